@@ -392,11 +392,11 @@ def test_hostile_spans_are_recorded_within_limits(receiver: Receiving) -> None:
 
 @pytest.mark.promise("WAT-6")
 def test_everything_that_was_accepted_is_written_before_the_end(receiver: Receiving) -> None:
-    for first in range(1, 4001, 200):
-        spans = [tool(number, trace=f"{first:032x}") for number in range(first, first + 200)]
+    for first in range(1, 8001, 2000):
+        spans = [tool(number, trace=f"{first:032x}") for number in range(first, first + 2000)]
         assert receiver.send(*spans).json() == {}
     assert receiver.end() == ""
-    assert Runtime.from_environment().activity.count(HistoryQuery(sources=("otel",))).calls == 4000
+    assert Runtime.from_environment().activity.count(HistoryQuery(sources=("otel",))).calls == 8000
 
 
 @pytest.mark.promise("WAT-6")
