@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
+from itertools import islice
 from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
 MOST_SPANS: Final = 10_000
-"""Spans of one request beyond which they are rejected."""
+"""Spans of a request beyond which it is rejected."""
+MOST_OBJECTS: Final = 400_000
+"""Objects and arrays of a JSON body, those in texts included, beyond which it is rejected: each takes up to 1 kB."""
 MOST_ATTRIBUTES: Final = 256
 """Attributes of a span or an event beyond which they are dropped."""
 MOST_EVENTS: Final = 128
 """Events of a span beyond which they are dropped."""
+_MOST_ITEMS: Final = 100_000
+"""Items of a list or an object in an attribute beyond which they are dropped."""
 _LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC).timestamp() * 1e9
 _TRACE: Final = re.compile(r"[0-9a-f]{32}")
 _SPAN: Final = re.compile(r"[0-9a-f]{16}")
 _ERROR: Final = 2
+_SPAN_PATH: Final = (1, 2, 2)
+"""Protobuf fields that lead to spans: `resource_spans`, `scope_spans`, `spans`."""
+_LENGTH_DELIMITED: Final = 2
+_FIXED_SIZES: Final = {1: 8, 5: 4}
 
 Attributes = Mapping[str, JsonValue]
 
@@ -84,6 +93,7 @@ def from_protobuf(body: bytes) -> Received:
     from google.protobuf.message import DecodeError
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+    _check_fields(memoryview(body), 0, _SPAN_PATH)
     try:
         request = ExportTraceServiceRequest.FromString(body)
     except DecodeError as error:
@@ -97,6 +107,8 @@ def from_json(body: bytes) -> Received:
     Raises:
         BodyError: It is invalid.
     """
+    if body.count(b"{") + body.count(b"[") > MOST_OBJECTS:
+        raise BodyError(f"The body has more than {MOST_OBJECTS:,} objects. Send smaller batches.")
     try:
         request = _request_type().validate_json(body)
     except ValidationError as error:
@@ -108,19 +120,27 @@ def from_json(body: bytes) -> Received:
     return _received(request.resource_spans, _json_value)
 
 
-def _received(resource_spans: Iterable[Any], value: Callable[[Any], JsonValue]) -> Received:
+def _received(resource_spans: Sequence[Any], value: Callable[[Any], JsonValue]) -> Received:
     spans: list[Span] = []
     rejected, reason = 0, ""
+    _check_number(len(resource_spans))
+    _check_number(sum(len(group.scope_spans) for group in resource_spans))
+    _check_number(sum(len(scope.spans) for group in resource_spans for scope in group.scope_spans))
     for group in resource_spans:
         resource = _attributes(group.resource.attributes, value)
         for scope in group.scope_spans:
             for raw in scope.spans:
-                problem = f"A request may have {MOST_SPANS:,} spans." if len(spans) >= MOST_SPANS else _problem(raw)
+                problem = _problem(raw)
                 if problem:
                     rejected, reason = rejected + 1, problem
                 else:
                     spans.append(_span(raw, resource, value))
     return Received(tuple(spans), rejected, reason)
+
+
+def _check_number(number: int) -> None:
+    if number > MOST_SPANS:
+        raise BodyError(f"The body has more than {MOST_SPANS:,} spans. Send smaller batches.")
 
 
 def _span(raw: Any, resource: Attributes, value: Callable[[Any], JsonValue]) -> Span:  # noqa: ANN401 - of either format
@@ -155,15 +175,56 @@ def _hex(identity: bytes | str) -> str:
 
 
 def _attributes(pairs: Iterable[Any], value: Callable[[Any], JsonValue]) -> Attributes:
-    attributes: dict[str, JsonValue] = {}
-    for pair in pairs:
-        if len(attributes) >= MOST_ATTRIBUTES:
-            break
-        attributes[pair.key] = value(pair.value)
-    return attributes
+    return {pair.key: value(pair.value) for pair in islice(pairs, MOST_ATTRIBUTES)}
 
 
 # Protobuf
+
+
+def _check_fields(message: memoryview, seen: int, path: Sequence[int]) -> int:
+    """Count the fields of a message down to its spans, because an empty span takes many times its bytes when parsed.
+
+    Args:
+        message: The message.
+        seen: Number of fields counted before.
+        path: Field numbers that lead to the spans.
+
+    Returns:
+        The number of fields, those counted before included.
+
+    Raises:
+        BodyError: There are too many, or the message is invalid.
+    """
+    at = 0
+    try:
+        while at < len(message):
+            seen += 1
+            _check_number(seen // 2)  # Groups and scopes have fields besides their spans.
+            tag, at = _varint(message, at)
+            if tag & 7 == _LENGTH_DELIMITED:
+                length, at = _varint(message, at)
+                if tag >> 3 == path[0] and len(path) > 1:
+                    seen = _check_fields(message[at : at + length], seen, path[1:])
+                at += length
+            elif tag & 7 == 0:
+                _, at = _varint(message, at)
+            else:
+                at += _FIXED_SIZES[tag & 7]
+    except (IndexError, KeyError) as error:
+        raise BodyError("The body is not a valid ExportTraceServiceRequest: a field is malformed.") from error
+    return seen
+
+
+def _varint(message: memoryview, at: int) -> tuple[int, int]:
+    """Return a number and the index after it."""
+    value = 0
+    for shift in range(0, 70, 7):
+        byte = message[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            break
+    return value, at
 
 
 def _protobuf_value(raw: Any) -> JsonValue:  # noqa: ANN401 - a generated class
@@ -172,9 +233,9 @@ def _protobuf_value(raw: Any) -> JsonValue:  # noqa: ANN401 - a generated class
         case None:
             return None
         case "array_value":
-            return [_protobuf_value(item) for item in raw.array_value.values]
+            return [_protobuf_value(item) for item in raw.array_value.values[:_MOST_ITEMS]]
         case "kvlist_value":
-            return {pair.key: _protobuf_value(pair.value) for pair in raw.kvlist_value.values}
+            return {pair.key: _protobuf_value(pair.value) for pair in raw.kvlist_value.values[:_MOST_ITEMS]}
         case "bytes_value":
             return base64.b64encode(raw.bytes_value).decode()
         case "string_value" | "bool_value" | "int_value" | "double_value":
