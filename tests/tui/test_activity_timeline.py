@@ -12,6 +12,7 @@ from stage import Stage
 from test_activity import START, Recorder, on_activity, paths, press, recorder, runtime
 
 from pegboard.models import Agent, ResultMeta, ToolCall, ToolResult
+from pegboard.models.conversation import ModelMessage, UserMessage
 from pegboard.runtime import Runtime
 from pegboard.tui.activity.timeline import TimelineScreen, TimelineView, ToolTotals
 from pegboard.tui.dialogs.result import ResultScreen
@@ -133,6 +134,68 @@ async def test_totals_per_tool_have_failures_and_tokens_of_results(
 
 @pytest.mark.promise("WAT-5")
 async def test_model_turns_of_a_chat_are_between_its_calls(runtime: Runtime, recorder: Recorder) -> None:
-    history = runtime.history
-    history.add_session("chat-1", model="m", system="", tools=())
-    history.add_message("chat-1", {"role": "user", "content": "Hi"})
+    chat = "chat-1"
+    runtime.sessions.start(chat, model="m")
+    runtime.sessions.append(chat, UserMessage(text="Hi"))
+    runtime.sessions.append(chat, ModelMessage(text="I [b]look[/b] \x1b[31mit up."))
+    recorder.add("files.find", session=chat, source="ask")
+    async with on_activity(runtime) as stage:
+        await opened(stage)
+        found = lines(stage, TimelineView)
+        assert any("◇ I [b]look[/b] ␛[31mit up." in line for line in found)
+        await stage.until_seen("1 model turn")
+
+
+@pytest.mark.promise("WAT-5")
+async def test_a_bar_opens_the_result_of_its_call(runtime: Runtime, recorder: Recorder, session: Session) -> None:
+    for number in range(30):
+        session.add("files.find", number * 0.1, 0.1, ok=number != 20)
+    async with on_activity(runtime, (80, 24)) as stage:
+        await opened(stage)
+        await stage.press("n")
+        await stage.until_seen("files.find · failed")
+        await stage.press("enter")
+        await stage.until(lambda: isinstance(stage.app.screen, ResultScreen), "the result opens")
+        await stage.until_seen("Out of paper.")
+        await stage.press("escape")
+        await stage.until(lambda: isinstance(stage.app.screen, TimelineScreen), "the timeline is back")
+        await stage.press("n")
+        await stage.until_seen("No failed call follows.")
+
+
+async def test_the_timeline_follows_a_running_session(runtime: Runtime, recorder: Recorder, session: Session) -> None:
+    session.add("files.find", 0, 1)
+    async with on_activity(runtime) as stage:
+        await opened(stage)
+        session.add("files.write", 1, 1, ok=False)
+        await stage.until_seen("2 calls · 1 (50 %) failed")
+        assert "✗ files.write" in lines(stage, TimelineView)[1]
+
+
+@pytest.mark.promise("WAT-5")
+async def test_a_session_is_exported_as_json_lines(
+    runtime: Runtime, recorder: Recorder, session: Session, tmp_path: Path
+) -> None:
+    ids = [session.add("files.find", number, 0.5, ok=number != 1) for number in range(3)]
+    recorder.add("files.find", session="another")
+    file = tmp_path / "session.jsonl"
+    async with on_activity(runtime) as stage:
+        await press(stage, "down")
+        await opened(stage)
+        await stage.press("ctrl+s")
+        await stage.until_seen("Export the session claude-code 2.1")
+        await stage.press("ctrl+u")
+        await stage.type(str(file))
+        await stage.press("enter")
+        await stage.until_seen("Exported the session")
+    exported = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [line["id"] for line in exported] == ids
+    assert [line["result"]["ok"] for line in exported] == [True, False, True]
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_call_without_a_session_has_no_timeline(runtime: Runtime, recorder: Recorder) -> None:
+    recorder.add()
+    async with on_activity(runtime) as stage:
+        await stage.press("alt+i")
+        await stage.until_seen("The selected call belongs to no session.")

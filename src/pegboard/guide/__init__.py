@@ -17,6 +17,7 @@ ORDER: Final = (
     "scripts",
     "checks",
     "batch",
+    "activity",
     "health",
     "packs",
     "mcp",

@@ -13,6 +13,7 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.message import Message
 from textual.reactive import reactive
+from textual.widget import Widget
 
 from pegboard.models import CallState
 from pegboard.results.sizes import duration, size
@@ -73,6 +74,16 @@ def headings(width: int) -> Content:
     return Content.assemble("  ", *cells)
 
 
+class Headings(Widget):
+    """Titles of the columns, above the list."""
+
+    DEFAULT_CSS = "Headings { height: 1; color: $text-muted; text-style: underline; text-wrap: nowrap; }"
+
+    def render(self) -> Content:
+        """Return the titles; the list is narrower by its scrollbar."""
+        return headings(max(self.size.width - 1, 1))
+
+
 class CallList(FilterList):
     """Recorded calls, one of them selected; printable keys filter, space selects several.
 
@@ -84,6 +95,7 @@ class CallList(FilterList):
     """
 
     PAGE = "Calls"
+    DEFAULT_CSS = "CallList { scrollbar-gutter: stable; }"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         *navigation("calls"),
         Command("calls.fold", "left", "fold", "Fold", "Hide the calls that the selected call made."),
@@ -185,19 +197,22 @@ class CallList(FilterList):
         """Whether the newest calls are visible."""
         return round(self.scroll_y) == 0
 
-    def show(self, listed: Sequence[ListedCall], words: re.Pattern[str] | None, *, starts_over: bool) -> None:
+    def show(
+        self, listed: Sequence[ListedCall], words: re.Pattern[str] | None, *, has_running: bool, starts_over: bool
+    ) -> None:
         """Show other calls.
 
         Args:
             listed: The lines.
             words: Words to highlight.
+            has_running: Whether a call is running.
             starts_over: Whether the query has changed; otherwise selection and viewport stay on their calls.
         """
         before, top, cursor = self._listed, round(self.scroll_y), self.cursor
         offset = cursor - top
         is_visible = 0 <= offset < max(self.size.height, 1)
         self._listed, self._words = listed, words
-        self._has_running = any(line.row.state == "running" for line in listed)
+        self._has_running = has_running
         self._hover = None
         if starts_over:
             cursor = top = 0
@@ -392,9 +407,10 @@ def _place_of(before: Sequence[ListedCall], index: int, listed: Sequence[ListedC
     """Return where the line with this index is now; the same index if it is gone."""
     if not 0 <= index < len(before):
         return index
-    if index < len(listed) and listed[index].key == before[index].key:
-        return index
     key = before[index].key
+    for near in (index, index + len(listed) - len(before)):
+        if 0 <= near < len(listed) and listed[near].key == key:
+            return near
     return next((at for at, line in enumerate(listed) if line.key == key), index)
 
 

@@ -185,7 +185,7 @@ class CallFeed:
     async def _load_older(self) -> None:
         self._wants_more = False
         if self.rows.next is not None:
-            rows, following = await asyncio.to_thread(self._page, self.parsed.query, self.rows.next, 2 * PAGE)
+            rows, following = await asyncio.to_thread(self._page, self.parsed.query, self.rows.next, PAGE)
             self.rows.append(rows, following)
             self._changed()
 
@@ -201,7 +201,7 @@ class CallFeed:
         self._is_outdated = self._is_everything_outdated = False
         least = max(PAGE, len(rows.top)) if everything else PAGE
         found = await asyncio.to_thread(
-            self._newest, self.parsed.query, least, rows.newest, rows.loaded_running(), [*rows.unfolded]
+            self._newest, self.parsed.query, least, rows.newest, [*rows.running], [*rows.unfolded]
         )
         self.problem = ""
         self.edits += everything

@@ -55,7 +55,7 @@ class QueryLine(Static):
         self._show()
 
     def _show(self) -> None:
-        text, problems, completions, count, typing = self._state
+        text, problems, _, count, typing = self._state
         if not text and not typing:
             self.update(Content.styled(self._hint, "$text-muted"))
             return
@@ -101,5 +101,6 @@ def count_text(count: CallCount | None) -> str:
 
 def highlighted_words(query: HistoryQuery) -> re.Pattern[str] | None:
     """Return what to highlight for the words and phrases of a query; None without any."""
-    words = [re.escape(word) for word in (*query.words, *query.phrases) if word.strip()]
+    # The search finds words and their beginnings.
+    words = [rf"(?<![^\W_]){re.escape(word)}" for word in (*query.words, *query.phrases) if word.strip()]
     return re.compile("|".join(words), re.IGNORECASE) if words else None

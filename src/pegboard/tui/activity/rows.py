@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, overload
 
 from pegboard.models import CallState, RecordedCall
 from pegboard.results.clean import clean_line
@@ -83,6 +85,26 @@ class ListedCall:
     is_unfolded: bool
 
 
+class _Unnested(Sequence[ListedCall]):
+    """Calls without unfolded ones, as lines that are built when they are read, because there may be many."""
+
+    def __init__(self, rows: Sequence[CallRow]) -> None:
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, index: int) -> ListedCall: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[ListedCall]: ...
+    def __getitem__(self, index: int | slice) -> ListedCall | Sequence[ListedCall]:
+        if isinstance(index, slice):
+            return _Unnested(self._rows[index])
+        row = self._rows[index]
+        return ListedCall(row, 0, row.id, is_unfolded=False)
+
+
 class CallRows:
     """The loaded calls, the newest first, with unfolded calls after the call that made them, in the order of time."""
 
@@ -94,6 +116,7 @@ class CallRows:
         self.unfolded: set[str] = set()
         """Ids of the unfolded calls."""
         self._made: dict[str, Sequence[CallRow]] = {}
+        self._running: set[str] = set()
         self.listed: Sequence[ListedCall] = ()
         """The lines of the list."""
 
@@ -101,6 +124,12 @@ class CallRows:
     def newest(self) -> int:
         """Position of the newest loaded call; 0 without any."""
         return self.top[0].position if self.top else 0
+
+    @property
+    def running(self) -> AbstractSet[str]:
+        """Ids of the calls that were running when they were loaded."""
+        inner = {row.id for made in self._made.values() for row in made if row.state == "running"}
+        return self._running | inner
 
     def replace(self, rows: Iterable[CallRow], following: int | None) -> None:
         """Show other calls, and keep which calls are unfolded.
@@ -110,12 +139,14 @@ class CallRows:
             following: Position below which older calls follow.
         """
         self.top, self.next = list(rows), following
+        self._running = _running(self.top)
         self._list()
 
-    def append(self, rows: Iterable[CallRow], following: int | None) -> None:
+    def append(self, rows: Sequence[CallRow], following: int | None) -> None:
         """Add older calls."""
         self.top += rows
         self.next = following
+        self._running |= _running(rows)
         self._list()
 
     def merge(self, head: Sequence[CallRow], following: int | None, changed: Mapping[str, CallRow | None]) -> None:
@@ -126,16 +157,19 @@ class CallRows:
             following: Position below which older calls follow; None if `head` has all.
             changed: Other loaded calls that have changed; None if they were deleted.
         """
+        kept: list[CallRow] = []
         if following is None:
-            self.top, self.next = list(head), None
+            self.next = None
         else:
-            kept = [row for row in self.top if row.position < following]
+            kept = self.top[bisect_right(self.top, -following, key=lambda row: -row.position) :]
             if not kept:
                 self.next = following
-            self.top = [*head, *kept]
         if changed:
-            updated = (changed.get(row.id, row) for row in self.top)
-            self.top = [row for row in updated if row is not None]
+            updated = (changed.get(row.id, row) for row in kept)
+            kept = [row for row in updated if row is not None]
+        left = {call_id for call_id in self._running if call_id not in changed}
+        self.top = [*head, *kept]
+        self._running = _running(head) | (left - {row.id for row in head}) | _running(filter(None, changed.values()))
         self._list()
 
     def fold(self, call_id: str) -> None:
@@ -150,26 +184,14 @@ class CallRows:
         Args:
             made: The calls by the id of the call that made them, the oldest first.
         """
-        self.unfolded |= made.keys()
-        self._made.update(made)
-        self._list()
-
-    def loaded_running(self) -> Sequence[str]:
-        """Return the ids of listed calls that were running when they were loaded."""
-        return [line.row.id for line in self.listed if line.row.state == "running"]
-
-    def set_pinned(self, ids: Collection[str], *, pinned: bool) -> None:
-        """Show calls as pinned, or not."""
-        self.top = [replace(row, pinned=pinned) if row.id in ids else row for row in self.top]
-        self._made = {
-            parent: [replace(row, pinned=pinned) if row.id in ids else row for row in made]
-            for parent, made in self._made.items()
-        }
-        self._list()
+        if made:
+            self.unfolded |= made.keys()
+            self._made.update(made)
+            self._list()
 
     def _list(self) -> None:
         if not self.unfolded:
-            self.listed = [ListedCall(row, 0, row.id, is_unfolded=False) for row in self.top]
+            self.listed = _Unnested(self.top)
             return
         listed: list[ListedCall] = []
         waiting = [(row, 0, "") for row in reversed(self.top)]
@@ -180,3 +202,7 @@ class CallRows:
             listed.append(ListedCall(row, depth, key, is_unfolded=bool(made)))
             waiting += ((one, depth + 1, f"{key}/") for one in reversed(made))
         self.listed = listed
+
+
+def _running(rows: Iterable[CallRow]) -> set[str]:
+    return {row.id for row in rows if row.state == "running"}

@@ -13,13 +13,12 @@ from textual.containers import Container, Vertical
 from textual.content import Content
 from textual.timer import Timer
 from textual.widget import Widget
-from textual.widgets import Static
 
 from pegboard.errors import StoreError
 from pegboard.models import JsonObject, RecordedCall
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count, size
-from pegboard.tui.activity.call_list import LEGEND, CallList, headings
+from pegboard.tui.activity.call_list import LEGEND, CallList, Headings
 from pegboard.tui.activity.calls import CallActions
 from pegboard.tui.activity.compare import compare
 from pegboard.tui.activity.detail import CallDetailPane
@@ -78,7 +77,6 @@ class ActivityScreen(PageScreen):
             border-title-color: $text-muted;
             &:focus-within { border: round $border; border-title-color: $text-primary; border-title-style: bold; }
         }
-        #headings { height: 1; color: $text-muted; text-style: underline; text-wrap: nowrap; }
         &.-beside {
             #body { layout: horizontal; }
             #calls { width: 3fr; }
@@ -222,9 +220,8 @@ class ActivityScreen(PageScreen):
         vim_keys = runtime.settings.ui.vim_keys
         self._list = CallList(self._complete, vim_keys=vim_keys)
         self._query = QueryLine("/ to filter" if vim_keys else "type to filter")
-        self._headings = Static(id="headings")
         self._detail = CallDetailPane(runtime.paths.state)
-        self._pane = Vertical(self._query, self._headings, self._list, id="calls")
+        self._pane = Vertical(self._query, Headings(), self._list, id="calls")
         self._feed = CallFeed(runtime.activity, self._show)
         self._actions = CallActions(self, runtime)
         self._generation = self._edits = 0
@@ -269,7 +266,7 @@ class ActivityScreen(PageScreen):
         """Arrange the panes."""
         self.set_class(event.size.width >= _BESIDE, "-beside")
         self.set_class(event.size.height < _SHORT, "-short")
-        self.call_after_refresh(self._show_headings)
+        self.call_after_refresh(self._show_title)
 
     @property
     def settled(self) -> bool:
@@ -293,7 +290,7 @@ class ActivityScreen(PageScreen):
             self._settle()
         self._list.empty = self._why_empty()
         words = highlighted_words(feed.parsed.query)
-        self._list.show(feed.rows.listed, words, starts_over=starts_over)
+        self._list.show(feed.rows.listed, words, has_running=bool(feed.rows.running), starts_over=starts_over)
         if starts_over:
             self._seen = feed.rows.newest
         self._show_query()
@@ -345,9 +342,6 @@ class ActivityScreen(PageScreen):
         ]
         number = count_text(self._feed.count) if is_current else "…"
         self._query.show(text, problems, self._completions, number, typing=self._list.typing)
-
-    def _show_headings(self) -> None:
-        self._headings.update(headings(max(self._list.size.width, 1)))
 
     @on(CallList.Sought)
     def _sought(self, event: CallList.Sought) -> None:
