@@ -107,7 +107,7 @@ async def test_the_values_are_side_by_side_in_a_wide_terminal(runtime: Runtime, 
         assert "1 one │ 1 one" in found
         assert sum(line.count("q") for line in found) == 150
         assert sum(line.count("世") for line in found) == 40
-        assert {line.index("│") for line in lines(stage) if "│" in line and "世" not in line} == {57}
+        assert len({line.index("│") for line in lines(stage) if "│" in line}) == 1
         await stage.pilot.resize_terminal(100, 30)
         await stage.until(lambda: not any("│" in line for line in lines(stage)), "the columns are merged")
         assert '- "old"' in lines(stage)

@@ -181,7 +181,7 @@ class ActivityScreen(PageScreen):
             "Show the session of the selected call over time, with totals per tool.",
             words="session agent waterfall tokens statistics",
         ),
-        Command("activity.pin", "alt+k", "pin", "Pin", "Keep the selected calls regardless of the size limit, or not."),
+        Command("activity.pin", "alt+n", "pin", "Pin", "Keep the selected calls regardless of the size limit, or not."),
         Command(
             "activity.delete",
             "delete",
