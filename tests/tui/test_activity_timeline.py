@@ -104,10 +104,12 @@ async def test_calls_of_an_agent_are_bars_on_a_time_axis(
         assert [line.split("  ")[-1].strip() for line in found] == ["4.0 s", "4.0 s", "2.0 s", "1 h 0 min", "2.0 s"]
         first, script_bar, inner, last = (bar(found[index]) for index in (0, 1, 2, 4))
         gap = found[3].index("┄┄"), found[3].rindex("┄") + 1
-        assert abs(first[1] - script_bar[0]) <= 1 and abs(script_bar[1] - inner[1]) <= 1
+        assert abs(first[1] - script_bar[0]) <= 1
+        assert abs(script_bar[1] - inner[1]) <= 1
         assert abs((inner[1] - inner[0]) * 2 - (script_bar[1] - script_bar[0])) <= 2
         # The hour without activity is shortened.
-        assert gap[1] - gap[0] <= 5 and last[1] - last[0] > 3
+        assert gap[1] - gap[0] <= 5
+        assert last[1] - last[0] > 3
         assert max(len(line) for line in found) <= size[0] - 4
         assert last[1] == max(bar(found[index])[1] for index in (0, 1, 2, 4))
 
