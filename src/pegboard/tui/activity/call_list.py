@@ -95,14 +95,13 @@ class CallList(FilterList):
     """
 
     PAGE = "Calls"
-    DEFAULT_CSS = "CallList { scrollbar-gutter: stable; }"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         *navigation("calls"),
         Command("calls.fold", "left", "fold", "Fold", "Hide the calls that the selected call made."),
         Command("calls.unfold", "right", "unfold", "Unfold", "Show the calls that the selected call made."),
         Command("calls.open", "enter", "choose", "Open", "Open the full result, or end typing the filter.", True),
         Command("calls.tick", "space", "tick", "Select", "Select several calls, or deselect the call.", True),
-        Command("calls.complete", "tab", "complete", "Complete", "Complete the word of the filter."),
+        Command("calls.complete", "tab", "complete", "Complete", "Complete the last word of the filter."),
         Command("calls.filter", "slash", "filter", "Filter", "Type words, or filters such as tool: and status:."),
         Command("calls.erase", "backspace", "erase", "Erase", "Delete the last character of the filter."),
         Command("calls.erase_all", "ctrl+u", "erase_all", "Erase all", "Clear the filter."),
@@ -359,15 +358,21 @@ class CallList(FilterList):
         self.typing = False
         super().on_click(event)
         line = self.line
-        shown = columns(self.size.width)
+        shown = self._columns
         at = 2 + sum(shown[name] for name in ("time", "source", "origin") if name in shown)
         if line is not None and line.row.calls and 0 <= event.x - at - 2 * line.depth < 2:
             self.post_message(self.Folded(line.row, is_unfolded=not line.is_unfolded))
 
     # Rendering
 
+    @property
+    def _columns(self) -> Mapping[str, int]:
+        """The columns; they are the same with and without a scrollbar."""
+        return columns(max(self.outer_size.width - 1, 1))
+
     def draw(self, row: int, width: int, *, is_selected: bool) -> Content:
         """Return a call in columns."""
+        del width
         line = self._listed[row]
         call = line.row
         muted = "" if is_selected else "$text-muted"
@@ -376,7 +381,7 @@ class CallList(FilterList):
         took = call.duration_ms
         if call.state == "running":
             took = max(0.0, (datetime.now(UTC) - call.at).total_seconds() * 1000)
-        shown = columns(width)
+        shown = self._columns
         outcome = call.reason or call.state
         if call.state == "running" and "duration" not in shown:
             outcome = duration(took)

@@ -1,4 +1,4 @@
-"""What users can do with recorded calls."""
+"""Actions on recorded calls, with their dialogs and toasts."""
 
 from __future__ import annotations
 

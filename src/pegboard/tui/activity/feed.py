@@ -55,7 +55,7 @@ class CallFeed:
         self._wants_more = False
         self._to_unfold: list[str] = []
         self.is_paused = False
-        """Whether changes wait, because nobody sees the list."""
+        """Whether changes wait, because another page is shown."""
         self.rows = CallRows()
         """The loaded calls."""
         self.parsed = ParsedQuery(query=HistoryQuery())
@@ -134,7 +134,7 @@ class CallFeed:
                 await asyncio.sleep(1)
 
     async def run(self) -> None:
-        """Read what was requested; never return."""
+        """Read as requested; never return."""
         while True:
             await self._wake.wait()
             self._wake.clear()

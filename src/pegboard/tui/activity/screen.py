@@ -20,6 +20,7 @@ from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count, size
 from pegboard.tui.activity.call_list import LEGEND, CallList, Headings
 from pegboard.tui.activity.calls import CallActions
+from pegboard.tui.activity.commands import ACTIVITY_COMMANDS
 from pegboard.tui.activity.compare import compare
 from pegboard.tui.activity.detail import CallDetailPane
 from pegboard.tui.activity.feed import CallFeed
@@ -90,127 +91,7 @@ class ActivityScreen(PageScreen):
     }
     """
 
-    ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command(
-            "activity.run",
-            "ctrl+r",
-            "run_again",
-            "Run again",
-            "Run the selected calls again with the same arguments.",
-            footer=True,
-            priority=True,
-            meaning="Run",
-            words="rerun repeat retry",
-        ),
-        Command(
-            "activity.edit",
-            "alt+e",
-            "edit",
-            "Edit and run",
-            "Edit the arguments of the selected call, then run it again.",
-            footer=True,
-            words="rerun change",
-        ),
-        Command(
-            "activity.result",
-            "ctrl+d",
-            "result",
-            "Result",
-            "Go to the result; again, back.",
-            footer=True,
-            priority=True,
-            words="output",
-        ),
-        Command(
-            "activity.form",
-            "ctrl+up,alt+o",
-            "form",
-            "In the form",
-            "Open the selected call in its tool's form; a script on the Script page.",
-            footer=True,
-            meaning="Reuse",
-            words="open arguments",
-        ),
-        Command(
-            "activity.copy_as",
-            "ctrl+right_square_bracket",
-            "copy_as",
-            "Copy as",
-            "Copy the call as a command, script line, JSON, Python or MCP.",
-        ),
-        Command(
-            "activity.details",
-            "f2",
-            "details",
-            "Record",
-            "Show all arguments and the whole record of the selected call.",
-            meaning="Details",
-            words="json arguments metadata",
-        ),
-        Command("activity.talk", "alt+t", "talk", "Add to chat", "Quote the selected calls and results to the model."),
-        Command(
-            "activity.script",
-            "alt+s",
-            "script",
-            "Make a script",
-            "Open the selected calls as a script, in the order of time.",
-            words="bash pipeline",
-        ),
-        Command(
-            "activity.export",
-            "ctrl+s",
-            "export",
-            "Export",
-            "Save the selected calls with their results as JSON lines.",
-            meaning="Save",
-            words="jsonl download",
-        ),
-        Command(
-            "activity.compare",
-            "alt+d",
-            "compare",
-            "Compare",
-            "Compare two selected calls, or one with the call before of the same tool.",
-            words="diff difference",
-        ),
-        Command(
-            "activity.timeline",
-            "alt+i",
-            "timeline",
-            "Timeline",
-            "Show the session of the selected call over time, with totals per tool.",
-            words="session agent waterfall tokens statistics",
-        ),
-        Command("activity.pin", "alt+n", "pin", "Pin", "Keep the selected calls regardless of the size limit, or not."),
-        Command(
-            "activity.delete",
-            "delete",
-            "delete",
-            "Delete",
-            "Delete the selected calls from the history.",
-            words="remove forget",
-        ),
-        Command(
-            "activity.undo",
-            "ctrl+z",
-            "undo",
-            "Undo delete",
-            "Restore the calls that were deleted last.",
-            meaning="Undo",
-            words="restore",
-        ),
-        Command(
-            "activity.redact",
-            "",
-            "redact",
-            "Redact a value…",
-            "Remove a value from everything that Pegboard has stored.",
-            words="secret password erase forget censor history",
-        ),
-        Command("activity.cancel", "", "cancel", "Cancel call", "Cancel the selected running call.", words="stop"),
-        Command("activity.back", "escape", "back", "Back", "Return to the list."),
-        Command("activity.maximise", "f10", "maximise", "Maximise", "Maximise the focused pane; esc restores it."),
-    )
+    ACTIONS: ClassVar[tuple[Command, ...]] = ACTIVITY_COMMANDS
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     def __init__(self, runtime: Runtime, remembered: Remembered) -> None:
@@ -312,6 +193,8 @@ class ActivityScreen(PageScreen):
             parts.append((f" · {count_text(self._feed.count)}", "not bold"))
         if self._list.ticked:
             parts.append((f" · {len(self._list.ticked):,} selected", "$text-primary bold"))
+        if self._feed.problem:
+            parts.append((f" · ✖ {self._feed.problem}", "$text-error"))
         new = self._number_of_new()
         if new:
             parts.append((f" · ↑ {new} new", "$text-warning bold"))

@@ -143,11 +143,14 @@ class HeaderLine(Horizontal):
         self.set_class(step >= _Step.DENSE, "-dense")
         self.query_one("#name").display = step < _Step.NO_NAME
         for name, text in texts.items():
-            item = self.query_one(f"#{name}", Static)
-            item.display = bool(text)
-            item.update(text, layout=item.content_size.width != text.cell_length)
+            self._show_text(name, text)
         self._show_problem_style()
         self._show_packs(left)
+
+    def _show_text(self, name: str, text: Content) -> None:
+        item = self.query_one(f"#{name}", Static)
+        item.display = bool(text)
+        item.update(text, layout=item.content_size.width != text.cell_length)
 
     def _texts(self, step: _Step) -> dict[str, Content]:
         """Return the texts of a step by the ids of their items."""
@@ -217,7 +220,7 @@ class HeaderLine(Horizontal):
 
 
 class _Step(IntEnum):
-    """How far the texts are shortened."""
+    """Steps of shortening the texts."""
 
     FULL = 0
     SHORT = 1
