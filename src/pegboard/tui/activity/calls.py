@@ -123,7 +123,7 @@ class CallActions:
         """Ask for the name of a file and write lines to it.
 
         Args:
-            subject: What is exported, such as `2 calls`.
+            subject: Name of the exported data, such as `2 calls`.
             name: Start of the suggested file name.
             lines: Returns the lines; called and read in a thread.
         """

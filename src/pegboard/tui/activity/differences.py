@@ -197,7 +197,7 @@ def _add_text(layout: DifferenceLayout, text: str, width: int, kind: str) -> Non
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """How one value is rendered."""
+    """Rendering of one of the two values."""
 
     sign: str
     kind: str

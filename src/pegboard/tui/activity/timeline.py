@@ -135,7 +135,7 @@ class TimelineView(LineView):
             return None
         total = duration((self._scale.end - self._scale.start).total_seconds() * 1000)
         axis = f"0{total:─>{max(width - 1, 0)}}" if len(total) < width - 2 else " " * width
-        return f" {'start':>{_OFFSET - 1}} {'  call':<{label}}{axis}{'duration':>{_DURATION}}"
+        return f"{'start':>{_OFFSET - 1}} {'  call':<{label}}{axis}{'duration':>{_DURATION}}"
 
     def row(self, index: int) -> tuple[str, Sequence[Span]]:
         """Return a row with its offset, label, bar and duration."""
