@@ -347,7 +347,7 @@ class TimelineScreen(Dialog[None]):
                 text += f" · id {clean_line(bar.id)[:12]}"
             case TimelineGap() as gap:
                 text = f"┄ {gap.start.astimezone():%H:%M:%S} · neither the model nor a tool worked"
-            case None:
+            case _:
                 text = "The session has no calls." if self.is_loaded else ""
         self._selected.update(Content(text), layout=False)
 
