@@ -38,6 +38,7 @@ from pegboard.models import (
     ToolUses,
 )
 from pegboard.models.server_content import PromptInfo, ResourceInfo, ResourceTemplate
+from pegboard.models.statistics import ToolStatistics
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.form import FormPane
 from pegboard.tui.result import ResultPane
@@ -143,6 +144,7 @@ class GivenRuntime:
         self.health = _GivenHealth(self)
         self.presets = _GivenPresets(self)
         self.history = _GivenHistory(self)
+        self.activity = _GivenActivity(self)
         self.servers = _GivenServers()
 
     def problems(self) -> Sequence[Problem]:
@@ -371,6 +373,29 @@ class _GivenHistory:
 
     def recent_arguments(self, tool: str) -> tuple[JsonObject, ...]:
         return tuple(call.args for call in reversed(self._given.calls) if call.name == tool)
+
+
+class _GivenActivity:
+    """The activity facet of a `GivenRuntime`: statistics of the calls of this run."""
+
+    def __init__(self, given: GivenRuntime) -> None:
+        self._given = given
+
+    def statistics(self, tools: Sequence[str]) -> tuple[ToolStatistics, ...]:
+        return tuple(self._of(tool) for tool in tools if any(call.name == tool for call in self._given.calls))
+
+    def _of(self, tool: str) -> ToolStatistics:
+        calls = sum(call.name == tool for call in self._given.calls)
+        return ToolStatistics(
+            tool=tool,
+            calls=calls,
+            failures=0,
+            last_at=STARTED,
+            p50_ms=12.0,
+            p95_ms=12.0,
+            durations_ms=(12.0,) * min(calls, 24),
+            sampled=calls,
+        )
 
 
 def as_runtime(given: GivenRuntime) -> Runtime:

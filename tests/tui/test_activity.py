@@ -409,7 +409,7 @@ async def test_delete_does_not_delete_calls_while_a_filter_is_typed(runtime: Run
 async def test_a_call_is_pinned_copied_and_added_to_the_chat(runtime: Runtime, recorder: Recorder) -> None:
     call = recorder.add("gate.shout", {"text": "hello"})
     async with on_activity(runtime) as stage:
-        await press(stage, "alt+k")
+        await press(stage, "alt+n")
         await stage.until(lambda: "◆" in rows(stage)[0], "it is pinned")
         found = runtime.activity.get(call)
         assert found is not None

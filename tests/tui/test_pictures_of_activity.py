@@ -12,9 +12,11 @@ from stage import Stage
 from test_health_pictures import SIZES, Compare, Steps, after
 
 from pegboard.config import Paths, Settings
-from pegboard.models import ResultMeta, ToolCall, ToolResult
+from pegboard.models import Agent, ResultMeta, ToolCall, ToolResult
 from pegboard.runtime import Runtime
+from pegboard.tui.activity.compare import CompareScreen
 from pegboard.tui.activity.screen import ActivityScreen
+from pegboard.tui.activity.timeline import TimelineScreen
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.state.remembered import Remembered
 
@@ -114,3 +116,65 @@ def test_activity(snap_compare: Compare, runtime: Runtime, steps: Steps, size: t
 @SIZES
 def test_no_activity(snap_compare: Compare, runtime: Runtime, size: tuple[int, int]) -> None:
     assert snap_compare(PegboardApp(runtime), terminal_size=size, run_before=after(shown))
+
+
+async def a_timeline(stage: Stage) -> None:
+    await shown(stage)
+    await stage.press("end", "alt+i")
+    await stage.until(
+        lambda: isinstance(stage.app.screen, TimelineScreen) and stage.app.screen.is_loaded, "it is shown"
+    )
+    await stage.press("n")
+
+
+@SIZES
+@pytest.mark.promise("ACT-3")
+def test_a_comparison(snap_compare: Compare, runtime: Runtime, size: tuple[int, int]) -> None:
+    fill(runtime)
+    texts = ["id,total\n1,20\n2,[b]7[/b]\n3,1", "id,total\n1,20\n2,8\n3,1\n4,0"]
+    for number, text in enumerate(texts, 11):
+        data = {"text": text, "rows": [{"id": 1, "name": "Ada" if number == 11 else "Eva"}], "only": [number] * 3}
+        args = {"path": "orders.csv", "limit": number}
+        call = ToolCall.model_validate({"id": f"{number:032x}", "name": "fs.read_file", "args": args, "source": "cli"})
+        result = ToolResult(ok=True, data=data, meta=ResultMeta(duration_ms=12.5, size=42))
+        runtime.history.record(call, result, START + timedelta(seconds=number))
+    runtime.history.flush()
+
+    async def steps(stage: Stage) -> None:
+        await shown(stage)
+        await stage.press("alt+d")
+        await stage.until(
+            lambda: isinstance(stage.app.screen, CompareScreen) and stage.app.screen.settled, "it is shown"
+        )
+        await stage.press("n")
+
+    assert snap_compare(PegboardApp(runtime), terminal_size=size, run_before=after(steps))
+
+
+@SIZES
+@pytest.mark.promise("WAT-5")
+def test_a_timeline(snap_compare: Compare, runtime: Runtime, size: tuple[int, int]) -> None:
+    agent = Agent(name="claude-code", version="2.1", process=4711, at=START, key="5f0c9a1e")
+    script = f"{2:032x}"
+    for number, (name, at, lasted, ok) in enumerate(
+        [
+            ("files.find", 0.0, 1.5, True),
+            ("script.run", 2.0, 6.0, True),
+            ("files.read", 3.0, 2.0, True),
+            ("files.read", 5.5, 2.0, False),
+            ("web.fetch", 61.0, 3.0, True),
+            ("files.write_something_with_a_long_name", 64.2, 0.3, True),
+        ],
+        1,
+    ):
+        values = {"id": f"{number:032x}", "name": name, "source": "watch", "session": agent.session, "agent": agent}
+        parent = script if name == "files.read" else None
+        result = ToolResult(ok=True, data="x") if ok else ToolResult.failed("execution_error", "No such file.")
+        meta = ResultMeta(duration_ms=lasted * 1000, size=4_321 * number)
+        runtime.history.record(
+            ToolCall.model_validate({**values, "parent": parent}),
+            result.model_copy(update={"meta": meta}),
+            START + timedelta(seconds=at),
+        )
+    runtime.history.flush()
+    assert snap_compare(PegboardApp(runtime), terminal_size=size, run_before=after(a_timeline))

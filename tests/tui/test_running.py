@@ -9,7 +9,8 @@ from stage import GivenRuntime, on_stage, tool
 from textual.widgets import Button
 
 from pegboard.config import Settings, UiSettings
-from pegboard.models import ToolCall, ToolResult, ToolUses
+from pegboard.models import ToolCall, ToolResult
+from pegboard.tui.tools.usage import never_called
 
 
 @pytest.mark.promise("TUI-1", "EXE-1")
@@ -23,7 +24,7 @@ async def test_ctrl_r_in_a_form_runs_the_tool_with_its_arguments(given: GivenRun
             ("fs.read_file", {"path": "a.txt"}, "form")
         ]
         assert "a.txt" in stage.text
-        assert "called 1 ×" in stage.text
+        await stage.until_seen("1 call · none failed · p50 12 ms, p95 12 ms")
 
 
 async def test_ctrl_j_runs_the_selected_tool_from_the_list_too(given: GivenRuntime) -> None:
@@ -147,11 +148,12 @@ async def test_each_tool_keeps_its_own_result(given: GivenRuntime) -> None:
 
 async def test_a_failure_is_shown_and_counted(given: GivenRuntime) -> None:
     given.answer = lambda _: ToolResult.failed("execution_error", "ValueError: it broke", "raised")
-    given.history.uses = lambda tool: ToolUses(calls=12, failures=1)  # type: ignore[method-assign]  # as the history might
+    twelve = never_called("time.now").model_copy(update={"calls": 12, "failures": 1})
+    given.activity.statistics = lambda tools: (twelve,)  # type: ignore[method-assign]  # as the history might
     async with on_stage(given) as stage:
         await stage.press("end", "ctrl+r")
         await stage.until_seen("ValueError: it broke")
-        await stage.until_seen("called 12 ×, 1 failed")
+        await stage.until_seen("12 calls · 8 % failed (1)")
 
 
 async def test_a_tool_without_arguments_runs_immediately(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from script_stage import PACK, ScriptStage, on_script, script_app, write_work
 from textual.events import Key, Paste
 
 from pegboard.tui.script.command_help import CommandHelp
+from pegboard.tui.script.document import EXAMPLE
 from pegboard.tui.script.draft import Draft, DraftFile
 from pegboard.tui.script.editor import ScriptEditor
-from pegboard.tui.script.screen import EXAMPLE
 
 
 def looks(editor: ScriptEditor, row: int) -> dict[str, set[str]]:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from pegboard.history.reader import Reader
 from pegboard.history.recorded import STATES
-from pegboard.history.schema import CANCELLED, DENIED, RUNNING
+from pegboard.history.schema import CANCELLED, DENIED, FAILED, RUNNING
 from pegboard.history.turns import turn_bars
-from pegboard.models.statistics import SessionTimeline, TimelineBar, TimelineGap, ToolStatistics
+from pegboard.models.statistics import SessionTimeline, SessionTool, TimelineBar, TimelineGap, ToolStatistics
 
 if TYPE_CHECKING:
     from pegboard.history.rows import Column
@@ -74,6 +74,39 @@ def _medians(durations: Sequence[float]) -> tuple[float, ...]:
     groups = min(BUCKETS, len(durations))
     limits = [index * len(durations) // groups for index in range(groups + 1)] if groups else []
     return tuple(sorted(durations[start:end])[(end - start) // 2] for start, end in pairwise(limits))
+
+
+def session_tools(reader: Reader, session: str) -> tuple[SessionTool, ...]:
+    """Return the totals of the tools that a session called, the most used first; block.
+
+    Raises:
+        StoreError: The database can't be read.
+    """
+    rows = reader.select(
+        "SELECT tool, count(*), sum(status = ?), sum(duration_ms), sum(CASE WHEN parent IS NULL THEN size END)"
+        " FROM calls WHERE session = ? AND deleted_at IS NULL GROUP BY tool ORDER BY count(*) DESC, tool",
+        [FAILED, session],
+    )
+    return tuple(
+        SessionTool(
+            tool=str(tool),
+            calls=int(calls or 0),
+            failures=int(failures or 0),
+            duration_ms=float(duration or 0),
+            size=int(size or 0),
+        )
+        for tool, calls, failures, duration, size in rows
+    )
+
+
+def ids_of(reader: Reader, session: str) -> tuple[str, ...]:
+    """Return the ids of a session's calls, the oldest first; block.
+
+    Raises:
+        StoreError: The database can't be read.
+    """
+    rows = reader.select("SELECT id FROM calls WHERE session = ? AND deleted_at IS NULL ORDER BY n", [session])
+    return tuple(str(call) for (call,) in rows)
 
 
 def timeline(reader: Reader, session: str) -> SessionTimeline:

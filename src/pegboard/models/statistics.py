@@ -34,6 +34,19 @@ class ToolStatistics(DataModel):
         return self.failures / self.calls if self.calls else 0.0
 
 
+class SessionTool(DataModel):
+    """Calls of one tool in one session."""
+
+    tool: str
+    calls: int
+    failures: int
+    """Failed calls, without cancelled and denied ones."""
+    duration_ms: float
+    """Duration of all calls together."""
+    size: int
+    """Size of the results that the agent received, as JSON in bytes; calls inside scripts don't count."""
+
+
 class TimelineBar(DataModel):
     """A model turn or a call on the timeline of a session."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 _UNITS = ("kB", "MB", "GB", "TB")
+_CHARACTERS_PER_TOKEN = 4
 
 
 def size(count: int) -> str:
@@ -47,6 +48,15 @@ def count(number: int, one: str, many: str | None = None) -> str:
 def thousands(number: int) -> str:
     """Return a short number: `340`, `5.7k`, `1,200.0k`."""
     return f"{number:,}" if number < 1_000 else f"{number / 1_000:,.1f}k"
+
+
+def tokens(length: int) -> int:
+    """Return an estimate of the tokens that a model reads for a text.
+
+    Args:
+        length: Length of the text in characters or, for JSON, bytes.
+    """
+    return max(bool(length), round(length / _CHARACTERS_PER_TOKEN))
 
 
 def age(now: datetime, then: datetime) -> str:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pegboard.history.watch import HistoryChange
     from pegboard.models.difference import CallDiff
     from pegboard.models.erasure import RedactionReport
-    from pegboard.models.statistics import SessionTimeline, ToolStatistics
+    from pegboard.models.statistics import SessionTimeline, SessionTool, ToolStatistics
     from pegboard.runtime.parts import Parts
 
 MOST_COMPARED = 64_000_000
@@ -218,6 +218,13 @@ class Activity:
             if before is None:
                 return
 
+    def export_session(self, session: str) -> Iterator[str]:
+        """Yield all calls of a session as lines of JSON, the oldest first; see `export`."""
+        from pegboard.history.statistics import ids_of
+
+        for call_id in ids_of(self._calls.reader, session):
+            yield from self._lines([call_id])
+
     def _lines(self, ids: Sequence[str]) -> Iterator[str]:
         for call in self.find(ids):
             yield _line(call, self.result(call.id))
@@ -261,6 +268,12 @@ class Activity:
         from pegboard.history.statistics import timeline
 
         return timeline(self._calls.reader, session)
+
+    def session_tools(self, session: str) -> tuple[SessionTool, ...]:
+        """Return the totals of the tools that a session called, the most used first."""
+        from pegboard.history.statistics import session_tools
+
+        return session_tools(self._calls.reader, session)
 
     def close(self) -> None:
         """Close the connection to the database."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -116,35 +116,35 @@ class CallActions:
 
     async def export(self, calls: Sequence[RecordedCall]) -> None:
         """Write calls with their results to a file, one line of JSON each."""
+        ids = [call.id for call in calls]
+        await self.export_lines(count(len(calls), "call"), "calls", lambda: self._activity.export(ids))
+
+    async def export_lines(self, subject: str, name: str, lines: Callable[[], Iterable[str]]) -> None:
+        """Ask for the name of a file and write lines to it.
+
+        Args:
+            subject: Name of the exported data, such as `2 calls`.
+            name: Start of the suggested file name.
+            lines: Returns the lines; called and read in a thread.
+        """
         from pegboard.tui.dialogs.ask_name import AskName
 
-        name = await asyncio.to_thread(Path.cwd)
-        suggested = str(name / f"calls-{datetime.now().astimezone():%Y%m%d-%H%M%S}.jsonl")
-        answer = await self._page.app.push_screen_wait(
-            AskName(f"Export {count(len(calls), 'call')} as JSON lines", suggested)
-        )
+        folder = await asyncio.to_thread(Path.cwd)
+        suggested = str(folder / f"{name}-{datetime.now().astimezone():%Y%m%d-%H%M%S}.jsonl")
+        answer = await self._page.app.push_screen_wait(AskName(f"Export {subject} as JSON lines", suggested))
         if answer is None:
             return
         try:
             file = await asyncio.to_thread(Path(answer).expanduser)
-            await asyncio.to_thread(self._write, file, [call.id for call in calls])
+            await asyncio.to_thread(_write, file, lines)
         except FileExistsError:
-            self._notify(f"The calls were not exported because {answer} exists. Choose another name.", "error")
+            self._notify(f"Not exported because {answer} exists. Choose another name.", "error")
         except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: the home of an unknown user
-            self._notify(f"The calls were not exported: {error}", "error")
+            self._notify(f"Not exported: {error}", "error")
         except StoreError as error:
             self._fail(error)
         else:
-            self._notify(f"Exported {count(len(calls), 'call')} to {file}")
-
-    def _write(self, file: Path, ids: Sequence[str]) -> None:
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as out:
-                out.writelines(f"{line}\n" for line in self._activity.export(ids))
-        except BaseException:
-            file.unlink(missing_ok=True)
-            raise
+            self._notify(f"Exported {subject} to {file}")
 
     # Run again
 
@@ -311,3 +311,13 @@ class CallActions:
 
     def _notify(self, text: str, severity: SeverityLevel = "information") -> None:
         self._page.notify(clean_line(text), severity=severity, timeout=_TOAST_SECONDS, markup=False)
+
+
+def _write(file: Path, lines: Callable[[], Iterable[str]]) -> None:
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as out:
+            out.writelines(f"{line}\n" for line in lines())
+    except BaseException:
+        file.unlink(missing_ok=True)
+        raise

@@ -10,7 +10,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from pegboard.models import RecordedCall, ToolCall, ToolResult
+from pegboard.models import Agent, RecordedCall, ToolCall, ToolResult
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.sizes import count
 from pegboard.results.text import as_text
@@ -31,7 +31,7 @@ def call_of(call: RecordedCall) -> ToolCall:
         source=call.source,
         session=call.session,
         parent=call.parent,
-        agent=call.agent,
+        agent=Agent(name=call.agent) if call.agent else None,
     )
 
 

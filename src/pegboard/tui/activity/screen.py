@@ -21,9 +21,11 @@ from pegboard.results.sizes import count, size
 from pegboard.tui.activity.call_list import LEGEND, CallList, Headings
 from pegboard.tui.activity.calls import CallActions
 from pegboard.tui.activity.commands import ACTIVITY_COMMANDS
+from pegboard.tui.activity.compare import compare
 from pegboard.tui.activity.detail import CallDetailPane
 from pegboard.tui.activity.feed import CallFeed
 from pegboard.tui.activity.query_line import QueryLine, count_text, highlighted_words
+from pegboard.tui.activity.timeline import show_timeline
 from pegboard.tui.commands import Command, bindings, key_of
 from pegboard.tui.shell.header import HeaderLine
 from pegboard.tui.shell.page import PageScreen
@@ -39,6 +41,13 @@ _SETTLE_SECONDS: Final = 0.1
 _BESIDE: Final = 140
 """Columns from which the selected call is shown beside the list rather than below it."""
 _SHORT: Final = 32
+_NEED_CALL: Final = frozenset(
+    {
+        *("run_again", "edit", "form", "copy_as", "details", "talk", "script", "export"),
+        *("compare", "timeline", "pin", "delete"),
+    }
+)
+"""Actions that apply to selected calls."""
 _EMPTY: Final = """\
 No calls yet.
 
@@ -328,8 +337,7 @@ class ActivityScreen(PageScreen):
         """Enable the commands that have a call to apply to."""
         if action == "delete" and self._list.typing:
             return False
-        needs_call = {"run_again", "edit", "form", "copy_as", "details", "talk", "script", "export", "pin", "delete"}
-        if action in needs_call:
+        if action in _NEED_CALL:
             return bool(self._targets)
         if action == "cancel":
             return self._list.call is not None and self._list.call.state == "running"
@@ -397,6 +405,14 @@ class ActivityScreen(PageScreen):
     def action_export(self) -> None:
         """Export the selected calls."""
         self._with(self._targets, self._actions.export)
+
+    def action_compare(self) -> None:
+        """Compare two calls."""
+        self._with(self._targets, lambda calls: compare(self, self._runtime, calls))
+
+    def action_timeline(self) -> None:
+        """Show the session of the selected call."""
+        self._with_call(lambda call: show_timeline(self, self._runtime, self._actions, call))
 
     def action_pin(self) -> None:
         """Pin or unpin the selected calls."""

@@ -20,6 +20,12 @@ from pegboard.tui.script.open_script import OpenScript
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
 
+EXAMPLE: Final = """\
+fs.list_dir | jq -r '.[] | "\\(.size // 0) \\(.name)"' | sort -rn | head -3
+time.now & text.count --text 'one two' & wait
+fs.read_file nothing.txt || echo "File not found."
+"""
+"""Script that is offered while the editor is empty."""
 _DRAFT_SECONDS: Final = 1.0
 """Delay before changes are written to the draft, in seconds."""
 

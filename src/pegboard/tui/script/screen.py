@@ -25,7 +25,7 @@ from pegboard.tui.script.calls import CallsTree
 from pegboard.tui.script.commands import CommandsPane
 from pegboard.tui.script.completion import complete
 from pegboard.tui.script.completion_popup import CompletionPopup
-from pegboard.tui.script.document import ScriptDocument
+from pegboard.tui.script.document import EXAMPLE, ScriptDocument
 from pegboard.tui.script.editor import ScriptEditor
 from pegboard.tui.script.findings_line import FindingsLine
 from pegboard.tui.script.output import OutputPane
@@ -40,11 +40,6 @@ from pegboard.tui.widgets.keys_line import KeysLine
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
 
-EXAMPLE: Final = """\
-fs.list_dir | jq -r '.[] | "\\(.size // 0) \\(.name)"' | sort -rn | head -3
-time.now & text.count --text 'one two' & wait
-fs.read_file nothing.txt || echo "File not found."
-"""
 _PAUSE_SECONDS: Final = 0.3
 """Delay after typing before the script is analyzed, in seconds."""
 

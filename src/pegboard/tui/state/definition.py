@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 from pegboard.models import JsonObject, ToolSpec
-
-_CHARACTERS_PER_TOKEN = 4
+from pegboard.results.sizes import tokens
 
 
 def definition(spec: ToolSpec) -> JsonObject:
@@ -17,4 +16,4 @@ def definition(spec: ToolSpec) -> JsonObject:
 def token_weight(spec: ToolSpec) -> int:
     """Return an estimate of the tokens that the definition uses in each model turn."""
     text = json.dumps(definition(spec), ensure_ascii=False, separators=(",", ":"))
-    return max(1, round(len(text) / _CHARACTERS_PER_TOKEN))
+    return tokens(len(text))

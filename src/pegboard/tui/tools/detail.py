@@ -11,13 +11,15 @@ from textual.getters import query_one
 from textual.reactive import var
 from textual.widgets import Static
 
-from pegboard.models import Hints, Problem, ToolSpec, ToolUses
+from pegboard.models import Hints, Problem, ToolSpec
+from pegboard.models.statistics import ToolStatistics
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count
 from pegboard.tui.result.markdown_lines import MarkedView
 from pegboard.tui.state.catalogue import CatalogueRow, PackEntry, ToolEntry
 from pegboard.tui.state.definition import token_weight
 from pegboard.tui.tools.tool_list import STATE_SYMBOLS
+from pegboard.tui.tools.usage import UsageLine
 from pegboard.tui.widgets.cut_text import CutText
 from pegboard.tui.widgets.problem_text import problem_line
 from pegboard.tui.widgets.signature import coloured_signature
@@ -45,18 +47,20 @@ class DetailPane(Vertical):
     """The selected tool or pack."""
     unmet: var[tuple[Problem, ...]] = var((), init=False)
     """Problems of the tool's requirements."""
-    uses: var[ToolUses | None] = var(None, init=False)
+    statistics: var[ToolStatistics | None] = var(None, init=False)
     """Use of the tool; None while unknown."""
 
     _signature = query_one("#signature", CutText)
     _facts = query_one("#facts", Static)
+    _usage = query_one("#usage", UsageLine)
     _trouble = query_one("#trouble", Static)
     _about = query_one("#about", MarkedView)
 
     def compose(self) -> ComposeResult:
-        """Yield the signature, facts, problems and description."""
+        """Yield the signature, facts, use, problems and description."""
         yield CutText(id="signature")
         yield Static(id="facts")
+        yield UsageLine(id="usage").data_bind(DetailPane.statistics)
         yield Static(id="trouble")
         yield MarkedView(id="about")
 
@@ -78,7 +82,7 @@ class DetailPane(Vertical):
                 self._signature.text = Content()
                 self._show_problems(())
         self.border_title = self.title
-        self.watch_uses()
+        self._show_facts()
 
     @property
     def title(self) -> Content:
@@ -95,12 +99,13 @@ class DetailPane(Vertical):
         self._about.display = bool(text)
         self._about.show(_shortened(text))
 
-    def watch_uses(self) -> None:
-        """Update the facts."""
+    def _show_facts(self) -> None:
         subject = self.subject
         self._facts.display = isinstance(subject, ToolEntry)
+        if not isinstance(subject, ToolEntry):
+            self._usage.display = False
         if isinstance(subject, ToolEntry):
-            facts = _facts(subject, self.uses)
+            facts = _facts(subject)
             width = self._facts.content_size.width
             same = width > 0 and len(facts.wrap(width)) == self._facts.content_size.height
             self._facts.update(facts, layout=not same)
@@ -118,7 +123,7 @@ def _shortened(text: str) -> str:
     return text if more <= 0 else f"{text[:_LONGEST_DESCRIPTION]}…\n\n*{more:,} more characters in the file.*"
 
 
-def _facts(entry: ToolEntry, uses: ToolUses | None) -> Content:
+def _facts(entry: ToolEntry) -> Content:
     spec = entry.spec
     good = entry.state == "ready"
     facts = [
@@ -126,8 +131,6 @@ def _facts(entry: ToolEntry, uses: ToolUses | None) -> Content:
         *_hint_labels(spec.hints),
         Content(f"≈ {token_weight(spec):,} tokens"),
     ]
-    if uses is not None and uses.calls:
-        facts.append(_use(uses))
     facts.append(Content(_origin(spec)))
     return Content.styled(" · ", "$text-disabled").join(facts)
 
@@ -140,11 +143,6 @@ def _hint_labels(hints: Hints) -> list[Content]:
         (hints.open_world, "open world", "$text-muted"),
     ]
     return [Content.styled(word, style) for is_so, word, style in labels if is_so]
-
-
-def _use(uses: ToolUses) -> Content:
-    failed = (f", {uses.failures:,} failed", "$text-error") if uses.failures else ""
-    return Content.assemble(f"called {uses.calls:,} ×", failed)
 
 
 def _origin(spec: ToolSpec) -> str:

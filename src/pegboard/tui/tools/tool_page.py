@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeGuard
 
 from textual import events, work
@@ -16,8 +16,9 @@ from textual.widget import Widget
 
 from pegboard.errors import StoreError
 from pegboard.forms import Form, Pasted, pasted
-from pegboard.models import Finished, JsonObject, Problem, ToolCall, ToolResult, ToolSpec, ToolUses
-from pegboard.results.clean import clean, clean_line
+from pegboard.models import Finished, JsonObject, Problem, ToolCall, ToolResult, ToolSpec
+from pegboard.models.statistics import ToolStatistics
+from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count
 from pegboard.tui.commands import key_in_reach, key_of
 from pegboard.tui.form import FormPane
@@ -28,7 +29,9 @@ from pegboard.tui.state.app_state import AppState
 from pegboard.tui.state.catalogue import CatalogueRow, ToolEntry
 from pegboard.tui.state.remembered import Remembered
 from pegboard.tui.state.tool_scanner import schema_problem
+from pegboard.tui.tools.confirmation import may_run
 from pegboard.tui.tools.detail import DetailPane
+from pegboard.tui.tools.usage import never_called
 from pegboard.tui.tools.work_area import WorkArea
 from pegboard.tui.widgets.paste import may_be_call
 
@@ -38,8 +41,6 @@ if TYPE_CHECKING:
 _ROOMY_COLUMNS, _ROOMY_LINES = 66, 30
 """Minimum size at which every pane has a border."""
 _RESULTS_KEPT = 20
-_ARGUMENT_LINES = 8
-"""Maximum number of lines of arguments in the confirmation of a destructive tool."""
 
 
 class ToolPage(Vertical):
@@ -84,7 +85,7 @@ class ToolPage(Vertical):
 
     subject: var[CatalogueRow | None] = var(None, init=False)
     """The selected tool or pack."""
-    uses: var[ToolUses | None] = var(None, init=False)
+    statistics: var[ToolStatistics | None] = var(None, init=False)
     """Use of the tool; None while unknown."""
     unmet: var[tuple[Problem, ...]] = var((), init=False)
     """Problems of the tool's requirements, and of a change of its schema."""
@@ -116,7 +117,7 @@ class ToolPage(Vertical):
 
     async def on_mount(self) -> None:
         """Mount the panes one by one, so that keys are processed in between."""
-        self._detail.data_bind(ToolPage.subject, ToolPage.unmet, ToolPage.uses)
+        self._detail.data_bind(ToolPage.subject, ToolPage.unmet, ToolPage.statistics)
         await self.mount(self._detail)
         await self.mount(self._work_area)
         self.watch(self.app, "tool_scan", lambda: self._read_problems(self.subject), init=False)
@@ -178,7 +179,7 @@ class ToolPage(Vertical):
     def look(self, subject: CatalogueRow | None) -> None:
         """Show the details of a tool or pack; its form follows with `show`."""
         if subject is not self.subject:
-            self.uses = None
+            self.statistics = None
             self._read_problems(subject)
             self.subject = subject
 
@@ -240,16 +241,17 @@ class ToolPage(Vertical):
     async def _read_history(self, tool: str) -> None:
         """Show how often a tool was used, and offer its last arguments and presets."""
         try:
-            self.uses = await asyncio.to_thread(self._runtime.history.uses, tool)
+            found = await asyncio.to_thread(self._runtime.activity.statistics, (tool,))
+            self.statistics = found[0] if found else never_called(tool)
         except StoreError:
-            self.uses = None
+            self.statistics = None
         try:
             self._form.recent = await asyncio.to_thread(self._runtime.history.recent_arguments, tool)
         except StoreError:
             self._form.recent = ()
         presets = len(await asyncio.to_thread(self._runtime.presets.list, tool))
         self.post_message(HistoryRead())
-        offered = self.has_fields and self.uses is not None and self.uses.calls > 0
+        offered = self.has_fields and self.statistics is not None and self.statistics.calls > 0
         hint = f" · {self._key('tools.last_arguments')} last arguments" if offered else ""
         hint += f" · {self._key('tools.presets')} {count(presets, 'preset')}" if presets else ""
         self._hints = Content.styled(hint, "$text-muted not bold")
@@ -282,7 +284,8 @@ class ToolPage(Vertical):
     @work(group="call")
     async def _run(self, spec: ToolSpec, arguments: JsonObject) -> None:
         """Call the tool and show its events, after confirmation if it is blocked or destructive."""
-        if not await self._confirm(spec):
+        rows = self._runtime.health.rows(spec.name) if spec.requirements else ()
+        if not await may_run(self.app, spec, self._form.form, rows):
             return
         call = ToolCall(name=spec.name, args=arguments, source="form")
         self.running = call
@@ -307,29 +310,6 @@ class ToolPage(Vertical):
                 self.post_message(Called(spec.name))
         if self._shown is not None:
             self._read_history(self._shown.name)
-
-    async def _confirm(self, spec: ToolSpec) -> bool:
-        """Ask for all confirmations in one dialog; return whether the tool may run."""
-        rows = self._runtime.health.rows(spec.name) if spec.requirements else ()
-        missing = [row.problem for row in rows if row.blocks and row.problem]
-        reasons = [_why_blocked(spec, missing)] if missing else []
-        if spec.hints.destructive:
-            reasons.append(self._describe_effect(spec))
-        if not reasons:
-            return True
-        from pegboard.tui.dialogs.confirm import Confirm
-
-        title = f"Run {clean_line(spec.name)}{' anyway' if missing else ''}?"
-        agreed: bool | None = await self.app.push_screen_wait(Confirm(title, "\n\n".join(reasons), "Run it"))
-        return agreed is True
-
-    def _describe_effect(self, spec: ToolSpec) -> str:
-        question = f"{clean_line(spec.name)} may delete or overwrite data.\n\n{clean(spec.summary)}"
-        if self._form.form is None:
-            return question
-        lines = clean(self._form.form.text(masked=True)).splitlines()
-        more = [f"… {len(lines) - _ARGUMENT_LINES} more lines"] if len(lines) > _ARGUMENT_LINES else []
-        return question + "\n\n" + "\n".join([*lines[:_ARGUMENT_LINES], *more])
 
     def _remember_result(self, event: Finished) -> None:
         self._results[event.call.name] = (event.call, event.result)
@@ -497,9 +477,3 @@ class ToolPage(Vertical):
 
 def _is_not_ready(subject: CatalogueRow | None) -> TypeGuard[ToolEntry]:
     return isinstance(subject, ToolEntry) and subject.state != "ready"
-
-
-def _why_blocked(spec: ToolSpec, missing: Sequence[Problem]) -> str:
-    lines = "\n".join(clean_line(str(problem)) for problem in missing)
-    name = clean_line(spec.name)
-    return f"{name} is blocked by missing requirements:\n{lines}\n\nThey are checked again before the call."

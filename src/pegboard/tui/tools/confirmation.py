@@ -1,0 +1,52 @@
+"""The question before a blocked or destructive tool runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from textual.app import App
+
+from pegboard.forms import Form
+from pegboard.models import HealthRow, Problem, ToolSpec
+from pegboard.results.clean import clean, clean_line
+
+_ARGUMENT_LINES: Final = 8
+"""Maximum number of lines of arguments in the confirmation of a destructive tool."""
+
+
+async def may_run(app: App[object], spec: ToolSpec, form: Form | None, rows: Sequence[HealthRow]) -> bool:
+    """Ask for all confirmations in one dialog; return whether the tool may run.
+
+    Args:
+        app: App that shows the dialog.
+        spec: The tool.
+        form: Its form.
+        rows: Its requirements.
+    """
+    missing = [row.problem for row in rows if row.blocks and row.problem]
+    reasons = [_why_blocked(spec, missing)] if missing else []
+    if spec.hints.destructive:
+        reasons.append(_describe_effect(spec, form))
+    if not reasons:
+        return True
+    from pegboard.tui.dialogs.confirm import Confirm
+
+    title = f"Run {clean_line(spec.name)}{' anyway' if missing else ''}?"
+    agreed: bool | None = await app.push_screen_wait(Confirm(title, "\n\n".join(reasons), "Run it"))
+    return agreed is True
+
+
+def _describe_effect(spec: ToolSpec, form: Form | None) -> str:
+    question = f"{clean_line(spec.name)} may delete or overwrite data.\n\n{clean(spec.summary)}"
+    if form is None:
+        return question
+    lines = clean(form.text(masked=True)).splitlines()
+    more = [f"… {len(lines) - _ARGUMENT_LINES} more lines"] if len(lines) > _ARGUMENT_LINES else []
+    return question + "\n\n" + "\n".join([*lines[:_ARGUMENT_LINES], *more])
+
+
+def _why_blocked(spec: ToolSpec, missing: Sequence[Problem]) -> str:
+    lines = "\n".join(clean_line(str(problem)) for problem in missing)
+    name = clean_line(spec.name)
+    return f"{name} is blocked by missing requirements:\n{lines}\n\nThey are checked again before the call."

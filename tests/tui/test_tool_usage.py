@@ -1,0 +1,55 @@
+"""The line with the use of a tool on its page."""
+
+from __future__ import annotations
+
+import pytest
+from stage import Stage, on_stage
+from test_activity import Recorder, paths, recorder, runtime
+
+from pegboard.models import ResultMeta, ToolResult
+from pegboard.runtime import Runtime
+from pegboard.tui.tools.usage import UsageLine
+
+__all__ = ["paths", "recorder", "runtime"]
+
+
+def line(stage: Stage) -> str:
+    shown = stage.screen.query_one(UsageLine)
+    return str(shown.render()) if shown.display else ""
+
+
+def lasting(milliseconds: float, *, ok: bool = True) -> ToolResult:
+    result = ToolResult(ok=True, data="x") if ok else ToolResult.failed("execution_error", "No.")
+    return result.model_copy(update={"meta": ResultMeta(duration_ms=milliseconds)})
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        ((120, 40), "8 calls · 12 % failed (1) · p50 500 ms, p95 800 ms · ▂▃▄▅▅▆▇█"),
+        ((80, 24), "8 × · 12 % failed · p50 500 ms, p95 800 ms ▂▃▄▅▅▆▇█"),
+    ],
+    ids=["120x40", "80x24"],
+)
+async def test_calls_failures_and_durations_are_shown_with_a_sparkline(
+    runtime: Runtime, recorder: Recorder, size: tuple[int, int], expected: str
+) -> None:
+    for number in range(8):
+        recorder.add("gate.shout", {"text": "x"}, lasting(100 * (number + 1), ok=number != 3))
+    async with on_stage(runtime, size) as stage:
+        await stage.open("shout")
+        await stage.until_seen(expected)
+
+
+async def test_the_line_is_updated_by_a_run_and_hidden_for_other_tools(runtime: Runtime, recorder: Recorder) -> None:
+    for _ in range(3):
+        recorder.add("gate.shout", {"text": "x"}, lasting(100))
+    async with on_stage(runtime) as stage:
+        await stage.open("shout")
+        await stage.until(lambda: line(stage).startswith("3 calls · none failed"), "the use is shown")
+        await stage.type("hello")
+        await stage.press("ctrl+r")
+        await stage.until(lambda: line(stage).startswith("4 calls · none failed"), "the run is counted")
+        await stage.press("escape", "escape", "ctrl+u")
+        await stage.open("hold")
+        await stage.until(lambda: not line(stage), "the other tool was never called")
