@@ -29,6 +29,7 @@ from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.pilot import Pilot, WaitForScreenTimeout
 from textual.screen import Screen
+from textual.widgets import Input, TextArea
 
 _parse_rules = Stylesheet._parse_rules
 _render_update = Compositor.render_update
@@ -141,6 +142,8 @@ async def _idle(min_sleep: float = 0, max_sleep: float = 1) -> None:
 def install(patch: pytest.MonkeyPatch) -> None:
     """Save work in every headless app."""
     patch.setattr(Stylesheet, "_parse_rules", _parse_once)
+    for widget in (Input, TextArea):
+        patch.setattr(widget.cursor_blink, "_default", False)  # a picture would show it or not
     patch.setattr(RuleSet, "__hash__", object.__hash__)  # the same hash, computed in C
     patch.setattr(Compositor, "render_update", _skip_invisible)
     patch.setattr(Pilot, "_wait_for_screen", _handled)

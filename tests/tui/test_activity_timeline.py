@@ -38,7 +38,7 @@ class Session:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self.agent = Agent(name="claude-code", version="2.1", process=4711, at=START)
+        self.agent = Agent(name="claude-code", version="2.1", process=4711, started=START.isoformat())
 
     def add(
         self, tool: str, at: float, lasted: float, *, size: int = 0, ok: bool = True, parent: str | None = None

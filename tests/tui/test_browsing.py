@@ -203,7 +203,7 @@ async def test_an_empty_list_explains_where_to_add_tools(tmp_path: Path) -> None
 @pytest.mark.promise("EXE-2")
 async def test_tools_excluded_by_the_allow_list_are_counted_in_the_header(given: GivenRuntime) -> None:
     given.shut_out = 12
-    async with on_stage(given, size=(80, 24)) as stage:
+    async with on_stage(given, size=(120, 40)) as stage:
         assert "12 not allowed" in stage.lines[0]
         given.shut_out = 0
         given.change(TOOLS)
@@ -213,7 +213,7 @@ async def test_tools_excluded_by_the_allow_list_are_counted_in_the_header(given:
 @pytest.mark.promise("EXE-2")
 async def test_a_list_emptied_by_the_allow_list_explains_why() -> None:
     runtime = Runtime.from_environment(tool_allow="nothing.*")
-    async with on_stage(runtime, size=(80, 24)) as stage:
+    async with on_stage(runtime, size=(120, 40)) as stage:
         await stage.until_seen("No tools: the allow list")
         assert runtime.tools.hidden() > 0
         assert f"{runtime.tools.hidden()} not allowed" in stage.lines[0]

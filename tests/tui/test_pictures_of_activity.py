@@ -154,7 +154,7 @@ def test_a_comparison(snap_compare: Compare, runtime: Runtime, size: tuple[int, 
 @SIZES
 @pytest.mark.promise("WAT-5")
 def test_a_timeline(snap_compare: Compare, runtime: Runtime, size: tuple[int, int]) -> None:
-    agent = Agent(name="claude-code", version="2.1", process=4711, at=START, key="5f0c9a1e")
+    agent = Agent(name="claude-code", version="2.1", process=4711, started=START.isoformat(), key="5f0c9a1e")
     script = f"{2:032x}"
     for number, (name, at, lasted, ok) in enumerate(
         [

@@ -312,8 +312,10 @@ async def test_images_and_resource_links_of_a_result_can_be_opened(monkeypatch: 
     async with with_servers(server(SDK_SERVER)) as stage:
         await ready(stage)
         await start_call(stage, "peer.mixed")
-        await stage.until_seen("image/png, 70 B")
+        await stage.until_seen("image/png · 70 B")
         stage.result.focus()
+        await stage.press("v")
+        await stage.until_seen("image/png, 70 B")
         await stage.press("home", "down", "down", "o")
         await stage.until(lambda: opened, "the image is opened")
         assert is_png(opened[0])

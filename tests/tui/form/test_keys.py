@@ -46,7 +46,15 @@ SENT = {f"ctrl+{chr(96 + code)}": chr(code) for code in range(1, 27)}
 and a letter, which is the same as the two keys in sequence."""
 SENT |= {character: character for character in "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 SENT |= {"plus": "+", "minus": "-", "backspace": "\x7f"}
-SENT |= {"slash": "/", "asterisk": "*", "space": " ", "enter": "\r", "tab": "\t", "escape": "\x1b"}
+SENT |= {
+    "slash": "/",
+    "vertical_line": "|",
+    "asterisk": "*",
+    "space": " ",
+    "enter": "\r",
+    "tab": "\t",
+    "escape": "\x1b",
+}
 SENT |= {"up": "\x1b[A", "down": "\x1b[B", "right": "\x1b[C", "left": "\x1b[D", "home": "\x1b[H", "end": "\x1b[F"}
 SENT |= {"pageup": "\x1b[5~", "pagedown": "\x1b[6~", "delete": "\x1b[3~", "ctrl+delete": "\x1b[3;5~"}
 SENT |= {"ctrl+up": "\x1b[1;5A", "ctrl+down": "\x1b[1;5B", "alt+up": "\x1b[1;3A", "alt+down": "\x1b[1;3B"}
