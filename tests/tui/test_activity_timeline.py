@@ -92,7 +92,7 @@ async def test_calls_of_an_agent_are_bars_on_a_time_axis(
     session.add("files.write", 3608, 2)
     async with on_activity(runtime, size) as stage:
         await opened(stage)
-        await stage.until_seen("claude-code 2.1 · pid 4711")
+        await stage.until_seen("claude-code 2.1 (process 4711)")
         found = lines(stage, TimelineView)
         assert [" ".join(line.split()[:4]).rstrip(" █┄") for line in found] == [
             "+0.0 s ✓ files.find",

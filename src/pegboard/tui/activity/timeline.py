@@ -18,7 +18,7 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from pegboard.errors import StoreError
-from pegboard.models import RecordedCall
+from pegboard.models import Agent, RecordedCall
 from pegboard.models.statistics import SessionTimeline, SessionTool, TimelineBar, TimelineGap
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count, duration, thousands, tokens
@@ -286,7 +286,7 @@ class TimelineScreen(Dialog[None]):
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     def __init__(self, runtime: Runtime, actions: CallActions, session: str) -> None:
-        super().__init__(f"Timeline · {clean_line(session[:_TITLE])}", "reading…")
+        super().__init__(f"Timeline · {_title(session)}", "reading…")
         self._activity = runtime.activity
         self._actions = actions
         self._session = session
@@ -370,7 +370,7 @@ class TimelineScreen(Dialog[None]):
     async def action_export(self) -> None:
         """Export the session."""
         await self._actions.export_lines(
-            f"the session {clean_line(self._session[:_TITLE])}",
+            f"the session {_title(self._session)}",
             f"session-{re.sub(r'[^A-Za-z0-9.]+', '-', self._session)[:_FILE_NAME].strip('-.')}",
             lambda: self._activity.export_session(self._session),
         )
@@ -394,3 +394,9 @@ def _fitted(text: str, width: int) -> str:
     if cell_len(text) > width:
         text = f"{set_cell_size(text, max(width - 1, 0))}…"
     return set_cell_size(text, width)
+
+
+def _title(session: str) -> str:
+    """Return the agent of a session, or the session's id."""
+    agent = Agent.of_session(session)
+    return clean_line((session if agent is None else str(agent))[:_TITLE])
