@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from textual_plotext import Plot
 
 
+_AXIS_LINES = 3
+
+
 class ChartView(Vertical, can_focus=True):
     """Numbers as bars with labels, or as a line if there are many.
 
@@ -55,23 +58,30 @@ class ChartView(Vertical, can_focus=True):
         await asyncio.to_thread(importlib.import_module, "textual_plotext")
         from textual_plotext import PlotextPlot
 
+        chart = self._chart
+
         class SafePlot(PlotextPlot):
             """Plot that reports numbers that the library can't draw."""
 
+            _has_bars: bool | None = None
+
             def render(self) -> object:  # type: ignore[override] # Textual accepts any renderable
-                """Render the plot."""
+                """Render the plot: bars if each has a line of its own, otherwise a line."""
+                has_bars = 0 < len(chart.labels) <= self.size.height - _AXIS_LINES
                 try:
+                    if has_bars is not self._has_bars:
+                        self._has_bars = has_bars
+                        self.plt.clear_figure()
+                        _draw(self.plt, chart, has_bars=has_bars)
                     return super().render()
                 except (ValueError, ArithmeticError, IndexError, TypeError, KeyError):
                     return Content("These numbers can't be drawn.")
 
-        plot = SafePlot()
-        _draw(plot.plt, self._chart)
-        await self.mount(plot)
+        await self.mount(SafePlot())
 
 
-def _draw(plot: Plot, chart: Chart) -> None:
-    if chart.labels:
+def _draw(plot: Plot, chart: Chart, *, has_bars: bool) -> None:
+    if has_bars:
         # The first bar is drawn at the bottom.
         plot.bar(list(reversed(chart.labels)), list(reversed(chart.values)), orientation="horizontal", width=0.6)
     else:
