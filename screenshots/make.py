@@ -35,8 +35,10 @@ from web import Web
 
 from pegboard.ask import Ask
 from pegboard.models import CallEvent, Finished, Started, ToolCall, ToolSpec
+from pegboard.models.statistics import ToolStatistics
 from pegboard.ports import Calls
 from pegboard.runtime import Runtime
+from pegboard.runtime.activity import Activity
 from pegboard.runtime.scripts import Scripts
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.commands import in_reach
@@ -86,12 +88,25 @@ class FixedScripts(Scripts):
             yield fixed(event)
 
 
+class FixedActivity(Activity):
+    """Recorded calls with fixed durations."""
+
+    def statistics(self, tools: Sequence[str] | None = None) -> tuple[ToolStatistics, ...]:
+        """Return the statistics and fix their durations."""
+        durations = {"p50_ms": 1.8, "p95_ms": 1.8}
+        return tuple(
+            one.model_copy(update={**durations, "durations_ms": (1.8,) * len(one.durations_ms)})
+            for one in super().statistics(tools)
+        )
+
+
 class FixedRuntime(Runtime):
     """A runtime whose calls have fixed durations and process ids."""
 
     def __init__(self, *args: Any, **how: Any) -> None:  # noqa: ANN401 - passed on
         super().__init__(*args, **how)
         self.scripts = FixedScripts(self._parts)
+        self.activity = FixedActivity(self._parts)
 
     async def call(self, call: ToolCall) -> AsyncGenerator[CallEvent]:
         """Run the call and fix its events."""
