@@ -49,7 +49,7 @@ async def answer_model(context: Any, params: CreateMessageRequestParams) -> Crea
 
 async def answer_roots(context: Any) -> ListRootsResult:
     """Answer where the client works."""
-    return ListRootsResult(roots=[Root(uri=FileUrl("file:///work/of/the/client"))])
+    return ListRootsResult(roots=[Root(uri=FileUrl("file:///srv/project"))])
 
 
 @pytest.mark.promise("MCP-2")
@@ -80,7 +80,7 @@ async def test_questions_of_a_server_are_passed_to_the_client_that_called(connec
         where = await client.call_tool("one.where", {})
     assert person.content == [TextContent(type="text", text="Who are you is 7")]
     assert answer.content == [TextContent(type="text", text="oracle said 42 (Be brief., 100)")]
-    assert where.content == [TextContent(type="text", text='["file:///work/of/the/client"]')]
+    assert where.content == [TextContent(type="text", text='["file:///srv/project"]')]
 
 
 async def test_questions_are_declined_for_a_client_that_does_not_support_them(connect: Connect, version: str) -> None:

@@ -255,5 +255,5 @@ async def test_the_count_of_matches_stays_at_the_right_edge_after_a_resize(given
     async with on_stage(given, size=(80, 24)) as stage:
         await stage.type("list")
         await stage.pilot.resize_terminal(120, 40)
-        await stage.until(lambda: stage.screen.tool_list.size.width > 30, "the wall is wide")
+        await stage.until(lambda: stage.screen.tool_list.size.width > 30, "the tool list is wide")
         await stage.until_seen("of 5 │")

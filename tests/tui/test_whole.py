@@ -99,16 +99,16 @@ async def test_added_changed_and_broken_files_are_listed_live(write_pack: Callab
     folder = write_pack("greeter.py", PACK)
     runtime = Runtime.from_environment(packs=[folder])
 
-    def wall(stage: Stage) -> str:
+    def tool_list(stage: Stage) -> str:
         return "\n".join(stage.tool_list)
 
     async with on_stage(runtime) as stage:
         write_pack("later.py", '"""Later."""\ndef come() -> None:\n    """Came."""\n')
-        await stage.until(lambda: "come" in wall(stage), "the new tool hangs on the wall")
+        await stage.until(lambda: "come" in tool_list(stage), "the new tool is in the list")
         write_pack("later.py", "def (:")
-        await stage.until(lambda: "✖ later" in wall(stage), "the broken pack hangs on the wall")
+        await stage.until(lambda: "✖ later" in tool_list(stage), "the broken pack is in the list")
         (folder / "later.py").unlink()
-        await stage.until(lambda: "later" not in wall(stage), "the removed pack is gone")
+        await stage.until(lambda: "later" not in tool_list(stage), "the removed pack is gone")
 
 
 @pytest.mark.promise("TUI-2")
