@@ -124,7 +124,7 @@ async def test_keys_are_remapped_by_command_id(tmp_path: Path) -> None:
 
 @pytest.mark.promise("CFG-1")
 async def test_keys_that_clash_and_unknown_ids_are_problems(tmp_path: Path) -> None:
-    given = remapped(tmp_path, tools__run="f1", tools__rnu="f6")
+    given = remapped(tmp_path, tools__run="f1", tools__rnu="f6", activity__compare="alt+9", script_calls__failed="n")
     async with on_stage(given) as stage:
         await stage.until_seen("! 2 problems")
         await stage.press("ctrl+g")

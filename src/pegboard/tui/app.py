@@ -99,8 +99,8 @@ class PegboardApp(PagesApp, inherit_bindings=False):
     async def _check_keys(self) -> None:
         settings = self.runtime.settings
         if settings.keys:
-            groups = command_groups(PegboardApp, ToolsScreen)
-            self._key_problems = tuple(await asyncio.to_thread(key_problems, settings, groups))
+            groups = await asyncio.to_thread(command_groups, PegboardApp, ToolsScreen)
+            self._key_problems = tuple(key_problems(settings, groups))
             self.show_problems()
 
     def show_problems(self) -> None:

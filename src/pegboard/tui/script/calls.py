@@ -50,16 +50,18 @@ class CallsTree(MarkedLines):
 
     PAGE = "Calls"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("calls.up", "up,k", "move(-1)", "Up", "Move to the call above."),
-        Command("calls.down", "down,j", "move(1)", "Down", "Move to the call below."),
-        Command("calls.page_up", "pageup", "page(-1)", "Page up", "Move up one page."),
-        Command("calls.page_down", "pagedown", "page(1)", "Page down", "Move down one page."),
-        Command("calls.first", "home,g", "edge(-1)", "First", "Move to the script."),
-        Command("calls.last", "end,G", "edge(1)", "Last", "Move to the last call and follow new ones."),
-        Command("calls.failed", "f", "failed", "Next failed", "Move to the next failed call.", footer=True),
-        Command("calls.open", "enter", "request('open')", "Result", "Open the full result of the marked call.", True),
-        Command("calls.form", "o", "request('form')", "In the form", "Open the marked call in its tool's form.", True),
-        Command("calls.talk", "a", "request('talk')", "To the chat", "Insert the call into the chat prompt.", True),
+        Command("script_calls.up", "up,k", "move(-1)", "Up", "Move to the call above."),
+        Command("script_calls.down", "down,j", "move(1)", "Down", "Move to the call below."),
+        Command("script_calls.page_up", "pageup", "page(-1)", "Page up", "Move up one page."),
+        Command("script_calls.page_down", "pagedown", "page(1)", "Page down", "Move down one page."),
+        Command("script_calls.first", "home,g", "edge(-1)", "First", "Move to the script."),
+        Command("script_calls.last", "end,G", "edge(1)", "Last", "Move to the last call and follow new ones."),
+        Command("script_calls.failed", "f", "failed", "Next failed", "Move to the next failed call.", footer=True),
+        Command("script_calls.open", "enter", "request('open')", "Result", "Open the full result of the call.", True),
+        Command("script_calls.form", "o", "request('form')", "In the form", "Open the call in its tool's form.", True),
+        Command(
+            "script_calls.talk", "a", "request('talk')", "To the chat", "Insert the call into the chat prompt.", True
+        ),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
     DEFAULT_CSS = "CallsTree { padding: 0 0 0 1; }"

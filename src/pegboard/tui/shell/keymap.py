@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from importlib import import_module
+from pkgutil import walk_packages
 
 from textual.dom import DOMNode
 
+import pegboard.tui
 from pegboard.config import Settings
 from pegboard.models import Problem
 from pegboard.tui.commands import Command
@@ -16,11 +19,13 @@ CommandGroup = tuple[str, Sequence[Command]]
 
 
 def command_groups(*everywhere: type[DOMNode]) -> list[CommandGroup]:
-    """Return the commands of every loaded widget class.
+    """Import every module of the interface, which takes about a second, and return the commands of all its classes.
 
     Args:
         everywhere: Classes that form one group, because their keys are always available: the app and its main page.
     """
+    for module in walk_packages(pegboard.tui.__path__, f"{pegboard.tui.__name__}."):
+        import_module(module.name)
     common = tuple(command for cls in everywhere for command in vars(cls)["ACTIONS"])
     others = [
         (cls.__name__, tuple(vars(cls)["ACTIONS"]))
