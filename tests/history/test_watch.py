@@ -108,16 +108,20 @@ wait()
 """
 
 
-@pytest.fixture
-def without_sockets(tmp_path: Path) -> None:
-    """Make it impossible to create sockets."""
-    (tmp_path / "state").mkdir()
-    (tmp_path / "state" / "watching").write_text("not a folder")
+@pytest.fixture(params=["sockets", "polling"])
+def notified_by(request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    """Notify by sockets, or make it impossible to create them, which leaves polling."""
+    if request.param == "polling":
+        (tmp_path / "state").mkdir()
+        (tmp_path / "state" / "watching").write_text("not a folder")
 
 
-def check_that_a_call_appears_while_it_runs_and_then_as_finished(
-    changed: Queue[tuple[HistoryChange, float]], calls: RecordedCalls, process: subprocess.Popen[str]
+@pytest.mark.promise("WAT-3")
+@pytest.mark.usefixtures("notified_by")
+def test_a_call_of_another_process_appears_while_it_runs_and_then_as_finished(
+    changed: Queue[tuple[HistoryChange, float]], calls: RecordedCalls, start: Callable[[str], subprocess.Popen[str]]
 ) -> None:
+    process = start(LIFE)
     printed_time(process)
     proceed(process)
     began = printed_time(process)
@@ -132,23 +136,6 @@ def check_that_a_call_appears_while_it_runs_and_then_as_finished(
     delays.append(at - finished_at)
     # The promise is 300 ms; a busy machine gets more time.
     assert max(delays) < 2
-
-
-@pytest.mark.promise("WAT-3")
-def test_a_call_of_another_process_appears_while_it_runs_and_then_as_finished(
-    changed: Queue[tuple[HistoryChange, float]], calls: RecordedCalls, start: Callable[[str], subprocess.Popen[str]]
-) -> None:
-    check_that_a_call_appears_while_it_runs_and_then_as_finished(changed, calls, start(LIFE))
-
-
-@pytest.mark.promise("WAT-3")
-def test_without_sockets_calls_of_other_processes_are_found_by_polling(
-    without_sockets: None,
-    changed: Queue[tuple[HistoryChange, float]],
-    calls: RecordedCalls,
-    start: Callable[[str], subprocess.Popen[str]],
-) -> None:
-    check_that_a_call_appears_while_it_runs_and_then_as_finished(changed, calls, start(LIFE))
 
 
 @pytest.mark.promise("STO-3")

@@ -151,8 +151,8 @@ def rerun(
     packs: PacksOption = None,
 ) -> None:
     """Run a call again, with changed arguments if --arg or --args is given."""
-    from pegboard.cli.output import narrate, narrate_problems, print_data, print_json
-    from pegboard.cli.tools import exit_code_of, run_call
+    from pegboard.cli.output import narrate
+    from pegboard.cli.tools import exit_code_of, print_outcome, run_call
     from pegboard.models import ToolCall, ToolResult
 
     runtime = open_runtime(context)
@@ -169,13 +169,7 @@ def rerun(
         call, result, interruption = run_call(runtime, call.model_copy(update={"args": changed}), rerun=True)
     except ArgumentError as unreadable:
         result = ToolResult.failed("invalid_args", str(unreadable), None, *unreadable.faults)
-    narrate_problems(runtime.problems(packs=result.error is not None and result.error.code == "tool_not_found"))
-    if result.error:
-        narrate(f"{result.error.code}: {result.error.message}")
-    if data and not json:
-        print_data(result.data)
-    else:
-        print_json({"call": call.shown(), "result": result})
+    print_outcome(runtime, call, result, only_data=data and not json)
     raise typer.Exit(interruption or exit_code_of(result))
 
 

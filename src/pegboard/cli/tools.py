@@ -135,7 +135,6 @@ def invoke(
     packs: PacksOption = None,
 ) -> None:
     """Call a tool and print {"call": …, "result": …}; its logs go to stderr."""
-    from pegboard.cli.output import narrate, narrate_problems, print_data, print_json
     from pegboard.models import ToolCall, ToolResult
 
     runtime = scanned(context, tool_allow, connects=True, tool=name)
@@ -152,14 +151,7 @@ def invoke(
         call, result, interruption = run_call(runtime, call.model_copy(update={"args": read}))
     except ArgumentError as unreadable:
         result = ToolResult.failed("invalid_args", str(unreadable), None, *unreadable.faults)
-    not_found = result.error is not None and result.error.code == "tool_not_found"
-    narrate_problems(runtime.problems(packs=not_found))
-    if result.error:
-        narrate(f"{result.error.code}: {result.error.message}")
-    if data and not json:
-        print_data(result.data)
-    else:
-        print_json({"call": call.shown(), "result": result})
+    print_outcome(runtime, call, result, only_data=data and not json)
     raise typer.Exit(interruption or exit_code_of(result))
 
 
@@ -171,6 +163,19 @@ def _check_requirements(runtime: Runtime, specs: Iterable[ToolSpec]) -> None:
         with closing(runtime.health.check_blocking()) as rows:
             for _ in rows:
                 pass
+
+
+def print_outcome(runtime: Runtime, call: ToolCall, result: ToolResult, *, only_data: bool) -> None:
+    """Print a call and its result, or only the result's data; problems and the error go to stderr."""
+    from pegboard.cli.output import narrate, narrate_problems, print_data, print_json
+
+    narrate_problems(runtime.problems(packs=result.error is not None and result.error.code == "tool_not_found"))
+    if result.error:
+        narrate(f"{result.error.code}: {result.error.message}")
+    if only_data:
+        print_data(result.data)
+    else:
+        print_json({"call": call.shown(), "result": result})
 
 
 def exit_code_of(result: ToolResult) -> int:

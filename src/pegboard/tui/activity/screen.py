@@ -66,7 +66,6 @@ class ActivityScreen(PageScreen):
     PAGE = "Activity"
     LEGEND = LEGEND
     AUTO_FOCUS = "CallList"
-    ALLOW_IN_MAXIMIZED_VIEW = "HeaderLine, KeysLine"
 
     DEFAULT_CSS = """
     ActivityScreen {

@@ -58,7 +58,6 @@ class ChatScreen(PageScreen):
         ("▸ ▾", "collapsed, expanded"),
     )
     AUTO_FOCUS = "AskLine"
-    ALLOW_IN_MAXIMIZED_VIEW = "HeaderLine, KeysLine"
 
     DEFAULT_CSS = """
     ChatScreen {

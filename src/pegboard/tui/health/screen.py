@@ -56,7 +56,6 @@ class HealthScreen(PageScreen):
     PAGE = "Health"
     LEGEND = LEGEND
     AUTO_FOCUS = "HealthList"
-    ALLOW_IN_MAXIMIZED_VIEW = "HeaderLine, KeysLine"
 
     DEFAULT_CSS = """
     HealthScreen {

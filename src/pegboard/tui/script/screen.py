@@ -59,7 +59,6 @@ class ScriptScreen(PageScreen):
         ("!", "printed to stderr"),
     )
     AUTO_FOCUS = "ScriptEditor"
-    ALLOW_IN_MAXIMIZED_VIEW = "HeaderLine, KeysLine"
 
     DEFAULT_CSS = """
     ScriptScreen {

@@ -12,6 +12,8 @@ from textual.widget import Widget
 class PageScreen(Screen[None]):
     """A page of the app, with cheap focus changes."""
 
+    ALLOW_IN_MAXIMIZED_VIEW = "HeaderLine, KeysLine"
+
     focused: Reactive[Widget | None] = Reactive(None, repaint=False)
     """Textual's attribute without `repaint`, which would repaint the whole screen with every focus change."""
 

@@ -51,7 +51,6 @@ class ToolsScreen(PageScreen):
     PAGE = "Tools"
     LEGEND = LEGEND
     AUTO_FOCUS = "ToolList"
-    ALLOW_IN_MAXIMIZED_VIEW = "HeaderLine, KeysLine"
 
     DEFAULT_CSS = """
     ToolsScreen {
