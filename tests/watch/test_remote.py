@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import socket
@@ -179,6 +180,19 @@ def test_the_brake_holds_calls_over_http(home: Path) -> None:
     last = recorded(3)[0]
     assert last.error is not None
     assert last.error.detail == "cancelled"
+
+
+@pytest.mark.promise("WAT-4")
+def test_no_encoding_of_a_body_passes_a_deny_rule(home: Path) -> None:
+    call = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "x"}})
+    compressed, packed = {"content-encoding": "gzip"}, gzip.compress(call.encode())
+    with echo_server() as url, http_proxy(url) as address:
+        assert httpx2.post(address, content=packed, headers=compressed).content == packed
+        (home / "approvals.toml").write_text('[[rule]]\ndeny = "remote.*"\n')
+        assert httpx2.post(address, content=packed, headers=compressed).status_code == 415
+        for encoding in ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32-be"):
+            answer = httpx2.post(address, content=call.encode(encoding))
+            assert answer.json()["result"]["isError"], encoding
 
 
 @pytest.mark.promise("WAT-1", "WAT-2")

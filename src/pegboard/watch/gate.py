@@ -12,8 +12,8 @@ from pegboard.watch.lines import LONGEST_PARSED
 from pegboard.watch.link import CLIENT, GONE, HELLO, HOLD, MESSAGE, REJECT, VERDICT, Frame, Link
 
 _CALL, _CANCELLED = b"tools/call", b"notifications/cancelled"
-_ESCAPES = (b"\\u", b"\\/")
-"""JSON escapes that could hide the name of a method."""
+_DISGUISES = (b"\\u", b"\\/", b"\0")
+"""What could hide the name of a method: JSON escapes, and the zero bytes of UTF-16 and UTF-32."""
 _START_SECONDS = 10.0
 """Time for the observer to start and to decide on a call. Without a decision, the call is rejected."""
 
@@ -61,7 +61,7 @@ class Gate:
 
     def may_be_call(self, line: bytes) -> bool:
         """Return whether a message may call a tool, however its JSON is written."""
-        return _CALL in line or any(escape in line for escape in _ESCAPES)
+        return _CALL in line or any(disguise in line for disguise in _DISGUISES)
 
     def is_open(self) -> bool:
         """Return whether no rule and no pause can apply to a call."""
@@ -101,7 +101,7 @@ class Gate:
 
     def cancel(self, connection: int, line: bytes) -> None:
         """Stop holding the message that a cancellation names, if the line is one."""
-        if not self._waiting or (_CANCELLED not in line and not any(escape in line for escape in _ESCAPES)):
+        if not self._waiting or (_CANCELLED not in line and not any(disguise in line for disguise in _DISGUISES)):
             return
         import json
 

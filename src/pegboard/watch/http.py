@@ -34,6 +34,7 @@ _HOP_BY_HOP: Final = frozenset(
     }
 )
 _TOO_LONG: Final = b"Pegboard rejected this message: it is too long to be checked against the rules."
+_COMPRESSED: Final = b"Pegboard rejected this message: it is compressed, so it can't be checked against the rules."
 
 Message = MutableMapping[str, Any]  # of ASGI
 Receive = Callable[[], Awaitable[Message]]
@@ -168,6 +169,9 @@ class _Exchange:
         """Forward the request and its response."""
         gate, link = self._proxy.gate, self._proxy.gate.link
         body, is_whole = await self._read_body()
+        if body and self._is_compressed() and not await asyncio.to_thread(gate.is_open):
+            await _respond(self._send, 415, _COMPRESSED, b"text/plain")
+            return
         if not is_whole:
             if not await asyncio.to_thread(gate.is_open):
                 await _respond(self._send, 413, _TOO_LONG, b"text/plain")
@@ -204,6 +208,9 @@ class _Exchange:
         if self._own:
             self._proxy.gate.drop_all(self._own)
             self._proxy.gate.link.send(CLOSED, self._own, b"{}")
+
+    def _is_compressed(self) -> bool:
+        return any(name == b"content-encoding" and value.lower() != b"identity" for name, value in self._headers)
 
     async def _read_body(self) -> tuple[bytes, bool]:
         body = bytearray()
