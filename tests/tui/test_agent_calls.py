@@ -150,6 +150,9 @@ async def test_the_card_edits_arguments_and_keeps_masked_secrets(
         editor.text = "[1]"
         await stage.press("ctrl+s")
         await stage.until_seen("The arguments must be a JSON object")
+        editor.text = whole.replace('"key": "', '"key": "Bearer ')
+        await stage.press("ctrl+s")
+        await stage.until_seen("hides a value that was moved or changed")
         editor.text = whole.replace('"a"', '"b"')
         await stage.press("ctrl+s")
         assert (await received(watched))["id"] == 1

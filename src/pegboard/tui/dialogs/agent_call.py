@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 
 from pydantic import JsonValue
 from textual import on, work
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from pegboard.models import JsonObject
     from pegboard.runtime import Runtime
 
+_HIDDEN: Final = re.compile("«secret [^»]*»")
+"""What the arguments show instead of a secret."""
 _Choice: TypeAlias = Literal["once", "reject", "reject_why", "edit"]
 
 
@@ -47,6 +51,10 @@ class AgentCall:
         """Return the call of a question without secrets; read the disk."""
         args = runtime.redacted_args(question.args)
         return cls(question, args, as_text(args))
+
+    def restored(self, edited: JsonValue) -> JsonValue:
+        """Return edited arguments with the secrets that the user saw masked and left unchanged."""
+        return _restored(edited, self.args, self.question.args)
 
 
 class AgentCallScreen(QuestionScreen[None]):
@@ -210,22 +218,27 @@ class AgentCallScreen(QuestionScreen[None]):
             case "edit":
                 title = f"Edit the arguments of {clean_line(call.question.tool)}"
                 note = "JSON object. The call runs with these arguments."
-                text: str | None = await self.app.push_screen_wait(AskText(title, call.text, note, _problem))
-                edited = None if text is None else _restored(parse(text), call.args, call.question.args)
+                text: str | None = await self.app.push_screen_wait(
+                    AskText(title, call.text, note, partial(_problem, call=call))
+                )
+                edited = None if text is None else call.restored(parse(text))
                 return Answer("approve", args=edited, by=by) if isinstance(edited, dict) else None
 
 
-def _problem(text: str) -> str:
+def _problem(text: str, *, call: AgentCall) -> str:
     """Return why a text can't be the arguments of a call; empty if it can."""
     try:
         value = parse(text)
     except JsonTextError as error:
         return f"The text {error}."
-    return "" if isinstance(value, dict) else 'The arguments must be a JSON object such as {"path": "."}.'
+    if not isinstance(value, dict):
+        return 'The arguments must be a JSON object such as {"path": "."}.'
+    marks = _HIDDEN.findall(as_text(call.restored(value)))
+    moved = next((mark for mark in marks if mark not in as_text(call.question.args)), None)
+    return "" if moved is None else f"{moved} hides a value that was moved or changed. Put it back, or enter a value."
 
 
 def _restored(edited: JsonValue, shown: JsonValue, full: JsonValue) -> JsonValue:
-    """Return edited arguments with the secrets that the user saw masked and left unchanged."""
     if shown is full:
         return edited
     if isinstance(edited, dict) and isinstance(shown, dict) and isinstance(full, dict):
