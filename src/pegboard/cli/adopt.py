@@ -26,8 +26,7 @@ def adopt(
     Changes the entries of its configuration, shows the difference and keeps a backup. Restart the client afterwards.
     --undo restores entries that are unchanged since, and keeps every other change of the file.
 
-    Examples: pegboard adopt claude-code --dry-run
-    pegboard adopt .vscode/mcp.json --server github
+    Examples: `pegboard adopt claude-code --dry-run`, `pegboard adopt .vscode/mcp.json --server github`.
     """
     from pegboard.cli.output import narrate, print_json, print_text
     from pegboard.config import Paths

@@ -33,8 +33,7 @@ def approve(
     On a terminal, each call is shown as it arrives: answer y, n or e to edit its arguments. Press ctrl+c to end. While
     this runs, calls that need approval wait for it.
 
-    Examples: pegboard approve --json
-    pegboard approve 1f0c3a5b7d9e2468 --no "not in production"
+    Examples: `pegboard approve --json`, `pegboard approve 1f0c3a5b7d9e2468 --no "not in production"`.
     """
     import sys
 
