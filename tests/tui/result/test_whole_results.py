@@ -298,6 +298,34 @@ async def test_all_parts_of_a_large_text_are_reached(stage: OpenStage, tmp_path:
         assert view.overlays(view.row_count - 1), "the match is marked"
 
 
+@pytest.mark.parametrize(
+    ("whole", "part", "other"),
+    [
+        ([{"id": number, "name": "x" * 40} for number in range(5_000)], "text", "tree"),
+        ([*({"id": number} for number in range(5_000)), 7], "table", "tree"),
+        ("# Title\n\nSome *words* of a long text.\n" * 3_000, "markdown", "text"),
+    ],
+    ids=["text", "table", "markdown"],
+)
+@pytest.mark.promise("EXE-6")
+async def test_a_view_that_shows_only_the_beginning_of_a_large_result_names_a_view_that_shows_all(
+    whole: JsonValue, part: str, other: str, stage: OpenStage, tmp_path: Path
+) -> None:
+    async with stage() as on:
+        await on.show_result(truncated(tmp_path, whole))
+        await on.until(lambda: on.pane._views.is_whole, "the file is open")
+        for _ in on.pane._views.offered:
+            if on.pane._views.shown == part:
+                break
+            await on.press("v")
+        assert f"as {part}, all as {other} (v)" in on.text, on.text
+        assert "! Only" in on.text
+        while on.pane._views.shown != other:
+            await on.press("v")
+        assert "read from the file as you scroll" in on.text
+        assert "! Only" not in on.text
+
+
 async def test_a_jq_filter_runs_on_the_whole_of_a_large_result(stage: OpenStage, tmp_path: Path) -> None:
     async with stage(width=120) as on:
         await on.show_result(truncated(tmp_path, [{"id": number} for number in range(30_000)]))

@@ -115,7 +115,7 @@ class ResultPane(Widget):
         self._status = StatusLine()
         self._progress = ProgressLine()
         self._bar = ViewBar()
-        self._views = ResultViews(self._update_bar)
+        self._views = ResultViews(self._view_changed)
         self._prompt = ResultPrompt()
         self._call: ToolCall | None = None
         self._since = monotonic()
@@ -264,8 +264,7 @@ class ResultPane(Widget):
 
     def _update(self) -> None:
         self._tick()
-        self._whole.update()
-        self._update_bar()
+        self._view_changed()
         self._views.set_empty_text(self.welcome or self.EMPTY.format(key=self.run_key))
 
     def _update_status(self) -> None:
@@ -299,6 +298,10 @@ class ResultPane(Widget):
         self._update_titles()
         self._bar.note = self._views.note
         self.refresh_bindings()
+
+    def _view_changed(self) -> None:
+        self._whole.update()
+        self._update_bar()
 
     def watch_state(self) -> None:
         """Run the timer only during a call."""

@@ -89,6 +89,8 @@ class ResultViews(Container):
         self._is_ready = False
         self._stored: JsonValue | StoredText = None
         self._file = ""
+        self._table_of_part: TableView | None = None
+        """A table that can't show the whole of a large result, because not all items of its list are objects."""
         self._unfiltered: ViewName | None = None
         """The view that was shown before a filter, because a filtered result may not have it."""
 
@@ -199,6 +201,15 @@ class ResultViews(Container):
         """Whether the whole of a truncated result can be shown."""
         return self._stored is not None
 
+    @property
+    def view_of_part(self) -> str:
+        """Name of the visible view if it shows only the beginning of the result, although other views show all."""
+        if self._stored is None or self.shown in {None, "error", "log", "image"}:
+            return ""
+        view = self.current
+        is_whole = isinstance(view, SegmentView | TreeView | TableView) and view is not self._table_of_part
+        return "" if is_whole else str(self.shown)
+
     def show_whole_hits(self, wanted: str, hits: WholeHits, where: str) -> None:
         """Show the matches in a whole result."""
         view = self.capable
@@ -303,8 +314,13 @@ class ResultViews(Container):
 
     def _create_table(self, table: Table) -> TableView:
         rows = _at(self._stored, table.path)
-        if not isinstance(rows, StoredList) or not rows.columns or self._result is None:
+        if not isinstance(rows, list) or self._result is None:
             return TableView(table)
+        if not isinstance(rows, StoredList):
+            return TableView(Table(rows, table.path, table.beside))
+        if not rows.columns:
+            self._table_of_part = TableView(table)
+            return self._table_of_part
         result = self._result
 
         async def arrange_file(table: Table, wished: Arrangement) -> Sequence[int]:

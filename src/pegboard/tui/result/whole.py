@@ -63,6 +63,7 @@ class WholeResult(Vertical):
         self._file = ""
         self._jq = JqFilter(self, prompt, self._show)
         self._banner = Static(classes="banner")
+        self._banner_text = ""
         self._filter = Static(classes="filter")
 
     def compose(self) -> ComposeResult:
@@ -146,11 +147,19 @@ class WholeResult(Vertical):
         self._banner.display = cut is not None
         if cut is not None:
             shown = f"! Only {size(cut.shown_bytes)} of {size(cut.total_bytes)} shown"
-            if self._views.is_whole:
+            part = self._views.view_of_part
+            is_whole = self._views.is_whole and not part
+            if is_whole:
                 shown = f"{size(cut.total_bytes)}, read from the file as you scroll"
+            elif part:
+                other = "tree" if "tree" in self._views.offered else "text"
+                shown = f"{shown} as {part}, all as {other} ({self._key('result.next_view')})"
             keys = f"{self._key('result.pager')} opens, {self._key('result.save')} saves all"
-            self._banner.set_class(self._views.is_whole, "-whole")
-            self._banner.update(Content(f"{shown} · {keys} · {clean_line(cut.file)}"))
+            self._banner.set_class(is_whole, "-whole")
+            line = f"{shown} · {keys} · {clean_line(cut.file)}"
+            if line != self._banner_text:  # each update is a layout
+                self._banner_text = line
+                self._banner.update(Content(line))
         self._filter.display = bool(self._jq.note) and not self._prompt.display
         if self._filter.display:
             keys = f"{self._key('result.whole')} shows all · {self._key('result.jq')} edits"
