@@ -92,7 +92,7 @@ def test_calls_are_found_by_tool_source_session_status_time_duration_and_text(
 
 
 @pytest.mark.promise("ACT-1")
-def test_pages_continue_below_a_position_until_every_call_was_listed_once(
+def test_pages_continue_below_or_above_a_position_until_every_call_was_listed_once(
     history: History, calls: RecordedCalls
 ) -> None:
     wanted = [add(history, "a.x" if number % 3 else "a.y", number) for number in range(25)]
@@ -110,6 +110,13 @@ def test_pages_continue_below_a_position_until_every_call_was_listed_once(
                 break
         assert listed == ids[::-1]
         assert calls.count(query).calls == len(ids)
+        listed = []
+        after: int | None = 0
+        while after is not None:
+            page = calls.page_after(query, after, limit=4)
+            listed = [call.id for call in page.calls] + listed
+            after = page.next
+        assert listed == ids[::-1]
 
 
 @pytest.mark.promise("ACT-1")

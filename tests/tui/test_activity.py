@@ -312,6 +312,70 @@ async def test_older_calls_are_loaded_as_the_user_scrolls(runtime: Runtime, reco
         assert calls(stage).row_count == 450
 
 
+def history_of(runtime: Runtime, number: int) -> None:
+    """Record calls; every tenth fails."""
+    for each in range(number):
+        runtime.history.record(
+            ToolCall(name="gate.shout", args={"n": each}, source="cli"),
+            ToolResult(ok=True) if each % 10 else ToolResult.failed("execution_error", "No."),
+            START + timedelta(seconds=each / 10),
+        )
+    runtime.history.flush()
+
+
+def numbers(stage: Stage) -> list[int]:
+    """Return the numbers of the visible calls of `history_of`."""
+    return [int(row.split("{n: ")[1].split("}")[0]) for row in rows(stage)]
+
+
+def position(stage: Stage) -> int:
+    """Return the position of the selected call in the history."""
+    call = calls(stage).call
+    assert call is not None
+    return call.position
+
+
+@pytest.mark.promise("ACT-1")
+async def test_end_goes_to_the_oldest_of_many_calls_and_home_back_to_the_newest(runtime: Runtime) -> None:
+    history_of(runtime, 3_000)
+    async with on_activity(runtime, (100, 30)) as stage:
+        await press(stage, "end")
+        await stage.until(lambda: numbers(stage)[-1] == 0, "the oldest call is shown")
+        assert calls(stage).cursor == calls(stage).row_count - 1
+        assert calls(stage).row_count < 1_000
+        assert "3,000 calls" in title(stage)
+        assert "↑ newer, home to the newest" in title(stage)
+        for _ in range(30):
+            shown = numbers(stage)
+            assert shown == list(range(shown[0], shown[0] - len(shown), -1)), "no call is missing or doubled"
+            before = position(stage)
+            await press(stage, "pageup")
+            assert position(stage) > before
+        await press(stage, "home")
+        await stage.until(lambda: numbers(stage)[0] == 2_999, "the newest call is shown")
+        assert "newer" not in title(stage)
+
+
+@pytest.mark.promise("ACT-1")
+async def test_scrolling_up_from_the_oldest_call_reaches_the_newest_and_new_calls(
+    runtime: Runtime, recorder: Recorder
+) -> None:
+    history_of(runtime, 1_500)
+    async with on_activity(runtime, (100, 60)) as stage:
+        await filtered(stage, "status:ok")
+        await press(stage, "end")
+        await stage.until(lambda: numbers(stage)[-1] == 1, "the oldest call that matches is shown")
+        before = rows(stage)
+        recorder.add("time.now")
+        await stage.until(lambda: "1,351 calls" in title(stage), "the new call is counted")
+        assert rows(stage) == before
+        while "time.now" not in rows(stage)[0]:
+            above = position(stage)
+            await press(stage, "pageup")
+            assert position(stage) > above
+        assert calls(stage).row_count == 1_351
+
+
 @pytest.mark.promise("ACT-2")
 async def test_a_call_is_run_again_and_with_other_arguments(runtime: Runtime, recorder: Recorder) -> None:
     recorder.add("gate.shout", {"text": "hello"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from pegboard.history.history import History
@@ -31,6 +32,30 @@ STATES: Final[dict[int, CallState]] = {status: state for state, status in STATUS
 _UNREADABLE: Final = (TypeError, ValueError, OverflowError, RecursionError)
 
 
+@dataclass(frozen=True)
+class _Span:
+    """Positions of a page.
+
+    Attributes:
+        position: Position next to the page; None for no limit.
+        is_upward: Whether the page is above it and its oldest calls are wanted, rather than the newest below it.
+    """
+
+    position: int | None
+    is_upward: bool = False
+
+    @property
+    def order(self) -> str:
+        return "ASC" if self.is_upward else "DESC"
+
+    @property
+    def values(self) -> list[Column]:
+        return [] if self.position is None else [self.position]
+
+    def conditions(self, column: str) -> list[str]:
+        return [] if self.position is None else [f"{column} {'>' if self.is_upward else '<'} ?"]
+
+
 class RecordedCalls:
     """The calls of a history, running ones included, the newest first; every method blocks.
 
@@ -54,8 +79,23 @@ class RecordedCalls:
             before: Position below which the page starts; None for the newest calls.
             limit: Maximum number of calls.
         """
-        rows = self._positions(query, before, limit + 1)
+        rows = self._positions(query, _Span(before), limit + 1)
         calls = self._calls(rows[:limit])
+        return HistoryPage(calls=calls, next=int(rows[limit - 1][0] or 0) if len(rows) > limit > 0 else None)
+
+    def page_after(self, query: HistoryQuery, after: int = 0, *, limit: int = 100) -> HistoryPage:
+        """Return the oldest calls above a position that match, the newest first.
+
+        Args:
+            query: The query.
+            after: Position above which the page starts; 0 for the oldest calls.
+            limit: Maximum number of calls.
+
+        Returns:
+            The page; its `next` is the position to pass as `after` for newer calls, None after the newest call.
+        """
+        rows = self._positions(query, _Span(after, is_upward=True), limit + 1)
+        calls = self._calls(rows[:limit][::-1])
         return HistoryPage(calls=calls, next=int(rows[limit - 1][0] or 0) if len(rows) > limit > 0 else None)
 
     def count(self, query: HistoryQuery) -> CallCount:
@@ -66,7 +106,7 @@ class RecordedCalls:
             return CallCount(calls=int(finished or 0) + int(running or 0), is_exact=True)
         found = sum(
             int(self.reader.select(f"SELECT count(*) FROM ({statement})", values)[0][0] or 0)  # noqa: S608 - our own text
-            for statement, values in self._statements("1", query, None, COUNTED + 1)
+            for statement, values in self._statements("1", query, _Span(None), COUNTED + 1)
         )
         return CallCount(calls=min(found, COUNTED), is_exact=found <= COUNTED)
 
@@ -110,34 +150,31 @@ class RecordedCalls:
         )
         return next(iter(self._calls(rows)), None) if len(rows) == 1 else None
 
-    def _positions(self, query: HistoryQuery, before: int | None, limit: int) -> list[tuple[Column, ...]]:
+    def _positions(self, query: HistoryQuery, span: _Span, limit: int) -> list[tuple[Column, ...]]:
         rows = [
             row
-            for statement, values in self._statements(_COLUMNS, query, before, limit)
+            for statement, values in self._statements(_COLUMNS, query, span, limit)
             for row in self.reader.select(statement, values)
         ]
-        return sorted(rows, key=lambda row: int(row[0] or 0), reverse=True)[:limit]
+        return sorted(rows, key=lambda row: int(row[0] or 0), reverse=not span.is_upward)[:limit]
 
     def _statements(
-        self, columns: str, query: HistoryQuery, before: int | None, limit: int
+        self, columns: str, query: HistoryQuery, span: _Span, limit: int
     ) -> list[tuple[str, list[Column]]]:
         tools = [str(tool) for (tool,) in self.reader.select("SELECT DISTINCT tool FROM uses")] if query.tools else []
         if query.tools:
             tools += [str(tool) for (tool,) in self.reader.select(f"SELECT DISTINCT tool {_RUNNING}")]
         made = plan(query, dict.fromkeys(tools), [word for word in query.words if self._is_frequent(word)])
-        upper: list[str] = [] if before is None else ["calls.n < ?"]
-        position: list[Column] = [] if before is None else [before]
         statements = []
+        where = " AND ".join([*made.alone, *span.conditions("calls.n"), "deleted_at IS NULL"])
         if not made.match:
-            where = " AND ".join([*made.alone, *upper, "deleted_at IS NULL"])
-            statement = f"SELECT {columns} FROM calls WHERE {where} ORDER BY n DESC LIMIT ?"  # noqa: S608 - our own text
-            return [(statement, [*made.alone_values, *position, limit])]
+            statement = f"SELECT {columns} FROM calls WHERE {where} ORDER BY n {span.order} LIMIT ?"  # noqa: S608 - our own text
+            return [(statement, [*made.alone_values, *span.values, limit])]
         if made.with_finished:
-            statements.append(self._indexed(columns, made, before, limit))
+            statements.append(self._indexed(columns, made, span, limit))
         if made.with_running:
-            where = " AND ".join([*made.alone, *upper, "deleted_at IS NULL"])
-            statement = f"SELECT {columns} {_RUNNING} AND {where} ORDER BY n DESC LIMIT ?"
-            statements.append((statement, [*made.alone_values, *position, limit]))
+            statement = f"SELECT {columns} {_RUNNING} AND {where} ORDER BY n {span.order} LIMIT ?"
+            statements.append((statement, [*made.alone_values, *span.values, limit]))
         return statements
 
     def _is_frequent(self, word: str) -> bool:
@@ -147,18 +184,15 @@ class RecordedCalls:
         statement = "SELECT 1 FROM calls_text WHERE calls_text MATCH ? LIMIT 1 OFFSET ?"
         return bool(self.reader.select(statement, [f"words : {quoted(word)}", FREQUENT]))
 
-    def _indexed(self, columns: str, made: Plan, before: int | None, limit: int) -> tuple[str, list[Column]]:
-        upper: list[str] = [] if before is None else ["calls_text.rowid < ?"]
-        position: list[Column] = [] if before is None else [before]
+    def _indexed(self, columns: str, made: Plan, span: _Span, limit: int) -> tuple[str, list[Column]]:
+        where = " AND ".join(["calls_text MATCH ?", *span.conditions("calls_text.rowid"), *made.rest])
         if columns == "1" and not made.rest:
-            where = " AND ".join(["calls_text MATCH ?", *upper])
-            return f"SELECT 1 FROM calls_text WHERE {where} LIMIT ?", [made.match, *position, limit]  # noqa: S608 - our own text
-        where = " AND ".join(["calls_text MATCH ?", *upper, *made.rest])
+            return f"SELECT 1 FROM calls_text WHERE {where} LIMIT ?", [made.match, *span.values, limit]  # noqa: S608 - our own text
         statement = (
             f"SELECT {columns} FROM calls_text CROSS JOIN calls ON calls.n = calls_text.rowid WHERE {where}"  # noqa: S608 - our own text
-            " ORDER BY calls_text.rowid DESC LIMIT ?"
+            f" ORDER BY calls_text.rowid {span.order} LIMIT ?"
         )
-        return statement, [made.match, *position, *made.rest_values, limit]
+        return statement, [made.match, *span.values, *made.rest_values, limit]
 
     def _calls(self, rows: Sequence[tuple[Column, ...]]) -> tuple[RecordedCall, ...]:
         made = self.reader.select(

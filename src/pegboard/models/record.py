@@ -119,7 +119,7 @@ class HistoryPage(DataModel):
 
     calls: tuple[RecordedCall, ...]
     next: int | None
-    """Position to pass as `before` for the next page; None after the last call."""
+    """Position to pass as `before` (or `after`) for the next page; None after the last call."""
 
 
 class CallCount(DataModel):

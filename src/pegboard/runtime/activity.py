@@ -85,6 +85,16 @@ class Activity:
         """
         return self._calls.page(query or HistoryQuery(), before=before, limit=limit)
 
+    def page_after(self, query: HistoryQuery | None = None, *, after: int = 0, limit: int = 100) -> HistoryPage:
+        """Return the oldest calls above a position that match, the newest first.
+
+        Args:
+            query: The query; None for all calls.
+            after: `HistoryPage.next` of the page of older calls; 0 for the oldest calls.
+            limit: Maximum number of calls.
+        """
+        return self._calls.page_after(query or HistoryQuery(), after, limit=limit)
+
     def count(self, query: HistoryQuery | None = None) -> CallCount:
         """Return the number of calls that match, exactly up to 10,000."""
         return self._calls.count(query or HistoryQuery())

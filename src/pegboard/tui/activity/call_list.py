@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Literal
 
 from textual import events
 from textual.binding import BindingType
@@ -141,6 +141,15 @@ class CallList(FilterList):
     class EndNear(Message):
         """The last loaded lines are nearly visible."""
 
+    class StartNear(Message):
+        """The first loaded lines are nearly visible, and there are newer calls."""
+
+    @dataclass
+    class EndWanted(Message):
+        """The newest or the oldest call is to be selected, which may not be loaded."""
+
+        is_oldest: bool
+
     class Scrolled(Message):
         """The list was scrolled."""
 
@@ -152,7 +161,7 @@ class CallList(FilterList):
         self._complete_filter = complete
         self._listed: Sequence[ListedCall] = ()
         self._words: re.Pattern[str] | None = None
-        self._has_running = False
+        self._has_running = self._has_newer = self._has_older = False
         self._posted: CallRow | None = None
 
     def on_mount(self) -> None:
@@ -194,10 +203,15 @@ class CallList(FilterList):
     @property
     def is_at_top(self) -> bool:
         """Whether the newest calls are visible."""
-        return round(self.scroll_y) == 0
+        return round(self.scroll_y) == 0 and not self._has_newer
 
     def show(
-        self, listed: Sequence[ListedCall], words: re.Pattern[str] | None, *, has_running: bool, starts_over: bool
+        self,
+        listed: Sequence[ListedCall],
+        words: re.Pattern[str] | None,
+        *,
+        has_running: bool,
+        starts: Literal["first", "last"] | None,
     ) -> None:
         """Show other calls.
 
@@ -205,7 +219,7 @@ class CallList(FilterList):
             listed: The lines.
             words: Words to highlight.
             has_running: Whether a call is running.
-            starts_over: Whether the query has changed; otherwise selection and viewport stay on their calls.
+            starts: Line to select if the list was started again; otherwise selection and viewport stay on their calls.
         """
         before, top, cursor = self._listed, round(self.scroll_y), self.cursor
         offset = cursor - top
@@ -213,11 +227,12 @@ class CallList(FilterList):
         self._listed, self._words = listed, words
         self._has_running = has_running
         self._hover = None
-        if starts_over:
-            cursor = top = 0
+        if starts is not None:
+            cursor = 0 if starts == "first" else max(0, len(listed) - 1)
+            top = max(0, cursor - max(self.size.height - 1, 0))
         else:
             cursor = _place_of(before, cursor, listed)
-            if top > 0:
+            if top > 0 or self._has_newer:
                 top = cursor - offset if is_visible else _place_of(before, top, listed)
             elif is_visible:
                 top = max(0, cursor - max(self.size.height - 1, 0))
@@ -226,6 +241,10 @@ class CallList(FilterList):
         self.scroll_to(y=max(0, top), animate=False, force=True, immediate=True)
         self.refresh()
         self.post_selected()
+
+    def set_ends(self, *, has_newer: bool, has_older: bool) -> None:
+        """Set whether there are calls before the first line and after the last line that aren't loaded."""
+        self._has_newer, self._has_older = has_newer, has_older
         self._ask_for_more()
 
     def select(self, call_id: str) -> bool:
@@ -257,6 +276,8 @@ class CallList(FilterList):
     def _ask_for_more(self) -> None:
         if round(self.scroll_y) + self.size.height + _AHEAD > len(self._listed):
             self.post_message(self.EndNear())
+        if self._has_newer and round(self.scroll_y) < _AHEAD:
+            self.post_message(self.StartNear())
 
     # Input
 
@@ -273,7 +294,11 @@ class CallList(FilterList):
     def action_move_to(self, line: int) -> None:
         """Select a line; -1 is the last."""
         self.typing = False
-        super().action_move_to(line)
+        is_oldest = line < 0
+        if self._has_older if is_oldest else self._has_newer:
+            self.post_message(self.EndWanted(is_oldest))
+        else:
+            super().action_move_to(line)
 
     def action_choose(self) -> None:
         """Open the selected call, or end typing the filter."""

@@ -20,6 +20,8 @@ _MOST_NEW: Final = 10_000
 """New calls beyond which the list starts again at the newest."""
 _MOST_INNER: Final = 1_000
 """Calls shown below the call that made them."""
+_MOST_BETWEEN: Final = 1_000
+"""Calls that are loaded up to the oldest call; if there are more, only the oldest are loaded."""
 _PAUSE_SECONDS: Final = 0.1
 """Shortest pause between two updates by changes."""
 
@@ -52,7 +54,7 @@ class CallFeed:
         self._is_new_query = True
         self._is_outdated = False
         self._is_everything_outdated = False
-        self._wants_more = False
+        self._wants_more = self._wants_newer = self._wants_oldest = False
         self._to_unfold: list[str] = []
         self.is_paused = False
         """Whether changes wait, because another page is shown."""
@@ -73,7 +75,9 @@ class CallFeed:
         self.edits = 0
         """Number of changes to finished calls that were noticed, such as redactions."""
         self.generation = 0
-        """Number of times that the list was started again with another query."""
+        """Number of times that the list was started again, with another query or at its other end."""
+        self.starts_at_oldest = False
+        """Whether the list was started again at the oldest call."""
 
     # Requests
 
@@ -87,6 +91,21 @@ class CallFeed:
         if self.rows.next is not None and not self._wants_more:
             self._wants_more = True
             self._wake.set()
+
+    def load_newer(self) -> None:
+        """Load newer calls, if there are any between the loaded ones and the newest."""
+        if self.rows.newer is not None and not self._wants_newer:
+            self._wants_newer = True
+            self._wake.set()
+
+    def go_to_oldest(self) -> None:
+        """List the oldest calls; the newer ones are loaded when they are needed."""
+        self._wants_oldest = True
+        self._wake.set()
+
+    def go_to_newest(self) -> None:
+        """List the newest calls."""
+        self.search(self._text)
 
     def unfold(self, call_id: str) -> None:
         """Show the calls that a call made."""
@@ -117,7 +136,13 @@ class CallFeed:
     def is_idle(self) -> bool:
         """Whether everything requested was read."""
         return self.is_loaded and not (
-            self._is_new_query or self._is_outdated or self._wants_more or self._to_unfold or self._wake.is_set()
+            self._is_new_query
+            or self._is_outdated
+            or self._wants_more
+            or self._wants_newer
+            or self._wants_oldest
+            or self._to_unfold
+            or self._wake.is_set()
         )
 
     # Work
@@ -154,14 +179,19 @@ class CallFeed:
             return self._start_over
         if self._to_unfold:
             return self._load_inner
+        if self._wants_oldest:
+            return self._load_oldest
         if self._wants_more:
             return self._load_older
+        if self._wants_newer:
+            return self._load_newer
         if self._is_outdated and not self.is_paused:
             return self._update
         return None
 
     async def _start_over(self) -> None:
-        self._is_new_query = self._is_outdated = self._is_everything_outdated = self._wants_more = False
+        self._is_new_query = self._is_outdated = self._is_everything_outdated = False
+        self._wants_more = self._wants_newer = self._wants_oldest = False
         text = self._text
         parsed = self._activity.parse(text)
         rows, following = await asyncio.to_thread(self._page, parsed.query, None, PAGE)
@@ -170,6 +200,7 @@ class CallFeed:
         self.text, self.parsed, self.problem, self.is_loaded = text, parsed, "", True
         self.count = None
         self.generation += 1
+        self.starts_at_oldest = False
         self.rows = CallRows()
         self.rows.replace(rows, following)
         self._changed()
@@ -189,6 +220,30 @@ class CallFeed:
             self.rows.append(rows, following)
             self._changed()
 
+    async def _load_newer(self) -> None:
+        self._wants_newer = False
+        if self.rows.newer is not None:
+            rows, newer = await asyncio.to_thread(self._page_after, self.parsed.query, self.rows.newer)
+            self.rows.prepend(rows, newer)
+            self._changed()
+
+    async def _load_oldest(self) -> None:
+        """Load all older calls, or only the oldest ones if there are too many."""
+        self._wants_oldest = self._wants_more = False
+        query, following = self.parsed.query, self.rows.next
+        if following is not None:
+            rows, following = await asyncio.to_thread(self._page, query, following, _MOST_BETWEEN)
+            if following is None:
+                self.rows.append(rows, None)
+            else:
+                rows, newer = await asyncio.to_thread(self._page_after, query, 0)
+                self.rows.replace(rows, None, newer)
+        if self._is_new_query:
+            return
+        self.generation += 1
+        self.starts_at_oldest = True
+        self._changed()
+
     async def _load_inner(self) -> None:
         wanted = [*dict.fromkeys(self._to_unfold)]
         self._to_unfold.clear()
@@ -200,8 +255,10 @@ class CallFeed:
         everything, rows = self._is_everything_outdated, self.rows
         self._is_outdated = self._is_everything_outdated = False
         least = max(PAGE, len(rows.top)) if everything else PAGE
+        # Without the newest calls, only the loaded ones can have changed.
+        below = None if rows.newer is None else rows.newest + 1
         found = await asyncio.to_thread(
-            self._newest, self.parsed.query, least, rows.newest, [*rows.running], [*rows.unfolded]
+            self._newest, self.parsed.query, below, least, rows.newest, [*rows.running], [*rows.unfolded]
         )
         self.problem = ""
         self.edits += everything
@@ -216,10 +273,11 @@ class CallFeed:
     # In a thread
 
     def _page(self, query: HistoryQuery, before: int | None, limit: int) -> tuple[list[CallRow], int | None]:
-        if query.is_empty:
-            # Inner calls are shown below the call that made them.
-            query = HistoryQuery(parent="none")
-        page = self._activity.page(query, before=before, limit=limit)
+        page = self._activity.page(_listed(query), before=before, limit=limit)
+        return [CallRow.of(call) for call in page.calls], page.next
+
+    def _page_after(self, query: HistoryQuery, after: int) -> tuple[list[CallRow], int | None]:
+        page = self._activity.page_after(_listed(query), after=after, limit=PAGE)
         return [CallRow.of(call) for call in page.calls], page.next
 
     def _inner(self, ids: Sequence[str]) -> dict[str, list[CallRow]]:
@@ -229,10 +287,16 @@ class CallFeed:
         }
 
     def _newest(
-        self, query: HistoryQuery, least: int, newest: int, running: Sequence[str], unfolded: Sequence[str]
+        self,
+        query: HistoryQuery,
+        below: int | None,
+        least: int,
+        newest: int,
+        running: Sequence[str],
+        unfolded: Sequence[str],
     ) -> _Newest:
         head: list[CallRow] = []
-        following: int | None = None
+        following = below
         while True:
             rows, following = self._page(query, following, min(1_000, max(PAGE, least - len(head))))
             head += rows
@@ -245,3 +309,8 @@ class CallFeed:
         if others:
             changed |= {call.id: CallRow.of(call) for call in self._activity.find(others)}
         return _Newest(head, following, changed, self._inner(unfolded), is_connected=is_connected or following is None)
+
+
+def _listed(query: HistoryQuery) -> HistoryQuery:
+    """Return the query of the listed calls: without conditions, inner calls are shown below the call that made them."""
+    return HistoryQuery(parent="none") if query.is_empty else query

@@ -113,6 +113,8 @@ class CallRows:
         """Loaded calls that match the query."""
         self.next: int | None = None
         """Position below which older calls follow; None if all are loaded."""
+        self.newer: int | None = None
+        """Position above which newer calls follow; None if the newest are loaded."""
         self.unfolded: set[str] = set()
         """Ids of the unfolded calls."""
         self._made: dict[str, Sequence[CallRow]] = {}
@@ -131,14 +133,15 @@ class CallRows:
         inner = {row.id for made in self._made.values() for row in made if row.state == "running"}
         return self._running | inner
 
-    def replace(self, rows: Iterable[CallRow], following: int | None) -> None:
+    def replace(self, rows: Iterable[CallRow], following: int | None, newer: int | None = None) -> None:
         """Show other calls, and keep which calls are unfolded.
 
         Args:
             rows: The calls, the newest first.
             following: Position below which older calls follow.
+            newer: Position above which newer calls follow.
         """
-        self.top, self.next = list(rows), following
+        self.top, self.next, self.newer = list(rows), following, newer
         self._running = _running(self.top)
         self._list()
 
@@ -146,6 +149,18 @@ class CallRows:
         """Add older calls."""
         self.top += rows
         self.next = following
+        self._running |= _running(rows)
+        self._list()
+
+    def prepend(self, rows: Sequence[CallRow], newer: int | None) -> None:
+        """Add newer calls.
+
+        Args:
+            rows: The calls, the newest first.
+            newer: Position above which newer calls follow.
+        """
+        self.top = [*rows, *self.top]
+        self.newer = newer
         self._running |= _running(rows)
         self._list()
 

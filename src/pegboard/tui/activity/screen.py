@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from textual import events, on, work
 from textual.app import ComposeResult
@@ -170,8 +170,12 @@ class ActivityScreen(PageScreen):
             self._settle()
         self._list.empty = self._why_empty()
         words = highlighted_words(feed.parsed.query)
-        self._list.show(feed.rows.listed, words, has_running=bool(feed.rows.running), starts_over=starts_over)
-        if starts_over:
+        starts: Literal["first", "last"] = "last" if feed.starts_at_oldest else "first"
+        self._list.show(
+            feed.rows.listed, words, has_running=bool(feed.rows.running), starts=starts if starts_over else None
+        )
+        self._list.set_ends(has_newer=feed.rows.newer is not None, has_older=feed.rows.next is not None)
+        if starts_over and not feed.starts_at_oldest:
             self._seen = feed.rows.newest
         self._show_query()
         self._show_title()
@@ -195,7 +199,9 @@ class ActivityScreen(PageScreen):
         if self._feed.problem:
             parts.append((f" · ✖ {self._feed.problem}", "$text-error"))
         new = self._number_of_new()
-        if new:
+        if self._feed.rows.newer is not None:
+            parts.append((f" · ↑ newer, {key_of(self._list, 'calls.first')} to the newest", "not bold"))
+        elif new:
             parts.append((f" · ↑ {new} new", "$text-warning bold"))
         if self._feed.dropped is not None:
             dropped = self._feed.dropped
@@ -273,6 +279,19 @@ class ActivityScreen(PageScreen):
     def _end_near(self, event: CallList.EndNear) -> None:
         event.stop()
         self._feed.load_more()
+
+    @on(CallList.StartNear)
+    def _start_near(self, event: CallList.StartNear) -> None:
+        event.stop()
+        self._feed.load_newer()
+
+    @on(CallList.EndWanted)
+    def _end_wanted(self, event: CallList.EndWanted) -> None:
+        event.stop()
+        if event.is_oldest:
+            self._feed.go_to_oldest()
+        else:
+            self._feed.go_to_newest()
 
     @on(CallList.Scrolled)
     def _scrolled(self, event: CallList.Scrolled) -> None:
