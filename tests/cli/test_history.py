@@ -50,6 +50,7 @@ def test_a_call_is_shown_copied_and_run_again_with_changes(pegboard: Command, re
     assert copied == "pegboard tools invoke greet.add --arg a=1 --arg b=2\n"
     again = pegboard("history", "rerun", add, "--packs", packs)
     assert json.loads(again.stdout)["result"]["data"] == 3
+    assert json.loads(again.stdout)["call"]["source"] == "cli"
     changed = pegboard("history", "rerun", add, "--arg", "b=40", "--data", "--packs", packs)
     assert changed.stdout == "41\n"
     assert json.loads(pegboard("history", "show", ids(pegboard)[0]).stdout)["call"]["args"] == {"a": 1, "b": 40}

@@ -6,8 +6,13 @@ import asyncio
 import json
 import random
 from collections.abc import AsyncGenerator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from pydantic import JsonValue
+
+from pegboard.history import History
+from pegboard.models import Agent, ResultMeta, ToolCall, ToolResult
 from pegboard.models.conversation import (
     CallDelta,
     ModelEvent,
@@ -145,6 +150,33 @@ def write(folder: Path) -> Path:
     (folder / "broken[bold].py").write_text("def f(:\n", encoding="utf-8")
     (folder / "bad.py").write_text(f'def no_keywords(a, b="[/] {doc}"):\n    """[/]"""\n', encoding="utf-8")
     return folder
+
+
+def record(history: History) -> int:
+    """Record calls whose tools, arguments, results, errors, sessions and agents are evil; return how many.
+
+    They are of two sessions. A script made some of them, and one is still running.
+    """
+    started = datetime.now(UTC) - timedelta(minutes=5)
+    parent: str | None = None
+    for number, text in enumerate((*TEXTS, ALL)):
+        call = ToolCall(
+            name="script.run" if number == 5 else ("evil.say", "evil.fail", f"pack.{text}")[number % 3],
+            args={"commands": text} if number == 5 else {"text": text, text: [text, {text: ALL}]},
+            source=("cli", "ask", "script", "serve")[number % 4],  # type: ignore[arg-type]  # each is one
+            session=None if number % 3 == 0 else f"{TEXTS[number % 2]} session",
+            parent=parent if number in {6, 7} else None,
+            agent=Agent(name=text) if number % 4 == 3 else None,
+        )
+        data: tuple[JsonValue, ...] = (text, {text: text, "all": [ALL]}, [{text: 1}, {text: 2}], f"# {ALL}\n\n{ALL}")
+        result = ToolResult(ok=True, data=data[number % 4], meta=ResultMeta(duration_ms=number, worker=text))
+        if number % 5 == 4:
+            result = ToolResult.failed("execution_error", text, text)
+        history.record(call, result, started + timedelta(seconds=number))
+        parent = call.id if number == 5 else parent
+    history.start(ToolCall(name="evil.hang", args={"text": ALL}, source="cli"), started + timedelta(minutes=1))
+    history.flush()
+    return len(TEXTS) + 1
 
 
 class EvilModel:

@@ -84,7 +84,10 @@ async def play(page: str, seed: int, steps: int) -> Crash | None:
     dice = random.Random(f"{page} {seed}")
     size = (dice.randint(40, 200), dice.randint(10, 60))
     with _home() as packs, patch.object(Models, "get", lambda *_, **__: evil.EvilModel(seed)):
-        app = _Lasting(Runtime.from_environment(packs=[packs]))
+        runtime = Runtime.from_environment(packs=[packs])
+        if page == "activity":
+            evil.record(runtime.history)
+        app = _Lasting(runtime)
         user = _User(app, page, dice, size)
         step, ending = 0, ""
         try:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from unittest.mock import patch
 
@@ -15,6 +17,8 @@ from textual.widgets import Input, Static
 
 from pegboard.runtime import Runtime
 from pegboard.runtime.models import Models
+from pegboard.tui.activity.call_list import CallList
+from pegboard.tui.activity.screen import ActivityScreen
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.shell.palette import Palette
 from pegboard.tui.tools.tool_page import ToolPage
@@ -158,6 +162,64 @@ async def test_text_and_calls_of_a_model_are_shown_literally(packs: Path, home: 
                 _look(stage)
 
 
+@asynccontextmanager
+async def _on_activity(packs: Path, home: Path, size: tuple[int, int] = (120, 40)) -> AsyncIterator[Stage]:
+    """Open the Activity page on evil calls."""
+    runtime = _runtime(packs, home)
+    number = evil.record(runtime.history)
+    async with on_stage(runtime, size) as stage:
+        await stage.press("f9")
+        screen = stage.app.screen
+        assert isinstance(screen, ActivityScreen)
+        await stage.until(lambda: screen.settled, "the calls are shown")
+        assert screen.query_one(CallList).row_count >= number - 2, "inner calls are folded"
+        yield stage
+
+
+async def _settle(stage: Stage) -> None:
+    screen = stage.app.get_screen_stack("activity")[0]
+    assert isinstance(screen, ActivityScreen)
+    await stage.until(lambda: screen.settled, "the calls are shown")
+    await stage.pilot.pause()
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 50)], ids=str)
+@pytest.mark.promise("SEC-5", "ACT-1")
+async def test_recorded_calls_and_their_results_are_shown_literally(
+    size: tuple[int, int], packs: Path, home: Path
+) -> None:
+    async with _on_activity(packs, home, size) as stage:
+        for _ in range(len(evil.TEXTS) + 2):
+            _look(stage)
+            await stage.press("right", "down")
+            await _settle(stage)
+        for text in ("tool:pack.[", "status:failed", "session:[", '"[/]"', "agent:[bold", "tool:\x1b["):
+            stage.app.post_message(events.Paste(text))
+            await stage.pilot.pause()
+            await _settle(stage)
+            _look(stage)
+            await stage.press("escape", "escape")
+
+
+ACTIVITY_KEYS = ("enter", "f2", "ctrl+]", "alt+d", "alt+i", "alt+n", "ctrl+r", "alt+e", "delete", "alt+t", "alt+s")
+
+
+@pytest.mark.parametrize("key", ACTIVITY_KEYS)
+@pytest.mark.promise("SEC-5", "ACT-2")
+async def test_dialogs_and_toasts_about_recorded_calls_are_shown_literally(key: str, packs: Path, home: Path) -> None:
+    async with _on_activity(packs, home) as stage:
+        for down in (1, 2, 4):
+            await stage.press(*["down"] * down)
+            await _settle(stage)
+            await stage.press(key)
+            for _ in range(3):
+                await stage.pilot.pause(0.05)
+                _look(stage)
+            await stage.press("pagedown", "tab", "escape", "escape", "f9")
+            await _settle(stage)
+            _look(stage)
+
+
 # Help, toasts and dialogs on a screen that is small or in motion
 
 
@@ -166,7 +228,7 @@ SIZES = [(40, 10), (44, 16), (48, 12), (49, 12), (60, 10), (200, 60)]
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
-@pytest.mark.parametrize("page", ["f5", "f6", "f7", "f8"])
+@pytest.mark.parametrize("page", ["f5", "f6", "f7", "f8", "f9"])
 @pytest.mark.promise("TUI-7")
 async def test_help_opens_at_every_size(page: str, size: tuple[int, int], packs: Path, home: Path) -> None:
     app = PegboardApp(_runtime(packs, home))

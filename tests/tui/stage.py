@@ -10,6 +10,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Literal, cast
 
+from given_activity import GivenActivity
 from headless import PATIENCE, compose_frame
 
 from pegboard.config import Paths, Settings
@@ -38,7 +39,6 @@ from pegboard.models import (
     ToolUses,
 )
 from pegboard.models.server_content import PromptInfo, ResourceInfo, ResourceTemplate
-from pegboard.models.statistics import ToolStatistics
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.form import FormPane
 from pegboard.tui.result import ResultPane
@@ -144,7 +144,7 @@ class GivenRuntime:
         self.health = _GivenHealth(self)
         self.presets = _GivenPresets(self)
         self.history = _GivenHistory(self)
-        self.activity = _GivenActivity(self)
+        self.activity = GivenActivity(STARTED, self.tools.get)
         self.servers = _GivenServers()
 
     def problems(self) -> Sequence[Problem]:
@@ -176,10 +176,10 @@ class GivenRuntime:
         yield Log(call_id=call.id, stream="stdout", text="working\n")
         yield Progress(call_id=call.id, done=1, total=2, message="half way")
         await self.go_on.wait()
-        if call.id in self._cancelled:
-            yield Finished(call=call, result=ToolResult.failed("execution_error", "Cancelled.", "cancelled"))
-        else:
-            yield Finished(call=call, result=self.answer(call))
+        cancelled = ToolResult.failed("execution_error", "Cancelled.", "cancelled")
+        result = cancelled if call.id in self._cancelled else self.answer(call)
+        self.activity.record(call, result)
+        yield Finished(call=call, result=result)
 
     async def result(self, call: ToolCall) -> tuple[ToolCall, ToolResult]:
         """Return the result of `answer`."""
@@ -373,29 +373,6 @@ class _GivenHistory:
 
     def recent_arguments(self, tool: str) -> tuple[JsonObject, ...]:
         return tuple(call.args for call in reversed(self._given.calls) if call.name == tool)
-
-
-class _GivenActivity:
-    """The activity facet of a `GivenRuntime`: statistics of the calls of this run."""
-
-    def __init__(self, given: GivenRuntime) -> None:
-        self._given = given
-
-    def statistics(self, tools: Sequence[str]) -> tuple[ToolStatistics, ...]:
-        return tuple(self._of(tool) for tool in tools if any(call.name == tool for call in self._given.calls))
-
-    def _of(self, tool: str) -> ToolStatistics:
-        calls = sum(call.name == tool for call in self._given.calls)
-        return ToolStatistics(
-            tool=tool,
-            calls=calls,
-            failures=0,
-            last_at=STARTED,
-            p50_ms=12.0,
-            p95_ms=12.0,
-            durations_ms=(12.0,) * min(calls, 24),
-            sampled=calls,
-        )
 
 
 def as_runtime(given: GivenRuntime) -> Runtime:

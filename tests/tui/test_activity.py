@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from stage import Stage, on_stage
+from stage import GivenRuntime, Stage, on_stage
 
 from pegboard.config import Paths, Settings
 from pegboard.config.settings import UiSettings
@@ -181,6 +181,20 @@ async def test_an_empty_history_says_what_will_appear(runtime: Runtime) -> None:
     async with on_activity(runtime, (80, 24)) as stage:
         await stage.until_seen("No calls yet.")
         await stage.until_seen("pegboard tools invoke")
+
+
+@pytest.mark.promise("ACT-1")
+async def test_a_call_of_the_form_is_listed_and_can_be_deleted_and_restored(tmp_path: Path) -> None:
+    async with on_stage(GivenRuntime(tmp_path)) as stage:
+        await stage.open("fs.list_dir")
+        await stage.press("ctrl+r", "f9")
+        await settle(stage)
+        await stage.until(lambda: "form fs.list_dir" in rows(stage)[0], "the call is listed")
+        await stage.until_seen("you")
+        await stage.press("delete")
+        await stage.until(lambda: calls(stage).row_count == 0, "it is deleted")
+        await stage.press("ctrl+z")
+        await stage.until(lambda: calls(stage).row_count == 1, "it is restored")
 
 
 @pytest.mark.promise("ACT-1")
@@ -378,11 +392,11 @@ async def test_scrolling_up_from_the_oldest_call_reaches_the_newest_and_new_call
 
 @pytest.mark.promise("ACT-2")
 async def test_a_call_is_run_again_and_with_other_arguments(runtime: Runtime, recorder: Recorder) -> None:
-    recorder.add("gate.shout", {"text": "hello"})
+    recorder.add("gate.shout", {"text": "hello"}, source="ask", session="abc")
     async with on_activity(runtime) as stage:
         await press(stage, "ctrl+r")
         await stage.until(lambda: len(rows(stage)) == 2 and "✓ ok" in rows(stage)[0], "it ran again")
-        assert rows(stage)[0].startswith('form gate.shout {text: "hello"}')
+        assert rows(stage)[0].startswith('form gate.shout {text: "hello"}'), "it is a call of the user"
         await stage.press("alt+e")
         await stage.until_seen("Edit gate.shout and run it again")
         await stage.until(lambda: isinstance(stage.app.focused, TextBox), "the field has the focus")

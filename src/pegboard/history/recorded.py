@@ -158,9 +158,7 @@ class RecordedCalls:
         ]
         return sorted(rows, key=lambda row: int(row[0] or 0), reverse=not span.is_upward)[:limit]
 
-    def _statements(
-        self, columns: str, query: HistoryQuery, span: _Span, limit: int
-    ) -> list[tuple[str, list[Column]]]:
+    def _statements(self, columns: str, query: HistoryQuery, span: _Span, limit: int) -> list[tuple[str, list[Column]]]:
         tools = [str(tool) for (tool,) in self.reader.select("SELECT DISTINCT tool FROM uses")] if query.tools else []
         if query.tools:
             tools += [str(tool) for (tool,) in self.reader.select(f"SELECT DISTINCT tool {_RUNNING}")]
