@@ -27,11 +27,18 @@ class GivenActivity:
     Args:
         started: Time of the first call; each further one is a second later.
         tool_of: Returns a tool by its name.
+        made: Returns the calls that count as uses.
     """
 
-    def __init__(self, started: datetime, tool_of: Callable[[str], ToolSpec | None]) -> None:
+    def __init__(
+        self,
+        started: datetime,
+        tool_of: Callable[[str], ToolSpec | None],
+        made: Callable[[], Sequence[ToolCall]],
+    ) -> None:
         self._started = started
         self._tool_of = tool_of
+        self._made = made
         self._calls: list[RecordedCall] = []
         self._results: dict[str, ToolResult] = {}
         self._deleted: dict[str, RecordedCall] = {}
@@ -134,10 +141,10 @@ class GivenActivity:
         return "" if self._tool_of(call.tool) is not None else f"{call.tool} is not available."
 
     def statistics(self, tools: Sequence[str]) -> tuple[ToolStatistics, ...]:
-        return tuple(self._statistics_of(tool) for tool in tools if any(call.tool == tool for call in self._calls))
+        return tuple(self._statistics_of(tool) for tool in tools if any(call.name == tool for call in self._made()))
 
     def _statistics_of(self, tool: str) -> ToolStatistics:
-        calls = sum(call.tool == tool for call in self._calls)
+        calls = sum(call.name == tool for call in self._made())
         return ToolStatistics(
             tool=tool,
             calls=calls,

@@ -144,7 +144,7 @@ class GivenRuntime:
         self.health = _GivenHealth(self)
         self.presets = _GivenPresets(self)
         self.history = _GivenHistory(self)
-        self.activity = GivenActivity(STARTED, self.tools.get)
+        self.activity = GivenActivity(STARTED, self.tools.get, lambda: self.calls)
         self.servers = _GivenServers()
 
     def problems(self) -> Sequence[Problem]:
