@@ -37,6 +37,8 @@ FILTERS = (
     "parent:none status:failed",
     "pinned:",
     "or de in cu",
+    "cus",
+    "pay ord",
 )
 
 

@@ -238,3 +238,19 @@ def test_a_frequent_word_matches_only_as_a_whole_word(
     orders.append(add(history, "a.x", "order"))
     assert set(found(calls, "order")) == set(orders)
     assert longer in found(calls, "orde")
+
+
+@pytest.mark.promise("ACT-1")
+def test_a_beginning_finds_all_words_with_it_few_or_many(
+    history: History, calls: RecordedCalls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = ("Customer", "custody of", "custard", "cuspid", "a\u00e7a\u00ed", "cus")
+    wanted = {text: add(history, "a.x", text) for text in texts}
+    for most in (300, 2):
+        monkeypatch.setattr("pegboard.history.recorded.MOST_TERMS", most)
+        assert set(found(calls, "CUST")) == {wanted[text] for text in texts[:3]}
+        assert set(found(calls, "cus")) == {wanted[text] for text in texts if text.lower().startswith("cus")}
+        assert found(calls, "aca") == found(calls, "a\u00e7a") == [wanted["a\u00e7a\u00ed"]]
+        assert found(calls, "custx") == []
+        assert found(calls, "customer cust", limit=1) == [wanted["Customer"]]
+        assert calls.count(parse_query("cus").query).calls == 5

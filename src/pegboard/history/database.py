@@ -20,7 +20,7 @@ from pathlib import Path
 from pegboard import storage
 from pegboard.errors import StoreError
 from pegboard.history.rows import CallRow, Column
-from pegboard.history.schema import INTERRUPTED, MIGRATION_1, RUNNING, SCHEMA, SESSIONS_SCHEMA, VERSION
+from pegboard.history.schema import INTERRUPTED, MIGRATION_1, RUNNING, SCHEMA, SESSIONS_SCHEMA, TERMS, VERSION
 from pegboard.models import Problem
 
 BUSY_SECONDS = 5.0
@@ -114,6 +114,8 @@ class Database:
         ).fetchone()
         if kept < 4:
             self._connection.executescript(f"BEGIN IMMEDIATE; {SESSIONS_SCHEMA} COMMIT;")
+        if self.file is None:  # it is read through this connection
+            run(TERMS)
         self._connection.create_function("folded", 1, _folded, deterministic=True)
 
     def insert(self, rows: Sequence[CallRow], size_limit: int) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
@@ -63,14 +63,16 @@ def tools_of(patterns: Sequence[str], known: Iterable[str]) -> list[str]:
     ]
 
 
-def plan(query: HistoryQuery, tools: Iterable[str], whole: Container[str] = ()) -> Plan:
+def plan(query: HistoryQuery, tools: Iterable[str], terms: Mapping[str, Sequence[str]] | None = None) -> Plan:
     """Translate a query.
 
     Args:
         query: The query.
         tools: Names of all tools that the history contains.
-        whole: Words that are matched only as whole words.
+        terms: For some words of the query, the words of the index that they match. The index merges the calls of all
+            words with one beginning before it returns the first one, but not those of words that are listed.
     """
+    known = terms or {}
     made = Plan()
     if query.tools:
         names = tools_of(query.tools, tools)
@@ -101,8 +103,10 @@ def plan(query: HistoryQuery, tools: Iterable[str], whole: Container[str] = ()) 
         _both(made, "parent = ?", query.parent)
     _times(made, query)
     for word in query.words:
-        is_start = may_be_beginning(word) and word not in whole
-        _and(made, f"words : {quoted(word)}{' *' if is_start else ''}")
+        if word in known:
+            _and(made, f"words : ({' OR '.join(map(quoted, known[word]))})")
+        else:
+            _and(made, f"words : {quoted(word)}{' *' if may_be_beginning(word) else ''}")
         _alone(made, "instr(lower(tool || ' ' || args), lower(?))", word)
     for phrase in query.phrases:
         _and(made, f"words : {quoted(phrase)}")

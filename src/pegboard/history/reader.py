@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from pegboard.errors import StoreError
 from pegboard.history.history import History
+from pegboard.history.schema import TERMS
 
 if TYPE_CHECKING:
     from pegboard.history.database import Database
@@ -69,6 +70,11 @@ class Reader:
             address = f"file:{quote(str(self._history.file))}?mode=ro"
             connection = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, timeout=5.0)
             connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+            try:
+                connection.execute(TERMS)
+            except sqlite3.Error:
+                connection.close()
+                raise
             self._connection, self._inode = connection, inode
         return self._connection
 

@@ -23,6 +23,8 @@ COUNTED: Final = 10_000
 """Number of matching calls beyond which they are no longer counted."""
 FREQUENT: Final = 5_000
 """Number of calls beyond which a word of a query matches only as a whole word."""
+MOST_TERMS: Final = 300
+"""Number of words with one beginning that are listed in a query of the index."""
 _COLUMNS: Final = (
     "calls.n, calls.id, at, tool, args, ok, error, duration_ms, source, session, parent, status, agent, size, pinned"
 )
@@ -162,7 +164,8 @@ class RecordedCalls:
         tools = [str(tool) for (tool,) in self.reader.select("SELECT DISTINCT tool FROM uses")] if query.tools else []
         if query.tools:
             tools += [str(tool) for (tool,) in self.reader.select(f"SELECT DISTINCT tool {_RUNNING}")]
-        made = plan(query, dict.fromkeys(tools), [word for word in query.words if self._is_frequent(word)])
+        terms = {word: found for word in query.words if (found := self._terms(word))}
+        made = plan(query, dict.fromkeys(tools), terms)
         statements = []
         where = " AND ".join([*made.alone, *span.conditions("calls.n"), "deleted_at IS NULL"])
         if not made.match:
@@ -175,12 +178,28 @@ class RecordedCalls:
             statements.append((statement, [*made.alone_values, *span.values, limit]))
         return statements
 
-    def _is_frequent(self, word: str) -> bool:
-        """Return whether a word occurs so often that searching for all words that begin with it takes too long."""
+    def _terms(self, word: str) -> Sequence[str]:
+        """Return the words of the index that a word of a query matches; empty if the index finds them faster itself.
+
+        A word that occurs often itself matches only as a whole word, because its beginning says little.
+        """
         if not may_be_beginning(word):
-            return False
+            return ()
         statement = "SELECT 1 FROM calls_text WHERE calls_text MATCH ? LIMIT 1 OFFSET ?"
-        return bool(self.reader.select(statement, [f"words : {quoted(word)}", FREQUENT]))
+        if self.reader.select(statement, [f"words : {quoted(word)}", FREQUENT]):
+            return [word]
+        if not (word.isascii() and word.isalnum()):
+            return ()  # the index may write it in another way
+        found: list[str] = []
+        start = wanted = word.lower()
+        while len(found) <= MOST_TERMS:
+            rows = self.reader.select("SELECT term FROM temp.calls_terms WHERE term >= ? LIMIT 1", [start])
+            term = str(rows[0][0]) if rows else ""
+            if not term.startswith(wanted):
+                return found
+            found.append(term)
+            start = f"{term}\x01"
+        return ()  # so many words are rare ones
 
     def _indexed(self, columns: str, made: Plan, span: _Span, limit: int) -> tuple[str, list[Column]]:
         where = " AND ".join(["calls_text MATCH ?", *span.conditions("calls_text.rowid"), *made.rest])

@@ -251,17 +251,18 @@ class CallActions:
             self._fail(error)
             return
         if not deleted:
-            self._notify("Nothing was deleted because the call is still running.", "warning")
+            self._notify("Nothing was deleted because the call is still running or was deleted already.", "warning")
             return
         self._deleted.append(deleted)
         left = len(set(ids) - set(deleted))
         more = f" {count(left, 'call')} still running." if left else ""
-        self._notify(f"Deleted {count(len(deleted), 'call')}. {undo_key or 'Undo'} restores them for an hour.{more}")
+        them = "it" if len(deleted) == 1 else "them"
+        self._notify(f"Deleted {count(len(deleted), 'call')}. {undo_key or 'Undo'} restores {them} for an hour.{more}")
 
     async def undo(self) -> None:
         """Restore the calls that were deleted last."""
         if not self._deleted:
-            self._notify("No calls were deleted since Pegboard started.")
+            self._notify("No calls were deleted since Pegboard started, or all are restored.")
             return
         deleted = self._deleted.pop()
         try:
