@@ -163,9 +163,7 @@ CREATE INDEX IF NOT EXISTS turns_by_session ON turns (session, at);
 """
 # Histories created before these tables existed get these tables when opened.
 
-TERMS: Final = (
-    "CREATE VIRTUAL TABLE IF NOT EXISTS temp.calls_terms USING fts5vocab ('main', 'calls_text', 'instance')"
-)
+TERMS: Final = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.calls_terms USING fts5vocab ('main', 'calls_text', 'instance')"
 """Statement that makes the words of the index readable by a connection."""
 
 _KEPT = "id, at, tool, args, ok, error, duration_ms, source, session, parent, meta, data, file, bytes"

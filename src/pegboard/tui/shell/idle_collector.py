@@ -4,13 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from functools import lru_cache
 from time import monotonic
+from typing import Any
+
+from textual._styles_cache import StylesCache  # nothing public releases the lines of removed widgets
 
 _IDLE_SECONDS = 0.4
 _MINIMUM = 5
 """Young collections, each after about seven thousand allocations, before a full collection while idle."""
 _MAXIMUM = 50
 """Young collections before a full collection even while the user types."""
+
+
+def release_removed_widgets() -> None:
+    """Make Textual forget the rendered lines of removed widgets.
+
+    A cache of style pairs has the line caches of the last 1,024 widgets among its keys. Their lines are hundreds of
+    thousands of objects, for which a full garbage collection blocks the loop for 100 ms and more.
+    """
+    cached: Any = StylesCache.get_inner_outer
+    compute = getattr(cached, "__wrapped__", None)
+    if compute is None:  # another version of Textual
+        return
+    pairs = lru_cache(1024)(lambda base, background: compute(StylesCache, base, background))
+
+    def get_inner_outer(_: StylesCache, base_background: object, background: object) -> object:
+        return pairs(base_background, background)
+
+    StylesCache.get_inner_outer = get_inner_outer  # type: ignore[method-assign,assignment]
 
 
 class IdleCollector:
@@ -24,6 +46,7 @@ class IdleCollector:
         self._last = 0.0
         self._thresholds = gc.get_threshold()
         gc.set_threshold(*self._thresholds[:2], _MAXIMUM)
+        release_removed_widgets()
 
     def stop(self) -> None:
         """Restore the collector's thresholds."""
