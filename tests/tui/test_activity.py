@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import os
 import sys
@@ -14,7 +13,6 @@ from pathlib import Path
 
 import pytest
 from stage import GivenRuntime, Stage, on_stage
-from textual._styles_cache import StylesCache
 
 from pegboard.config import Paths, Settings
 from pegboard.config.settings import UiSettings
@@ -572,16 +570,3 @@ async def test_with_vim_keys_letters_move_and_slash_filters(paths: Paths) -> Non
         assert calls(stage).cursor == 1
         await filtered(stage, "/two")
         assert len(rows(stage)) == 1
-
-
-@pytest.mark.promise("TUI-2")
-async def test_the_lines_of_results_that_were_shown_before_are_released(runtime: Runtime, recorder: Recorder) -> None:
-    for number in range(30):
-        recorder.add("gate.shout", {"n": number}, ToolResult(ok=True, data={"n": [number]}))
-    async with on_activity(runtime) as stage:
-        for _ in range(30):
-            await press(stage, "down")
-        gc.collect()
-        widgets = sum(len(shown.query("*")) for shown in stage.app.screen_stack) + len(stage.screen.query("*"))
-        caches = sum(type(found) is StylesCache for found in gc.get_objects())
-        assert caches < widgets + 30, "one for each widget, and some for scroll bars"
