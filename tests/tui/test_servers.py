@@ -358,35 +358,71 @@ async def test_the_approval_card_names_the_server(tmp_path: Path, rule: bool) ->
         assert ("A rule of" in "\n".join(stage.lines)) is rule
 
 
-@pytest.mark.promise("MCP-7")
-async def test_logging_in_with_the_button_makes_a_server_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def pages(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """Return the pages that the browser has opened; it follows redirects."""
     import webbrowser
 
-    pages: list[bytes] = []
+    opened: list[bytes] = []
 
     class Browser(webbrowser.BaseBrowser):
         def open(self, url: str, new: int = 0, autoraise: bool = True) -> bool:
             del new, autoraise
-            with urllib.request.urlopen(url, timeout=20) as page:  # follows the redirects
-                pages.append(page.read())
+            with urllib.request.urlopen(url, timeout=20) as page:
+                opened.append(page.read())
             return True
 
     monkeypatch.setattr(webbrowser, "get", Browser)
+    return opened
+
+
+async def log_in(stage: Stage) -> None:
+    """Log in to the server vault with the button on its page."""
+    await stage.until(lambda: "? needs login" in line_of(stage, "vault"), "the server needs a login")
+    await select(stage, "vault")
+    await stage.until_seen("Log in alt+l")
+    await stage.pilot.click("#login")
+    await stage.until(lambda: isinstance(stage.app.screen, VisitScreen), "the address is shown")
+    await stage.until_seen("Log in to vault")
+    await stage.press("ctrl+y")
+    await ready(stage, "vault")
+    await stage.until(lambda: "● ready" in line_of(stage, "vault"), "the server is ready")
+
+
+@pytest.mark.promise("MCP-7")
+async def test_logging_in_with_the_button_makes_a_server_ready(pages: list[bytes]) -> None:
     with OAuthServer().running() as oauth:
         async with with_servers(ServerConfig(name="vault", url=oauth.url, timeout=60.0)) as stage:
-            await stage.until(lambda: "? needs login" in line_of(stage, "vault"), "the server needs a login")
-            await select(stage, "vault")
-            await stage.until_seen("Log in alt+l")
-            await stage.pilot.click("#login")
-            await stage.until(lambda: isinstance(stage.app.screen, VisitScreen), "the address is shown")
-            await stage.until_seen("Log in to vault")
-            assert not pages
-            await stage.press("ctrl+y")
-            await ready(stage, "vault")
-            await stage.until(lambda: "● ready" in line_of(stage, "vault"), "the server is ready")
+            await log_in(stage)
             assert b"Return to Pegboard" in pages[0]
             assert oauth.paths() == ["/register", "/authorize", "/token"]
             assert not stage.screen.query_one("#login").display
+
+
+@pytest.mark.promise("MCP-7")
+@pytest.mark.parametrize("status", [200, 503])
+async def test_logging_out_revokes_the_tokens_and_the_server_needs_a_login_again(
+    pages: list[bytes], status: int
+) -> None:
+    with OAuthServer().running() as oauth:
+        oauth.revocation_status = status
+        async with with_servers(ServerConfig(name="vault", url=oauth.url, timeout=60.0)) as stage:
+            await stage.until(lambda: "? needs login" in line_of(stage, "vault"), "the server needs a login")
+            await select(stage, "vault")
+            assert not stage.screen.check_action("log_out", ())
+            await log_in(stage)
+            await stage.until_seen("Log out")
+            assert stage.screen.check_action("log_out", ())
+            await stage.pilot.click("#logout")
+            await stage.until_seen("You are logged out of vault.")
+            await stage.until(lambda: "? needs login" in line_of(stage, "vault"), "the server needs a login again")
+            await stage.until_seen("Log in alt+l")
+            assert oauth.paths()[3:] == (["/revoke", "/revoke"] if status == 200 else ["/revoke"])
+            notes = [one.message for one in stage.app._notifications]
+            assert any("may stay valid until they expire" in note for note in notes) is (status != 200)
+            assert not stage.screen.check_action("log_out", ())
+            assert not stage.screen.query_one("#logout").display
+    assert len(pages) == 1
 
 
 @pytest.mark.promise("MCP-5")

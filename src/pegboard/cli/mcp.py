@@ -488,7 +488,7 @@ def _configs(runtime: Runtime) -> Iterator[tuple[ServerConfig, ServerStatus]]:
 
 def _row(runtime: Runtime, config: ServerConfig, status: ServerStatus) -> dict[str, Any]:
     return {
-        **status.model_dump(mode="json", by_alias=True, exclude={"content_changes"}),
+        **status.model_dump(mode="json", by_alias=True, exclude={"content_changes", "has_login"}),
         "target": target(runtime, config.command, config.args, config.url),
         "origin": _origin(runtime, config.name) if config.saved else "--mcp",
     }

@@ -32,9 +32,9 @@ _WRITTEN_AT_ONCE: Final = 500
 _KEPT_UNWRITTEN: Final = 1000
 _RECENT_CALLS: Final = 20
 _RETRY_SECONDS: Final = 1.0
-_GATHER_SECONDS: Final = 0.005
-"""Pause between two writes: calls in quick succession are batched. A killed process loses at most the calls of this
-interval."""
+_GATHER_SECONDS: Final = 0.05
+"""Pause between two writes: calls in quick succession are batched, because writing delays the calls that run meanwhile.
+A killed process loses at most the calls of this interval."""
 _START_SECONDS: Final = 0.05
 """Time after which the start of a call that still runs is written."""
 _CLOSE_SECONDS: Final = 20.0
@@ -174,8 +174,9 @@ class History:
             self._wake.wait(self._pause())
             self._wake.clear()
             with self._using:
-                self._write(time.monotonic())
-            time.sleep(_GATHER_SECONDS)
+                has_written = self._write(time.monotonic())
+            if has_written and not self._stopping:
+                time.sleep(_GATHER_SECONDS)
 
     def _pause(self) -> float | None:
         """Return the seconds until something is to be written, or None if nothing is queued."""
@@ -184,13 +185,15 @@ class History:
         due = [due for _, _, due in self._started.copy().values()]
         return max(min(due) - time.monotonic(), 0.0) if due else None
 
-    def _write(self, now: float = math.inf) -> None:
-        """Write the whole queue. Calls that can't be written are retried with the next write.
+    def _write(self, now: float = math.inf) -> bool:
+        """Write the whole queue; return whether there was any. Calls that can't be written are retried next time.
 
         Args:
             now: Time that decides which starts of calls are due; by default all of them.
         """
+        has_any = False
         while self._waiting or self._unwritten or self._is_start_due(now):
+            has_any = True
             try:
                 database = self._open()
                 self._convert_starts(database, now)
@@ -203,11 +206,12 @@ class History:
                     self._waiting.popleft()
                     self._losses.calls += 1
                 self._fail("written", error)
-                return
+                return True
             self._succeed(sum(row.status != RUNNING for row in self._unwritten))
             self._unwritten.clear()
             self.delete_files(files)
             notify(self.bells)
+        return has_any
 
     def delete_files(self, names: Iterable[str]) -> None:
         """Delete result files whose calls were removed."""

@@ -92,6 +92,11 @@ class ServerAuthorization(OAuthClientProvider):
         self.error = ""
         """Why the login failed; empty if it didn't."""
 
+    @property
+    def has_login(self) -> bool:
+        """Whether there is a login, as far as it has been read."""
+        return self._store.login.tokens is not None
+
     async def _initialize(self) -> None:
         await self._store.load()
         login, context = self._store.login, self.context

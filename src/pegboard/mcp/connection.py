@@ -253,10 +253,11 @@ class Connection:
         return self.status.reason or "The connection was lost."
 
     def now(self) -> ServerStatus:
-        """Return the status, with the last lines of stderr. Thread-safe."""
+        """Return the status, with the last lines of stderr and whether there is a login. Thread-safe."""
         process = self._link.process if self._link is not None else None
         if process is None:
-            return self.status
+            login = None if self._link is None else self._link.login
+            return self.status if login is None else self.status.model_copy(update={"has_login": login.has_login})
         update: dict[str, object] = {"stderr": process.stderr}
         if process.reader.garbage and not self.status.reason:
             number = count(process.reader.garbage, "line")

@@ -93,6 +93,8 @@ class ServerStatus(DataModel):
     """How often it has announced changes of its resources or prompts."""
     latency_ms: float | None = None
     """Round-trip time of the last ping or listing in milliseconds; None before the first."""
+    has_login: bool = False
+    """Whether requests carry the token of a login."""
 
 
 class Elicitation(DataModel):

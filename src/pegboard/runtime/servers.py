@@ -194,9 +194,11 @@ class Servers:
         if isinstance(removed, Problem) or login is None or isinstance(login, Problem):
             return removed if isinstance(removed, Problem) else LoggedOut(removed)
         resolved = await asyncio.to_thread(self._parts.hub.services.resolve, config)
-        oauth = None if isinstance(resolved, Problem) else resolved.config.oauth
+        if isinstance(resolved, Problem):
+            return LoggedOut(removed, f"They were not revoked. {resolved}")
+        oauth = resolved.config.oauth
         revoke = (await asyncio.to_thread(_import_revocation)).revoke
-        return LoggedOut(removed, await revoke(login, oauth.client_id, oauth.client_secret) if oauth else "")
+        return LoggedOut(removed, await revoke(login, oauth.client_id, oauth.client_secret))
 
     async def resources(self, name: str) -> tuple[ResourceInfo, ...] | Problem:
         """Return the resources of a server, or why they can't be listed."""

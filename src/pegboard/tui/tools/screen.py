@@ -225,6 +225,11 @@ class ToolsScreen(PageScreen):
         if self._server_page is not None:
             self._server_page.log_in()
 
+    def action_log_out(self) -> None:
+        """Delete the login to the selected MCP server."""
+        if self._server_page is not None:
+            self._server_page.log_out()
+
     def _settle(self) -> None:
         """Show the form, the last result and the use of the selected tool."""
         if self._settling is not None:
@@ -312,6 +317,8 @@ class ToolsScreen(PageScreen):
                 return self._server is not None and self._server.state is not ServerState.DISABLED
             case "log_in":
                 return self._server is not None and self._server.state is ServerState.NEEDS_LOGIN
+            case "log_out":
+                return self._server is not None and self._server_page is not None and self._server_page.has_login
             case _:
                 return True
 

@@ -65,6 +65,7 @@ class ServerPage(Vertical):
     _text = query_one("#text", Static)
     _note = query_one("#note", Static)
     _login = query_one("#login", Button)
+    _logout = query_one("#logout", Button)
     _reconnect = query_one("#reconnect", Button)
     _list = query_one(PickList)
     _filter = query_one(FilterLine)
@@ -89,6 +90,7 @@ class ServerPage(Vertical):
             with Horizontal(id="actions"):
                 yield Button(Content(f"Reconnect {self._keys[0]}"), id="reconnect", compact=True)
                 yield Button(Content(f"Log in {self._keys[1]}"), id="login", variant="warning", compact=True)
+                yield Button("Log out", id="logout", compact=True)
         with Vertical(id="contents") as contents:
             contents.border_title = "Resources and prompts"
             yield FilterLine("type to filter")
@@ -113,6 +115,11 @@ class ServerPage(Vertical):
         if self._pack is None or self._pack.server is None:
             return None
         return self._runtime.servers.status(self._pack.server.name) or self._pack.server
+
+    @property
+    def has_login(self) -> bool:
+        """Whether there is a login to the server."""
+        return self.server is not None and self.server.has_login
 
     def show(self, pack: PackEntry) -> None:
         """Show a server, or its new state."""
@@ -155,6 +162,7 @@ class ServerPage(Vertical):
         if text != self._text.content:
             self._text.update(text)
         self._login.display = server.state is ServerState.NEEDS_LOGIN
+        self._logout.display = server.has_login and not self._login.display
         self._reconnect.display = server.state is not ServerState.DISABLED
 
     # Resources and prompts
@@ -207,10 +215,13 @@ class ServerPage(Vertical):
     @on(Button.Pressed)
     def _pressed(self, event: Button.Pressed) -> None:
         event.stop()
-        if event.button.id == "login":
-            self.log_in()
-        else:
-            self.reconnect()
+        match event.button.id:
+            case "login":
+                self.log_in()
+            case "logout":
+                self.log_out()
+            case _:
+                self.reconnect()
 
     @work(exclusive=True, group="server connection")
     async def reconnect(self) -> None:
@@ -234,6 +245,24 @@ class ServerPage(Vertical):
             self.notify(clean_line(str(problem)), severity="error", markup=False)
             return
         self.notify(f"You are logged in to {server_label(server)}.", markup=False)
+        self.reread()
+        await self._runtime.servers.reconnect(server.name)
+
+    @work(exclusive=True, group="server connection")
+    async def log_out(self) -> None:
+        """Delete the login to the server, and connect again without it."""
+        server = self.server
+        if server is None:
+            return
+        ended = await self._runtime.servers.log_out(server.name)
+        if isinstance(ended, Problem):
+            self.notify(clean_line(str(ended)), severity="error", markup=False)
+            return
+        label = server_label(server)
+        text = f"You are logged out of {label}." if ended.was_logged_in else f"You were not logged in to {label}."
+        if ended.note:
+            text = f"{text} The tokens may stay valid until they expire. {ended.note}"
+        self.notify(clean_line(text), severity="warning" if ended.note else "information", markup=False)
         self.reread()
         await self._runtime.servers.reconnect(server.name)
 

@@ -112,6 +112,7 @@ TOOLS_COMMANDS: Final = (
     Command("tools.fit", "", "fit", "Fit panes", "Make the form as high as its fields again."),
     Command("tools.reconnect", "alt+r", "reconnect", "Reconnect", "Connect to it again.", True, meaning="Refresh"),
     Command("tools.log_in", "alt+l", "log_in", "Log in", "Log in to the MCP server in the browser.", footer=True),
+    Command("tools.log_out", "", "log_out", "Log out", "Delete the login to the MCP server.", words="forget token"),
     Command("tools.batch", "", "batch", "Run over a file…", "Call the tool with every row of a file."),
     Command("tools.rescan", "", "app.rescan", "Rescan", "Scan every packs folder for tools again."),
 )
