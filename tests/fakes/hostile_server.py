@@ -10,12 +10,26 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 MODE = sys.argv[1]
 DIES = {"dies": True}
 ESCAPES = "\x1b]0;owned\x07\x1b[2J[bold red]x[/]\u202e\x00"
+BABBLE = {"garbage": b"log: " + b"x" * 1000 + b"\n", "lines": b"y\n" * 1000, "endless": b"x" * 65536}
+PAGES: dict[str, tuple[Any, ...]] = {
+    "html": (200, "text/html", b"<html><head><title>Welcome</title></head></html>"),
+    "missing": (404, "text/html", b"<html><title>404 Not Found</title></html>"),
+    "login": (401, "application/json", b'{"error": "invalid_token"}', ("www-authenticate", "Bearer")),
+    "broken": (503, "text/plain", b"The database is down." + ESCAPES.encode()),
+    "moved": (302, "text/plain", b"", ("location", "http://127.0.0.1:9/elsewhere")),
+    "gzip": (200, "application/json", b"\x1f\x8b", ("content-encoding", "gzip")),
+}
+"""Responses to everything, over HTTP: status, media type, body, headers."""
+STREAMED = {"twice", "elicit", "flood", "stdout"}
+"""Modes that answer a call with a stream of events, over HTTP."""
 
 _lock = threading.Lock()
 _counts = {"calls": 0, "changes": 0}
@@ -218,6 +232,11 @@ class Peer:
             case _:
                 return {"error": {"code": -32000, "message": "No."}}
 
+    def babble(self, data: bytes) -> None:
+        """Write the same text for ever."""
+        while True:
+            self.raw(data)
+
     def churn(self) -> None:
         """Change all lists every 50 ms."""
         while True:
@@ -232,12 +251,8 @@ class Stdio(Peer):
 
     def serve(self) -> None:
         """Serve until stdin ends."""
-        if MODE == "garbage":
-            while True:
-                self.raw(b"log: " + b"x" * 1000 + b"\n")
-        if MODE == "endless":
-            while True:
-                self.raw(b"x" * 65536)
+        if MODE in BABBLE:
+            self.babble(BABBLE[MODE])
         if MODE == "stderr":
             threading.Thread(target=lambda: [os.write(2, b"e" * 99_999 + b"\n") for _ in range(1000)]).start()
         if MODE == "churn":
@@ -260,25 +275,18 @@ class Http(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Answer one message."""
         message = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        match MODE:
-            case "html":
-                return self.send(200, "text/html", b"<html><head><title>Welcome</title></head></html>")
-            case "missing":
-                return self.send(404, "text/html", b"<html><title>404 Not Found</title></html>")
-            case "login":
-                return self.send(401, "application/json", b'{"error": "invalid_token"}', ("www-authenticate", "Bearer"))
-            case "broken":
-                return self.send(503, "text/plain", b"The database is down." + ESCAPES.encode())
-            case "moved":
-                return self.send(302, "text/plain", b"", ("location", "http://127.0.0.1:9/elsewhere"))
-            case "gzip":
-                return self.send(200, "application/json", b"\x1f\x8b", ("content-encoding", "gzip"))
-            case _:
-                pass
-        if "id" not in message:
+        if MODE in PAGES:
+            return self.send(*PAGES[MODE])
+        if "id" not in message or "method" not in message:
+            Collecting().handle(message)
             return self.send(202, "text/plain", b"")
         if message["method"] == "initialize" and MODE == "silent":
             time.sleep(60)
+        if message["method"] == "tools/call" and MODE in STREAMED:
+            return self.stream(lambda peer: peer.handle(message))
+        if MODE in BABBLE:  # as events, as lines that are none, and as a body without an end
+            kind = "application/json" if MODE == "endless" else "text/event-stream"
+            return self.stream(lambda peer: peer.babble(BABBLE[MODE]), kind)
         result = Collecting().collected(message)
         if result == DIES:
             self.close_connection = True
@@ -292,15 +300,17 @@ class Http(BaseHTTPRequestHandler):
         """Offer no stream, or one that says that the lists change."""
         if MODE != "churn":
             return self.send(405, "text/plain", b"")
+        return self.stream(lambda peer: peer.churn())
+
+    def stream(self, serve: Callable[[Streaming], None], kind: str = "text/event-stream") -> None:
+        """Send a response of unknown length."""
         self.send_response(200)
-        self.send_header("content-type", "text/event-stream")
+        self.send_header("content-type", kind)
         self.send_header("connection", "close")
         self.end_headers()
         self.close_connection = True
-        try:
-            Streaming(self).churn()
-        except OSError:  # the client is gone
-            return None
+        with suppress(OSError):  # the client is gone
+            serve(Streaming(self))
 
     def send(self, status: int, kind: str, body: bytes, *headers: tuple[str, str]) -> None:
         """Send one response."""
@@ -324,7 +334,15 @@ class Streaming(Peer):
 
     def write(self, message: object) -> None:
         """Send one event."""
-        self._http.wfile.write(f"event: message\ndata: {json.dumps(message)}\n\n".encode())
+        self.raw(json.dumps(message).encode() + b"\n")
+
+    def raw(self, data: bytes) -> None:
+        """Send each line as an event; in some modes, only the bytes."""
+        if MODE in {"lines", "endless"}:
+            self._http.wfile.write(data)
+            return
+        lines = data.removesuffix(b"\n").split(b"\n")
+        self._http.wfile.write(b"".join(b"event: message\ndata: %b\n\n" % line for line in lines))
         self._http.wfile.flush()
 
 

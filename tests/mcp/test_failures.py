@@ -37,6 +37,14 @@ async def test_a_command_that_does_not_exist(open_server: Open) -> None:
     assert fix == "Install it, or correct `command` in `[mcp.servers.peer]`."
 
 
+@pytest.mark.parametrize("command", ["localhost:8000/mcp", "example.com/mcp", "http:/example.com", "127.0.0.1:8000"])
+async def test_an_address_that_was_given_as_a_command(open_server: Open, command: str) -> None:
+    runtime = await open_server(HOSTILE_SERVER, command=command, args=(), saved=False)
+    _, reason, fix = explanation(runtime)
+    assert reason.startswith(f"The command '{command}' ")
+    assert fix == "If it is an address, write it in full, starting with http:// or https://."
+
+
 async def test_a_file_that_can_not_be_executed_and_a_missing_folder(open_server: Open, tmp_path: Path) -> None:
     runtime = await open_server(HOSTILE_SERVER, command=str(tmp_path / "none"))
     assert "doesn't exist or can't be executed" in explanation(runtime)[1]
@@ -129,6 +137,15 @@ async def test_a_certificate_that_is_not_trusted(open_server: Open) -> None:
     _, reason, fix = explanation(runtime)
     assert reason.startswith("The TLS connection to 127.0.0.1 failed: self-signed certificate")
     assert "SSL_CERT_FILE" in fix
+
+
+async def test_a_server_without_tls(open_server: Open, serve_http: Callable[..., str]) -> None:
+    url = serve_http(HOSTILE_SERVER, "ok").replace("http://", "https://")
+    runtime = await open_server(url)
+    assert explanation(runtime)[1:] == (
+        "127.0.0.1 didn't answer with TLS.",
+        "If it has no TLS, use http:// instead of https:// in `url` in `[mcp.servers.peer]`.",
+    )
 
 
 async def test_a_call_of_a_server_that_is_gone_says_why(

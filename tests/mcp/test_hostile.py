@@ -89,6 +89,16 @@ async def test_an_http_server_that_hangs_up_is_connected_again(
     assert "ended during the call" in results[2].error.message
 
 
+async def test_garbage_in_a_stream_of_events_fails_only_its_call(
+    open_server: Open, serve_http: Callable[..., str]
+) -> None:
+    runtime = await open_server(serve_http(HOSTILE_SERVER, "stdout"))
+    result = await run(runtime, "peer.bad")
+    assert result.error is not None
+    assert result.error.message.endswith("The server's answer is not valid JSON-RPC.")
+    assert (await run(runtime, "peer.ok")).data == "fine"
+
+
 async def test_garbage_on_stdout_is_skipped_and_reported(open_server: Open) -> None:
     runtime = await open_server(HOSTILE_SERVER, "stdout")
     assert (await run(runtime, "peer.bad")).data == "fine"
@@ -96,13 +106,23 @@ async def test_garbage_on_stdout_is_skipped_and_reported(open_server: Open) -> N
     assert peer(runtime).fix == "Configure the server to log to stderr."
 
 
-@pytest.mark.parametrize("mode", ["garbage", "endless"])
-async def test_endless_garbage_ends_the_server(open_server: Open, mode: str) -> None:
+@pytest.mark.parametrize(
+    ("transport", "mode", "reason"),
+    [
+        ("stdio", "garbage", "flooded stdout"),
+        ("stdio", "lines", "flooded stdout"),
+        ("stdio", "endless", "flooded stdout"),
+        ("http", "garbage", "not valid JSON-RPC"),
+        ("http", "lines", "didn't answer within 5 s"),
+        ("http", "endless", "exceeds the limit of a message"),
+    ],
+)
+async def test_endless_garbage_ends_the_connection(open_hostile: Open, mode: str, reason: str) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     began = time.monotonic()
-    runtime = await open_server(HOSTILE_SERVER, mode)
+    runtime = await open_hostile(mode, timeout=5.0 if reason.endswith("5 s") else 60.0)
     assert peer(runtime).state is ServerState.FAILED
-    assert "flooded stdout" in peer(runtime).reason
+    assert reason in peer(runtime).reason
     assert time.monotonic() - began < _SECONDS
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # kilobytes
     await works(runtime)
@@ -214,9 +234,10 @@ async def test_a_list_that_keeps_changing_is_read_now_and_then(open_hostile: Ope
     await works(runtime)
 
 
+@over_both
 @pytest.mark.parametrize("mode", ["twice", "other_id"])
-async def test_unexpected_responses_belong_to_no_other_call(open_server: Open, mode: str) -> None:
-    runtime = await open_server(HOSTILE_SERVER, mode)
+async def test_unexpected_responses_belong_to_no_other_call(open_hostile: Open, mode: str) -> None:
+    runtime = await open_hostile(mode)
     _, result = await runtime.result(call("peer.bad", 2.0))
     if mode == "twice":
         assert result.data == "fine"
@@ -240,8 +261,9 @@ async def test_a_result_beyond_the_limit_fails_only_its_call(
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 250_000
 
 
-async def test_questions_in_a_loop_are_cancelled_after_some(open_server: Open) -> None:
-    runtime = await open_server(HOSTILE_SERVER, "elicit")
+@over_both
+async def test_questions_in_a_loop_are_cancelled_after_some(open_hostile: Open) -> None:
+    runtime = await open_hostile("elicit")
     answering = Answering(name="Ann")
     runtime.servers.ask_with(answering)
     events = [event async for event in runtime.call(call("peer.bad", 3.0))]
@@ -252,15 +274,17 @@ async def test_questions_in_a_loop_are_cancelled_after_some(open_server: Open) -
     assert "asked more than 20 questions" in "".join(event.text for event in events if isinstance(event, Log))
 
 
-async def test_a_flood_of_progress_delays_no_result(open_server: Open) -> None:
-    runtime = await open_server(HOSTILE_SERVER, "flood")
+@over_both
+async def test_a_flood_of_progress_delays_no_result(open_hostile: Open) -> None:
+    runtime = await open_hostile("flood")
     _, result = await runtime.result(call("peer.bad", _SECONDS))
     assert result.data == "fine"
 
 
+@over_both
 @pytest.mark.parametrize("mode", ["content", "nothing"])
-async def test_an_invalid_response_fails_its_call(open_server: Open, mode: str) -> None:
-    runtime = await open_server(HOSTILE_SERVER, mode)
+async def test_an_invalid_response_fails_its_call(open_hostile: Open, mode: str) -> None:
+    runtime = await open_hostile(mode)
     result = await run(runtime, "peer.bad")
     assert result.error is not None
     assert result.error.detail == "server_error"
@@ -268,8 +292,9 @@ async def test_an_invalid_response_fails_its_call(open_server: Open, mode: str) 
 
 
 @pytest.mark.promise("SEC-5", "MCP-8")
-async def test_escape_sequences_stay_text(open_server: Open) -> None:
-    runtime = await open_server(HOSTILE_SERVER, "escapes")
+@over_both
+async def test_escape_sequences_stay_text(open_hostile: Open) -> None:
+    runtime = await open_hostile("escapes")
     names = [spec.name for spec in runtime.tools.all() if spec.pack == "peer"]
     assert all(clean(name) == name for name in names)
     events = await events_of(runtime, "peer.bad")

@@ -224,7 +224,8 @@ def import_(
         if local is not None and local.exists():
             narrate(f"note: {local} of this folder is not read; import it with `pegboard mcp import {local}`.")
         if not files:
-            narrate(f"No file of {source} was found: {', '.join(map(str, client_files(source)))}.")
+            looked = ", ".join(map(str, client_files(source)))
+            narrate(f"No file of {source} was found: {looked}. Name the file instead.")
             raise typer.Exit(USAGE)
     found: list[FoundServer] = []
     reason = ""
@@ -237,8 +238,9 @@ def import_(
             found += new
         except ConfigError as error:
             reason = reason or str(error)
-    if not found:
+    if reason:
         narrate(reason)
+    if not found:
         raise typer.Exit(USAGE)
     added = [one for one in found if not (one.skipped or is_configured(runtime, one))]
     entries = {one.new_name: one.entry for one in added}
@@ -433,7 +435,8 @@ def _chosen(runtime: Runtime, name: str | None, given: object = ()) -> str:
     if name is not None and (given or runtime.servers.config(name) is not None):
         return name
     if name is None:
-        narrate("Name a server." if names else "No MCP server is configured. Add one with `pegboard mcp add`.")
+        known = f"Name one of the servers: {', '.join(names)}."
+        narrate(known if names else "No MCP server is configured. Add one with `pegboard mcp add`.")
     else:
         from difflib import get_close_matches
 

@@ -68,7 +68,10 @@ def write_entries(runtime: Runtime, entries: Mapping[str, Mapping[str, object]],
     secrets = Secrets(runtime.paths)
     try:
         if taken := sorted(file.names() & entries.keys()):
-            narrate(f"The server {taken[0]} was not added because it exists in {runtime.paths.config_file}.")
+            narrate(
+                f"The server {taken[0]} was not added because it exists in {runtime.paths.config_file}."
+                f" Choose another name, or first run `pegboard mcp remove {taken[0]}`."
+            )
             raise typer.Exit(USAGE)
         plain = {
             name: _without_literals(runtime, secrets, name, entry, keep=keep_literals)

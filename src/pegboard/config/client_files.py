@@ -22,6 +22,8 @@ CLIENTS: Final = ("claude-code", "claude-desktop", "cursor", "vscode")
 
 _Entry: TypeAlias = dict[str, object]
 
+_EXPECTED: Final = 'Expected JSON such as {"mcpServers": {"NAME": {"command": "…"}}}.'
+
 _COMMENT: Final = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _LAST_COMMA: Final = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[\]}])', re.DOTALL)
 _VARIABLE: Final = re.compile(r"\$\{([^{}]*)\}")
@@ -115,17 +117,17 @@ def read_client_file(
     """
     text = read_text(file)
     if isinstance(text, Problem):
-        raise ConfigError(f"{shown(file)} was not imported. {text.message}")
+        raise ConfigError(f"{shown(file)} was not imported. {text.message} {_EXPECTED}")
     if not file.exists():
-        raise ConfigError(f"{shown(file)} doesn't exist.")
+        raise ConfigError(f"{shown(file)} doesn't exist. Name a file, or one of {', '.join(CLIENTS)}.")
     try:
         value = parse(_plain_json(text))
     except JsonTextError as error:
-        raise ConfigError(f"{shown(file)} was not imported because it {error}.") from None
+        raise ConfigError(f"{shown(file)} was not imported because it {error}. {_EXPECTED}") from None
     servers = list(_servers(value, file))
     if not servers:
         raise ConfigError(
-            f"{shown(file)} was not imported because it has no `mcpServers` or `servers` with an object for each."
+            f"{shown(file)} was not imported because it has no server in `mcpServers` or `servers`. {_EXPECTED}"
         )
     names = set(taken)
     found: list[FoundServer] = []

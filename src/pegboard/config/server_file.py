@@ -61,7 +61,10 @@ class ServerFile:
             text = self._read()
             table = self._parsed(text)
             if taken := sorted(_servers(table).keys() & entries.keys()):
-                raise ConfigError(f"The server {taken[0]} was not added because it exists in {self._file}.")
+                raise ConfigError(
+                    f"The server {taken[0]} was not added because it exists in {self._file}. Choose another name, or"
+                    f" first run `pegboard mcp remove {taken[0]}`."
+                )
             line_break = "\r\n" if "\r\n" in text else "\n"
             blocks = [line_break.join(_lines(name, entry)) + line_break for name, entry in entries.items()]
             before = text if not text or text.endswith("\n") else text + line_break
@@ -77,7 +80,7 @@ class ServerFile:
             text = self._read()
             table = self._parsed(text)
             if name not in _servers(table):
-                raise ConfigError(f"{self._file} has no server {name}.")
+                raise ConfigError(f"{self._file} has no server {name}. `pegboard mcp list` shows where each one is.")
             kept = "".join(_kept(text, ("mcp", "servers", name)))
             if not text.endswith(kept[-200:]):  # It was the last table, and the blank line above it is left.
                 kept = kept.rstrip("\r\n") + ("\r\n" if "\r\n" in text else "\n")

@@ -66,7 +66,7 @@ def given_server(text: str) -> ServerConfig:
             raise ConfigError('--mcp needs a command or a URL, such as --mcp "npx -y some-server".')
         config = ServerConfig(name=name, command=words[0], args=tuple(words[1:]), saved=False)
     for complaint in server_complaints(config):
-        raise ConfigError(f"--mcp {_shown(text)} can't be used: {complaint}")
+        raise ConfigError(f"--mcp {_shown(text)} can't be used. {complaint}")
     return config
 
 
@@ -206,7 +206,7 @@ def _url_complaints(url: str) -> Iterator[str]:
         yield f"Its URL is invalid: {error}."
         return
     if parts.scheme.lower() not in {"http", "https"}:
-        yield "Its URL doesn't start with http:// or https://."
+        yield "Its URL doesn't start with http:// or https://. Write it in full, such as http://localhost:8000/mcp."
     elif not host:
         yield "Its URL has no host."
     elif parts.username is not None or parts.password is not None:

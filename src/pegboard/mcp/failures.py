@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import socket
 import ssl
@@ -17,7 +18,7 @@ from mcp_types import UNSUPPORTED_PROTOCOL_VERSION
 from mcp_types.version import SUPPORTED_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from pegboard.mcp.texts import quotation
+from pegboard.mcp.texts import NOT_JSON_RPC, quotation
 
 if TYPE_CHECKING:
     from pegboard.mcp.http import LastResponse
@@ -31,6 +32,12 @@ ERRORS: Final = (
 """What the SDK raises for a server's sake."""
 
 _VERSIONS: Final = f"{SUPPORTED_PROTOCOL_VERSIONS[0]} to {SUPPORTED_PROTOCOL_VERSIONS[-1]}"
+
+
+_NOT_TLS: Final = frozenset({"HTTP_REQUEST", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL", "WRONG_VERSION_NUMBER"})
+"""Reasons of OpenSSL for an answer that isn't TLS."""
+_ADDRESS: Final = re.compile(r"https?:|(localhost|[\w-]+(\.[\w-]+)+)(:\d+|(?=/))", re.IGNORECASE)
+"""Start of an address that was given as a command."""
 
 
 class Failure(NamedTuple):
@@ -55,7 +62,11 @@ class UnusableServerError(Exception):
 def command_missing(config: ServerConfig, program: str) -> Failure:
     """Return the failure of a command that doesn't exist."""
     where = "doesn't exist or can't be executed" if "/" in program else "was not found on the PATH"
-    return Failure(f"The command {program!r} {where}.", f"Install it, or correct {_entry(config, 'command')}.", True)
+    fix = f"Install it, or correct {_entry(config, 'command')}."
+    if _ADDRESS.match(program) and not config.args:
+        fix = "If it is an address, use `url`" if config.saved else "If it is an address, write it in full"
+        fix += ", starting with http:// or https://."
+    return Failure(f"The command {program!r} {where}.", fix, True)
 
 
 def folder_missing(config: ServerConfig, folder: str) -> Failure:
@@ -117,6 +128,8 @@ def explain(
             return Failure(
                 f"The server's answer is not valid MCP: {validation_text(cause)}.", "Report this to its author."
             )
+        if isinstance(cause, MCPError) and cause.message == NOT_JSON_RPC:
+            return Failure(NOT_JSON_RPC, f"Check {_entry(config, 'url')}.", is_final=True)
         if isinstance(cause, MCPError):
             fix = "Report this to the server's author." if config.url is None else f"Check {_entry(config, 'url')}."
             return Failure(f"The server rejected the connection: {quotation(cause.message)}.", fix)
@@ -164,6 +177,9 @@ def _tls_or_name_failure(config: ServerConfig, causes: list[BaseException], entr
     host = _host(config)
     for cause in causes:
         if isinstance(cause, ssl.SSLError):
+            if cause.reason in _NOT_TLS:
+                fix = f"If it has no TLS, use http:// instead of https:// in {entry}."
+                return Failure(f"{host} didn't answer with TLS.", fix)
             reason = getattr(cause, "verify_message", "") or cause.reason or str(cause)
             fix = f"Check {entry}. For a private certificate authority, set SSL_CERT_FILE to its certificate."
             is_final = isinstance(cause, ssl.SSLCertVerificationError)

@@ -36,6 +36,9 @@ _QUEUED_LINES, _QUEUED_BYTES = 256, 4 * 2**20
 """Messages read ahead. Beyond them the pipe fills, and the server waits."""
 _MOST_GARBAGE = 16 * 2**20
 """Bytes on stdout that aren't messages, after which the server is ended."""
+_GARBAGE_LINE = 64
+"""Bytes that each of their lines counts in addition, because reading many short lines takes long."""
+_GARBAGE_AT_ONCE = 64
 _LONGEST_SKIPPED = 256 * 2**20
 """Bytes of one line, after which the server is ended; what exceeds the limit of a message is dropped as it comes."""
 _STDERR_LINES, _STDERR_WIDTH = 50, 500
@@ -355,7 +358,7 @@ class _MessageReader(asyncio.Protocol):
 
     def _count_garbage(self, line: bytes) -> None:
         self.garbage += 1
-        self.garbage_bytes += len(line)
+        self.garbage_bytes += len(line) + _GARBAGE_LINE
         if not self.sample:
             self.sample = line[:200].decode("utf-8", "replace").strip()
         if self.garbage_bytes > _MOST_GARBAGE:
@@ -399,7 +402,8 @@ class _MessageReader(asyncio.Protocol):
                 if (number := _id_of_response(line, line)) is not None:
                     return _failed_response(number, f"The server's answer is not valid JSON-RPC: {_reason(error)}.")
                 self._count_garbage(line)
-                await asyncio.sleep(0)  # a flood must not keep the loop from other servers
+                if self.garbage % _GARBAGE_AT_ONCE == 0:
+                    await asyncio.sleep(0)  # a flood must not keep the loop from other servers
 
     async def aclose(self) -> None:
         """Stop reading messages."""

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 _LONGEST = 300
 
 
+NOT_JSON_RPC = "The server's answer is not valid JSON-RPC."
+
+
 def quotation(text: str) -> str:
     """Return a server's own words in quotation marks, on one line and shortened."""
     line = clean_line(" ".join(text[: 4 * _LONGEST].split()))

@@ -18,6 +18,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import methods
 from mcp_types.jsonrpc import (
     INTERNAL_ERROR,
+    PARSE_ERROR,
     ErrorData,
     JSONRPCError,
     JSONRPCNotification,
@@ -28,6 +29,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from pegboard.mcp.limits import MOST_OPEN_QUESTIONS
+from pegboard.mcp.texts import NOT_JSON_RPC
 
 _LISTS = {"resources/list": "resources", "resources/templates/list": "resourceTemplates", "prompts/list": "prompts"}
 RAW_TOOLS = "pegboard/tools"
@@ -43,6 +45,7 @@ _RATE_BUSY, _RATE_IDLE = 1_000.0, 50.0
 _SLACK = 20_000.0
 """Messages beyond these limits that are dropped if they only inform; then the server is slowed down."""
 MOST_REASONS = 100
+_UNPARSED = ("Failed to parse JSON response: ", "Failed to parse SSE message: ")
 _INFORMS = frozenset({"notifications/progress", "notifications/message"})
 
 Read = ReadStream[SessionMessage | Exception]
@@ -120,6 +123,7 @@ class Watch(AbstractAsyncContextManager[TransportStreams]):
                 if not self._sent.pop(str(number), ""):
                     self.strays += 1
                     return False
+                _shorten_parse_error(message.error)
             case JSONRPCRequest(id=number):
                 if len(self._asked) >= MOST_OPEN_QUESTIONS or str(number) in self._asked:
                     await self._reject(number)
@@ -168,6 +172,14 @@ class Watch(AbstractAsyncContextManager[TransportStreams]):
         except KeyError:  # a method that this version doesn't have
             pass
         return True
+
+
+def _shorten_parse_error(error: ErrorData) -> None:
+    """Shorten the SDK's message about an HTTP response that it can't parse, which quotes the whole validation."""
+    if error.code != PARSE_ERROR or not error.message.startswith(_UNPARSED):
+        return
+    reason = error.message.removeprefix(_UNPARSED[0]).removeprefix(_UNPARSED[1])
+    error.message = NOT_JSON_RPC if "validation error" in reason else reason
 
 
 def _is_named(tool: object) -> bool:
