@@ -44,6 +44,9 @@ async def test_results_of_every_kind_arrive_as_data(runtime: Runtime) -> None:
     (status,) = runtime.servers.all()
     assert (status.state, status.protocol, status.server_name) == (ServerState.READY, "2026-07-28", "example/fixture")
     assert status.tools == len([spec for spec in runtime.tools.all() if spec.pack == "peer"]) >= 10
+    slow = runtime.tools.get("peer.sleep")
+    assert slow is not None
+    assert slow.signature == "peer.sleep(*, file: string, seconds: number = 60.0)"
     assert (await run(runtime, "peer.add", a=1, b=2)).data == {"total": 3}
     assert (await run(runtime, "peer.echo", message="plain")).data == "plain"
     assert (await run(runtime, "peer.record")).data == {"id": 7, "tags": ["a", "b"]}

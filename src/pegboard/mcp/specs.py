@@ -18,6 +18,8 @@ _LONGEST_NAME: Final = 64
 """Of a pack and a tool together, as most providers limit it."""
 _SHORTEST_LIMIT: Final = 24
 _MOST_PARAMETERS: Final = 8
+_LONGEST_DEFAULT: Final = 30
+"""Characters of a default in a signature."""
 _HINTS: Final = {
     "readOnlyHint": "read_only",
     "destructiveHint": "destructive",
@@ -144,7 +146,14 @@ def _parameters(properties: JsonObject, required: set[str]) -> Iterator[str]:
         kind = part.get("type") if isinstance(part, dict) else None
         kind = " | ".join(str(one) for one in kind) if isinstance(kind, list) else kind
         typed = f"{name}: {kind}" if isinstance(kind, str) else name
-        yield typed if name in required else f"{typed} = …"
+        yield typed if name in required else f"{typed} = {_default(part)}"
+
+
+def _default(part: JsonValue) -> str:
+    """Return the default of a parameter, or an ellipsis if it is unknown or long."""
+    value = part.get("default") if isinstance(part, dict) else None
+    shown = repr(value) if isinstance(value, bool | int | float | str) else ""
+    return shown if 0 < len(shown) <= _LONGEST_DEFAULT else "…"
 
 
 def _safe_name(name: str, longest: int) -> str:

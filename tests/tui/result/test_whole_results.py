@@ -201,6 +201,16 @@ async def test_an_image_of_a_server_is_drawn_and_saved(stage: OpenStage, tmp_pat
         assert (tmp_path / "r.png").read_bytes() == base64.b64decode(png())
 
 
+async def test_an_image_with_a_wrong_checksum_in_its_colour_profile_is_drawn(stage: OpenStage, tmp_path: Path) -> None:
+    image = base64.b64decode(png())
+    header = image.index(b"IDAT") - 4
+    profile = b"\0\0\0\x05iCCPa\0\0xy" + b"\0\0\0\0"
+    (tmp_path / "odd.png").write_bytes(image[:header] + profile + image[header:])
+    async with stage() as on:
+        await on.show(f"image/png, 1 kB: {tmp_path / 'odd.png'}")
+        await on.until(lambda: "8 × 8 pixels" in on.text, "the image is drawn")
+
+
 async def test_damaged_and_huge_images_are_reported(stage: OpenStage, tmp_path: Path) -> None:
     bomb = tmp_path / "bomb.png"
     Image.new("1", (30_000, 30_000)).save(bomb)

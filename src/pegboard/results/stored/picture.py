@@ -20,12 +20,15 @@ def thumbnail(data: bytes, width: int, height: int) -> tuple[dict[str, object], 
     Raises:
         ValueError: The data is not an image of a supported format, is damaged, or has too many pixels.
     """
-    from PIL import Image, UnidentifiedImageError
+    from PIL import Image, ImageFile, UnidentifiedImageError
 
     Image.MAX_IMAGE_PIXELS = _MOST_PIXELS
     warnings.simplefilter("error", Image.DecompressionBombWarning)
+    # Open a PNG with a wrong checksum in an optional part, such as its colour profile, as browsers do.
+    ImageFile.LOAD_TRUNCATED_IMAGES = True
     try:
         with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
+            ImageFile.LOAD_TRUNCATED_IMAGES = False
             properties = {"format": image.format, "width": image.width, "height": image.height}
             if image.width * image.height > _MOST_PIXELS:
                 raise ValueError(f"The image has {image.width:,} × {image.height:,} pixels, which is too many.")

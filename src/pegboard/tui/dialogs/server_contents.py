@@ -159,7 +159,7 @@ class VariablesScreen(Dialog[dict[str, str] | None]):
     }
     """
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("variables.run", "ctrl+r,ctrl+j", "run", "Open", "Use these values.", True, priority=True),
+        Command("variables.run", "ctrl+r,ctrl+j", "run", "Continue", "Use these values.", True, priority=True),
         Command("variables.close", "escape", "close", "Back", "Close without using the values.", footer=True),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)

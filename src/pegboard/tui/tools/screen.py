@@ -311,7 +311,7 @@ class ToolsScreen(PageScreen):
         match action:
             case "cancel":
                 return self._page is not None and self._page.running is not None
-            case "run" | "definition" | "checks" | "keep":
+            case "run" | "definition" | "checks" | "keep" | "result":
                 return self._server is None
             case "reconnect":
                 return self._server is not None and self._server.state is not ServerState.DISABLED
