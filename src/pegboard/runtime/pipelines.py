@@ -75,30 +75,40 @@ class GroupedRecords:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._held: list[tuple[ToolCall, ToolResult, datetime]] = []
+        self._started: dict[str, tuple[ToolCall, datetime]] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self, call: ToolCall, at: datetime) -> None:
-        """Note that a call runs."""
-        self._recorder.start(call, at)
+        """Hold the start of a call; it is passed on only if the call still runs when the group is."""
+        self._started[call.id] = (call, at)
+        self._schedule()
 
     def record(self, call: ToolCall, result: ToolResult, at: datetime) -> None:
         """Hold a record for a moment."""
+        self._started.pop(call.id, None)
         self._held.append((call, result, at))
         if len(self._held) >= _MOST_HELD:
             self.close()
-        elif self._timer is None:
-            import asyncio
-
-            self._timer = asyncio.get_running_loop().call_later(_HELD_SECONDS, self.close)
+        else:
+            self._schedule()
 
     def close(self) -> None:
-        """Pass on the held records."""
+        """Pass on the held records, and the starts of calls that still run."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         held, self._held = self._held, []
         for call, result, at in held:
             self._recorder.record(call, result, at)
+        started, self._started = self._started, {}
+        for call, at in started.values():
+            self._recorder.start(call, at)
+
+    def _schedule(self) -> None:
+        if self._timer is None:
+            import asyncio
+
+            self._timer = asyncio.get_running_loop().call_later(_HELD_SECONDS, self.close)
 
     def records(self, *, tool: str | None = None, limit: int = 100) -> Sequence[CallRecord]:
         """Return records, the newest first."""
