@@ -19,6 +19,8 @@ class Engine(Protocol):
     """The engine as messages show it."""
     jobs: int
     """Concurrent calls that fit the engine, once it was started."""
+    ahead: int
+    """Calls that may wait in the engine while others run, so that it doesn't idle between two calls."""
 
     async def start(self, spec: ToolSpec) -> Calls:
         """Prepare to run calls of a tool, and return the pipeline for them.

@@ -21,7 +21,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -59,6 +59,7 @@ class JournalState:
         size: Size of the results after the last one.
         succeeded: Number of successful rows.
         failed: Number of failed rows.
+        reopened: Rows whose results were being removed when the journal ended.
     """
 
     last: int = 0
@@ -66,6 +67,7 @@ class JournalState:
     size: int = 0
     succeeded: int = 0
     failed: int = 0
+    reopened: frozenset[int] = frozenset()
 
     def finish(self, row: int, size: int, *, ok: bool) -> None:
         """Record a result."""
@@ -73,6 +75,13 @@ class JournalState:
         self.size = size
         self.succeeded += ok
         self.failed += not ok
+
+    def reopen(self, rows: Iterable[int], size: int) -> None:
+        """Record that the results of failed rows are removed; the others have `size` bytes."""
+        self.reopened = frozenset(rows)
+        self.open.update(dict.fromkeys(self.reopened, ""))
+        self.failed -= len(self.reopened)
+        self.size = size
 
 
 class Journal:
@@ -131,13 +140,31 @@ class Journal:
             raise
         return journal
 
-    def start(self, row: int, digest: str) -> None:
-        """Record that the call of a row starts.
+    def start(self, rows: Iterable[tuple[int, str]]) -> None:
+        """Record that the calls of rows start.
+
+        Args:
+            rows: Their numbers and hashes.
 
         Raises:
             OSError: The file can't be written.
         """
-        self._append(f"S {row} {digest}\n")
+        if lines := "".join(f"S {row} {digest}\n" for row, digest in rows):
+            self._append(lines)
+
+    def reopen(self, rows: Sequence[int], size: int) -> None:
+        """Record that the results of rows are about to be removed, so that the rows run again.
+
+        Args:
+            rows: The rows.
+            size: Size of the results without them.
+
+        Raises:
+            OSError: The file can't be written.
+        """
+        self._append(f"U {size} {','.join(map(str, rows))}\n")
+        self.sync()
+        self.state.reopen(rows, size)
 
     def finish(self, row: int, size: int, *, ok: bool) -> None:
         """Record the result of a row, which is in the results already; they have `size` bytes with it.
@@ -226,6 +253,7 @@ class Journal:
 
     def _read_line(self, line: bytes) -> None:
         state = self.state
+        state.reopened = frozenset()
         try:
             match line.decode("ascii").split():
                 case ["S", row, digest]:
@@ -233,6 +261,8 @@ class Journal:
                     state.last = max(state.last, int(row))
                 case ["D", row, size, ok]:
                     state.finish(int(row), int(size), ok=ok == "1")
+                case ["U", size, rows]:
+                    state.reopen(map(int, rows.split(",")), int(size))
                 case _:
                     raise self._damaged(state.last)
         except ValueError as error:

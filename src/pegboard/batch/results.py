@@ -6,7 +6,8 @@ import csv
 import io
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -15,17 +16,29 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from pegboard import storage
 from pegboard.batch.errors import JournalError
-from pegboard.models import DataModel, JsonObject, ToolError, ToolResult
+from pegboard.models import JsonObject, ToolError, ToolResult
 
 UNKNOWN: Final = "unknown"
 """Detail of the error of a row whose call was interrupted and can't be repeated safely."""
+_UNKNOWN: Final = frozenset({UNKNOWN, "worker_lost"})
 _COLUMNS: Final = ("row", "ok")
 _LAST_COLUMNS: Final = ("error", "message", "detail", "durationMs", "attempts", "call")
 _MOST_COLUMNS: Final = 1_000
 
 
-class RowResult(DataModel):
-    """The result of one row."""
+@dataclass(frozen=True, slots=True)
+class RowResult:
+    """The result of one row.
+
+    Attributes:
+        row: Number of the row.
+        ok: Whether its call succeeded.
+        data: Result of the tool.
+        error: Why the call failed; None if it succeeded.
+        duration_ms: Duration of the last call in milliseconds.
+        attempts: Number of calls.
+        call: Id of the last call in the history; None if the tool wasn't called.
+    """
 
     row: int
     ok: bool
@@ -34,21 +47,18 @@ class RowResult(DataModel):
     duration_ms: float = 0.0
     attempts: int = 1
     call: str | None = None
-    """Id of the last call in the history; None if the tool wasn't called."""
 
     @classmethod
     def failed(cls, row: int, message: str, detail: str | None = None, *, attempts: int = 0) -> RowResult:
         """Return the result of a row without a finished call."""
         code = "execution_error" if detail == UNKNOWN else "invalid_args"
         error = ToolResult.failed(code, message, detail).error  # type: ignore[arg-type]  # both are codes
-        return cls.model_construct(
-            row=row, ok=False, data=None, error=error, duration_ms=0.0, attempts=attempts, call=None
-        )
+        return cls(row=row, ok=False, error=error, attempts=attempts)
 
     @property
     def is_unknown(self) -> bool:
         """Whether the call was interrupted, so that its outcome is unknown."""
-        return self.error is not None and self.error.detail in (UNKNOWN, "worker_lost")
+        return self.error is not None and not self.error.said and self.error.detail in _UNKNOWN
 
     def line(self) -> bytes:
         """Return the result as one line of JSON: `{row, ok, data, error, durationMs, attempts, call}`."""
@@ -71,7 +81,7 @@ class RowResult(DataModel):
 class ResultLines:
     """File of results to which lines are appended.
 
-    Each line is one write, so that a killed process leaves at most one incomplete line, which `recover` removes.
+    A killed process leaves at most one incomplete line, which `recover` removes.
 
     Args:
         file: The file.
@@ -85,15 +95,14 @@ class ResultLines:
         self.size = os.fstat(self._descriptor).st_size
         """Bytes written so far."""
 
-    def append(self, line: bytes) -> int:
-        """Write a line and return the size of the file.
+    def append(self, lines: bytes) -> None:
+        """Write whole lines.
 
         Raises:
             OSError: The file can't be written.
         """
-        _write_all(self._descriptor, line)
-        self.size += len(line)
-        return self.size
+        _write_all(self._descriptor, lines)
+        self.size += len(lines)
 
     def recover(self, known: int) -> list[tuple[int, int, bool]]:
         """Return the row, the end and the success of each complete line after a position; remove what follows.
@@ -155,6 +164,49 @@ def read_results(file: Path) -> Iterator[JsonObject]:
     with file.open("rb") as lines:
         for line in lines:
             yield from_json(line)
+
+
+def unknown_rows(file: Path) -> list[int]:
+    """Return the rows of a file of lines whose outcome is unknown.
+
+    Raises:
+        OSError: The file can't be read.
+    """
+    with file.open("rb") as lines:
+        return [row for line in lines if (row := _unknown_row(line)) is not None]
+
+
+def size_without(file: Path, rows: Collection[int]) -> int:
+    """Return the size of a file of lines without the unknown outcomes of some rows.
+
+    Raises:
+        OSError: The file can't be read.
+    """
+    with file.open("rb") as lines:
+        return sum(len(line) for line in lines if _unknown_row(line) not in rows)
+
+
+def remove_unknown(file: Path, rows: Collection[int]) -> None:
+    """Remove the unknown outcomes of some rows from a file of lines, which is replaced as a whole.
+
+    Raises:
+        OSError: The file can't be read or written.
+    """
+    with file.open("rb") as lines, storage.replacing(file) as target:
+        target.writelines(line for line in lines if _unknown_row(line) not in rows)
+
+
+def _unknown_row(line: bytes) -> int | None:
+    """Return the row of a line whose outcome is unknown, or None if it is known."""
+    if not any(b'"detail":"%s"' % detail.encode() in line for detail in _UNKNOWN):  # quicker than to parse each line
+        return None
+    try:
+        found = from_json(line)
+        detail = found["error"]["detail"]
+        is_unknown = detail == "worker_lost" or (detail == UNKNOWN and found["call"] is None)  # else it is the tool's
+        return int(found["row"]) if is_unknown else None
+    except (ValueError, KeyError, TypeError):  # an incomplete last line
+        return None
 
 
 def write_csv(source: Path, target: Path) -> None:

@@ -6,27 +6,25 @@ import asyncio
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import aclosing, suppress
+from itertools import count
 
 from pegboard.batch.engine import Engine
-from pegboard.batch.errors import BatchError, JournalError, RowsError
-from pegboard.batch.journal import Journal, JournalHeader, journal_file
-from pegboard.batch.mapping import ColumnMap
+from pegboard.batch.errors import BatchError
 from pegboard.batch.plan import BatchPlan
 from pegboard.batch.progress import BatchProgress
 from pegboard.batch.record import BatchRecord, Ended
-from pegboard.batch.results import UNKNOWN, ResultLines, RowResult, write_csv
+from pegboard.batch.results import UNKNOWN, RowResult
 from pegboard.batch.retry import can_repeat, is_worth_repeating, pause
-from pegboard.batch.rows import STDIN, Row, Rows, read_some
-from pegboard.errors import FormFaults
+from pegboard.batch.source import PreparedRow, Source
+from pegboard.batch.store import ResultStore
 from pegboard.models import Finished, JsonObject, ToolCall, ToolResult
 from pegboard.ports import Calls, Recorder
 from pegboard.results.export import whole
 
-_READ_AHEAD = 32
-"""Rows that are read and converted at a time, in a thread."""
-_SYNC_SECONDS = 1.0
+_FLUSH_SECONDS = 0.1
+_FLUSHES_PER_SYNC = 10
 
 
 class Batch:
@@ -57,11 +55,10 @@ class Batch:
         self._engine = engine
         self._calls: Calls | None = None
         self._on_result: Callable[[RowResult], object] = _ignore
-        self._ready: deque[_Prepared] = deque()
+        self._ready: deque[PreparedRow] = deque()
         self._reading = asyncio.Lock()
-        self._source: _Source | None = None
-        self._journal: Journal | None = None
-        self._lines: ResultLines | None = None
+        self._source: Source | None = None
+        self._store = ResultStore(plan, self.id)
         self._pace = _Pace(plan.rate)
         self._stopping: Ended | None = None
         self._failure: BaseException | None = None
@@ -73,7 +70,7 @@ class Batch:
         If it is cancelled, running calls end without a result, and the batch can be resumed.
 
         Args:
-            on_result: Called with each result after it was written.
+            on_result: Called with each result after it was handed over to be written.
 
         Raises:
             BatchError: The batch can't start or continue. What finished before is kept.
@@ -84,7 +81,7 @@ class Batch:
         record: BatchRecord | None = None
         ended: Ended = "stopped"
         try:
-            self._source = await asyncio.to_thread(_Source, plan)
+            self._source = await asyncio.to_thread(Source, plan)
             self.ignored = self._source.map.ignored
             self.progress.size = self._source.rows.size
             await asyncio.to_thread(self._open_files)
@@ -121,94 +118,55 @@ class Batch:
     # Files
 
     def _open_files(self) -> None:
-        plan = self.plan
-        file = plan.lines
-        if plan.out is None or file is None:
+        journal = self._store.open()
+        if journal is None:
             return
-        header = JournalHeader(
-            batch=self.id,
-            tool=plan.spec.name,
-            arguments=plan.arguments_hash(),
-            source=os.path.abspath(plan.source),  # noqa: PTH100 - `-` too
-        )
-        if plan.resume:
-            self._resume(file, header)
-            return
-        exists = next((one for one in (plan.out, file) if one.exists() and one.stat().st_size), None)
-        if exists is not None and not plan.replace:
-            raise BatchError(
-                f"{exists} exists. Continue it with --resume, replace it with --force, or choose another --out."
-            )
-        if plan.source != STDIN:
-            self._journal = Journal.create(journal_file(plan.out), header)
-        for one in {plan.out, file}:
-            one.unlink(missing_ok=True)
-        self._lines = ResultLines(file)
-
-    def _resume(self, file: os.PathLike[str], header: JournalHeader) -> None:
-        plan = self.plan
-        assert plan.out is not None, "only batches with results are resumed"
-        assert plan.lines is not None, "only batches with results are resumed"
         assert self._source is not None, "it is opened before"
-        journal = self._journal = Journal.resume(journal_file(plan.out), header)
-        self.id = journal.header.batch
-        lines = self._lines = ResultLines(plan.lines)
-        state = journal.state
-        for row, end, ok in lines.recover(state.size):
-            if row not in state.open:
-                raise JournalError(f"{plan.lines} has a result of row {row} that its journal doesn't expect.")
-            state.finish(row, end, ok=ok)
-            journal.finish(row, end, ok=ok)
-        self.progress.before = state.succeeded + state.failed
-        self.progress.failed_before = state.failed
+        self.id = self._store.id
+        self.progress.before = journal.state.succeeded + journal.state.failed
+        self.progress.failed_before = journal.state.failed
         self._source.expect(journal)
 
-    def _sync(self) -> None:
-        if self._lines is not None and self._journal is not None:
-            self._lines.sync()
-            self._journal.sync()
-
     def _close_files(self) -> None:
-        plan = self.plan
         if self._source is not None:
             self._source.rows.close()
-        try:
-            if self._journal is not None:
-                self._journal.flush()
-            if self._lines is not None:
-                self._sync()
-                self._lines.close()
-                if plan.out is not None and plan.lines is not None and plan.lines != plan.out:
-                    write_csv(plan.lines, plan.out)
-        finally:
-            self._lines = None
-            if self._journal is not None:
-                self._journal.close()
-                self._journal = None
+        self._store.close()
 
     # Calls
 
     async def _run_all(self) -> None:
-        syncing = asyncio.create_task(self._sync_often()) if self._journal is not None else None
-        workers = [asyncio.create_task(self._work()) for _ in range(max(1, self.plan.jobs or self._engine.jobs))]
+        syncing = [asyncio.create_task(self._write_often())] if self._store.is_open else []
+        jobs = max(1, self.plan.jobs or self._engine.jobs)
+        if self._store.groups and not self.plan.rate:  # otherwise a call counts as started before it runs
+            jobs += self._engine.ahead
+        workers = [asyncio.create_task(self._work()) for _ in range(jobs)]
         try:
             done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
             for task in done:
                 task.result()
         finally:
-            for task in (*workers, *([syncing] if syncing else [])):
+            for task in (*workers, *syncing):
                 task.cancel()
-            await asyncio.gather(*workers, *([syncing] if syncing else []), return_exceptions=True)
+            await asyncio.gather(*workers, *syncing, return_exceptions=True)
 
-    async def _sync_often(self) -> None:
-        while True:
-            await asyncio.sleep(_SYNC_SECONDS)
+    async def _write_often(self) -> None:
+        for tick in count(1):
+            await asyncio.sleep(_FLUSH_SECONDS)
             try:
-                if self._journal is not None:
-                    self._journal.flush()
-                await asyncio.to_thread(self._sync)
+                self._store.flush()
+                if tick % _FLUSHES_PER_SYNC == 0:
+                    await asyncio.to_thread(self._store.sync)
             except OSError as error:
-                self._fail(error)
+                self._fail(self._unwritable(error))
+
+    def _unwritable(self, error: OSError) -> OSError | BatchError:
+        """Return the error to end with because the results can't be written."""
+        if isinstance(error, BrokenPipeError):  # the reader of printed results has ended
+            return error
+        where = error.filename or self.plan.out or "The results"
+        wrapped = BatchError(f"{where} can't be written: {error.strerror or error}. Free space and resume.")
+        wrapped.__cause__ = error
+        return wrapped
 
     def _fail(self, error: BaseException) -> None:
         """Stop because of an error that the batch can't continue after."""
@@ -219,23 +177,20 @@ class Batch:
         try:
             while (prepared := await self._next()) is not None:
                 await self._run_row(prepared)
-        except (BatchError, OSError) as error:
-            if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
-                where = error.filename or self.plan.out or "The results"
-                wrapped = BatchError(f"{where} can't be written: {error.strerror or error}. Free space and resume.")
-                wrapped.__cause__ = error
-                error = wrapped
+        except BatchError as error:
             self._fail(error)
+        except OSError as error:
+            self._fail(self._unwritable(error))
 
-    async def _next(self) -> _Prepared | None:
+    async def _next(self) -> PreparedRow | None:
         """Return the next row, recorded as started; None if no more rows are to start."""
         if not await self._pace.wait(self._wake):
             return None
         while not self._is_stopping():
             if self._ready:
                 prepared = self._ready.popleft()
-                if self._journal is not None and prepared.is_new:
-                    self._journal.start(prepared.row.number, prepared.row.digest)
+                if not self._store.groups:
+                    self._store.start((prepared,))
                 return prepared
             if self.progress.is_read:
                 return None
@@ -260,8 +215,10 @@ class Batch:
         self.progress.is_read = is_over
         self.progress.waiting += len(found)
         self._ready.extend(found)
+        if self._store.groups:
+            self._store.start(found)
 
-    async def _run_row(self, prepared: _Prepared) -> None:
+    async def _run_row(self, prepared: PreparedRow) -> None:
         row, plan = prepared.row, self.plan
         if prepared.problem:
             self._write(RowResult.failed(row.number, f"Row {row.number} (line {row.line}) {prepared.problem}."))
@@ -290,11 +247,13 @@ class Batch:
         assert calls is not None, "`run` starts the engine"
         plan = self.plan
         call = ToolCall(name=plan.spec.name, args=arguments, source="batch", parent=self.id, timeout=plan.timeout)
+        finished: Finished | None = None
         async with aclosing(calls.call(call)) as events:
-            async for event in events:
+            async for event in events:  # to its end, because that costs less than to close it early
                 if isinstance(event, Finished) and event.owner == call.id:
-                    return event.call, event.result
-        raise AssertionError("a call always ends with Finished")
+                    finished = event
+        assert finished is not None, "a call always ends with Finished"
+        return finished.call, finished.result
 
     async def _row_result(self, row: int, call: ToolCall, result: ToolResult, attempts: int) -> RowResult:
         data, error = result.data, result.error
@@ -303,7 +262,7 @@ class Batch:
                 data = await asyncio.to_thread(whole, result)
             except (OSError, ValueError) as reason:
                 error = ToolResult.failed("execution_error", f"The result can't be read: {reason}.", "not_kept").error
-        return RowResult.model_construct(
+        return RowResult(
             row=row,
             ok=error is None,
             data=data,
@@ -314,10 +273,7 @@ class Batch:
         )
 
     def _write(self, result: RowResult) -> None:
-        if self._lines is not None:
-            size = self._lines.append(result.line())
-            if self._journal is not None:
-                self._journal.finish(result.row, size, ok=result.ok)
+        self._store.add(result)
         progress = self.progress
         progress.waiting -= 1
         progress.succeeded += result.ok
@@ -328,111 +284,6 @@ class Batch:
         if limit is not None and progress.failed >= limit and not self._is_stopping():
             self._stopping = "failures"
             self._wake.set()
-
-
-class _Prepared:
-    """A row with its arguments.
-
-    Args:
-        row: The row.
-        arguments: Arguments of its call.
-        problem: Why it can't be called, as the end of a sentence; empty if it can.
-        was_open: Whether an earlier run started it and left no result.
-    """
-
-    __slots__ = ("arguments", "problem", "row", "was_open")
-
-    def __init__(self, row: Row, arguments: JsonObject, problem: str, *, was_open: bool) -> None:
-        self.row = row
-        self.arguments = arguments
-        self.problem = problem
-        self.was_open = was_open
-
-    @property
-    def is_new(self) -> bool:
-        """Whether the journal doesn't list it as started yet."""
-        return not self.was_open
-
-
-class _Source:
-    """The rows of a batch with their arguments; used in threads, one at a time.
-
-    Args:
-        plan: What to do.
-
-    Raises:
-        BatchError: The rows can't be read, or don't match the tool.
-    """
-
-    def __init__(self, plan: BatchPlan) -> None:
-        self._plan = plan
-        self.rows = Rows(plan.source, encoding=plan.encoding)
-        try:
-            self.map = ColumnMap(
-                plan.spec, plan.maps, given=plan.given, format=self.rows.format, columns=self.rows.columns
-            )
-        except BaseException:
-            self.rows.close()
-            raise
-        self._unread = iter(self.rows)
-        self._error: RowsError | None = None
-        self._open: dict[int, str] = {}
-        self._last = 0
-        self._hashes: Iterator[tuple[int, str]] = iter(())
-        # Whatever writes to a pipe may wait for the results of its rows.
-        self._most = _READ_AHEAD if self.rows.is_regular else 1
-
-    def expect(self, journal: Journal) -> None:
-        """Skip the finished rows of a journal, and check that no row has changed."""
-        self._open = dict(journal.state.open)
-        self._last = journal.state.last
-        self._hashes = journal.hashes()
-
-    def read(self) -> tuple[list[_Prepared], bool]:
-        """Return some rows, and whether they are the last ones.
-
-        Raises:
-            BatchError: The rest can't be read, or a row isn't that of the interrupted batch.
-        """
-        while True:
-            if self._error is not None:
-                raise self._error
-            rows, self._error = read_some(self._unread, self._most)
-            if not rows and self._error is None:
-                self._check_end()
-                return [], True
-            if found := [self._prepare(row) for row in rows if self._is_wanted(row)]:
-                return found, False
-
-    def _is_wanted(self, row: Row) -> bool:
-        if self._plan.only is not None and row.number not in self._plan.only:
-            return False
-        if row.number > self._last:
-            return True
-        number, digest = next(self._hashes, (row.number, ""))
-        if (number, digest) != (row.number, row.digest):
-            raise JournalError(
-                f"The batch can't be resumed because row {row.number} (line {row.line}) of {self._plan.source} has"
-                " changed since it ran. Restore the file, or start again with another --out."
-            )
-        return row.number in self._open
-
-    def _check_end(self) -> None:
-        missing = next(self._hashes, None)
-        if missing is not None:
-            raise JournalError(
-                f"The batch can't be resumed because {self._plan.source} now ends before row {missing[0]}, which ran"
-                " before. Restore the file, or start again with another --out."
-            )
-
-    def _prepare(self, row: Row) -> _Prepared:
-        was_open = row.number in self._open
-        if row.problem:
-            return _Prepared(row, {}, row.problem, was_open=was_open)
-        try:
-            return _Prepared(row, self.map.arguments(row), "", was_open=was_open)
-        except FormFaults as faults:
-            return _Prepared(row, {}, f"has invalid values: {faults}", was_open=was_open)
 
 
 class _Pace:

@@ -120,6 +120,7 @@ class DaskEngine:
     def __init__(self, runtime: Runtime, address: str, *, insecure: bool = False) -> None:
         self.name = address
         self.jobs = 1
+        self.ahead = 0  # `jobs` has them
         self._runtime = runtime
         self._where = DaskAddress(address)
         self._insecure = insecure

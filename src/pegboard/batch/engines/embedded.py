@@ -29,6 +29,7 @@ class EmbeddedEngine:
     def __init__(self, runtime: Runtime, jobs: int | None = None) -> None:
         self._runtime = runtime
         self.jobs = jobs or runtime.settings.tools.workers or os.cpu_count() or 1
+        self.ahead = 0
         self._executor: Executor | None = None
         self._records: GroupedRecords | None = None
 
@@ -38,6 +39,7 @@ class EmbeddedEngine:
             return self._runtime.pipelines.shared()
         self._executor = self._runtime.pipelines.executor(self.jobs)
         self._records = self._runtime.pipelines.records()
+        self.ahead = 1  # the pool runs no more than `jobs` calls, and the next one is validated meanwhile
         return self._runtime.pipelines.through(self._executor, self._records)
 
     async def close(self) -> None:
