@@ -252,6 +252,57 @@ def test_an_interrupted_call_that_is_not_idempotent_is_unknown(
     assert len(wait_for(tmp_path / "pids", 1)) == 1 + retry_unknown
 
 
+def test_each_resume_with_retry_unknown_runs_the_unknown_rows_again(
+    program: list[str], pegboard: Command, tmp_path: Path
+) -> None:
+    pids, out = tmp_path / "pids", tmp_path / "out.jsonl"
+    (tmp_path / "rows.jsonl").write_text(3 * (json.dumps({"file": str(pids)}) + "\n"))
+    line = ["rows.wait_once", "--from", "rows.jsonl", "--out", "out.jsonl", "--jobs", "2"]
+    with subprocess.Popen([*program, *line], cwd=tmp_path, stderr=subprocess.DEVNULL) as process:
+        wait_for(pids, 2)
+        process.kill()
+    quick = ["--timeout", "0.3", "--resume"]
+    assert pegboard(*line, *quick).returncode == 1
+    found = {one["row"]: one["error"]["detail"] for one in lines(out.read_text())}
+    assert found == {1: "unknown", 2: "unknown", 3: "timeout"}
+
+    resume = [*program, *line, "--resume", "--retry-unknown"]
+    with subprocess.Popen(resume, cwd=tmp_path, stderr=subprocess.DEVNULL) as process:
+        wait_for(pids, 5)
+        process.kill()  # the rows are unknown for the second time
+    assert [one["row"] for one in lines(out.read_text())] == [3]
+    done = pegboard(*line, *quick, "--json")
+    assert json.loads(done.stdout)["failed"] == 3
+    assert sorted(one["error"]["detail"] for one in lines(out.read_text())) == ["timeout", "unknown", "unknown"]
+
+    done = pegboard(*line, *quick, "--retry-unknown", "--json")
+    summary = json.loads(done.stdout)
+    assert (summary["rows"], summary["failed"], summary["before"], summary["unknown"]) == (3, 3, 1, 0)
+    assert sorted(one["row"] for one in lines(out.read_text())) == [1, 2, 3]
+    assert {one["error"]["detail"] for one in lines(out.read_text())} == {"timeout"}
+    assert len(wait_for(pids, 1)) == 7
+    pegboard(*line, *quick, "--retry-unknown")
+    assert len(wait_for(pids, 1)) == 7, "nothing is unknown any more"
+
+
+def test_a_resume_completes_the_removal_of_unknown_rows(program: list[str], pegboard: Command, tmp_path: Path) -> None:
+    pids, out = tmp_path / "pids", tmp_path / "out.jsonl"
+    (tmp_path / "rows.jsonl").write_text(2 * (json.dumps({"file": str(pids)}) + "\n"))
+    line = ["rows.wait_once", "--from", "rows.jsonl", "--out", "out.jsonl", "--jobs", "1"]
+    with subprocess.Popen([*program, *line], cwd=tmp_path, stderr=subprocess.DEVNULL) as process:
+        wait_for(pids, 1)
+        process.kill()
+    assert pegboard(*line, "--timeout", "0.3", "--resume").returncode == 1
+    kept = next(text for text in out.read_bytes().splitlines(keepends=True) if json.loads(text)["row"] == 2)
+    with out.with_name("out.jsonl.journal").open("a") as journal:  # as a process that was killed here leaves it
+        journal.write(f"U {len(kept)} 1\n")
+    done = pegboard(*line, "--timeout", "0.3", "--resume", "--json")
+    assert json.loads(done.stdout)["rows"] == 2
+    found = {one["row"]: one["error"]["detail"] for one in lines(out.read_text())}
+    assert found == {1: "unknown", 2: "timeout"}
+    assert out.read_bytes().startswith(kept)
+
+
 def test_a_killed_worker_fails_only_its_row(program: list[str], tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text(2 * (json.dumps({"file": str(tmp_path / "pids")}) + "\n"))
     line = [*program, "rows.wait", "--from", "rows.jsonl", "--jobs", "2", "--timeout", "3"]

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 from distributed import Client, LocalCluster
 
+from pegboard.batch import node
 from pegboard.batch.engines.dask import DaskEngine
 from pegboard.batch.engines.embedded import EmbeddedEngine
 from pegboard.batch.errors import EngineError
@@ -172,8 +174,8 @@ async def test_a_scheduler_that_does_not_answer_is_a_message(runtime: Runtime, p
         await run(runtime, plan("rows.double", {"number": 1}), "dask://127.0.0.1:9")
 
 
-async def test_cancelling_a_batch_ends_its_calls_on_the_workers(
-    runtime: Runtime, plan: Plan, address: str, tmp_path: Path
+async def test_cancelling_a_batch_ends_its_calls_on_the_workers_and_leaves_no_files(
+    runtime: Runtime, plan: Plan, address: str, tmp_path: Path, cluster: LocalCluster
 ) -> None:
     pids = tmp_path / "pids"
     running = asyncio.create_task(run(runtime, plan("rows.wait", {"file": str(pids)}), address))
@@ -182,6 +184,13 @@ async def test_cancelling_a_batch_ends_its_calls_on_the_workers(
     with pytest.raises(asyncio.CancelledError):
         await running
     assert await asyncio.to_thread(has_ended, pid)
+    assert await asyncio.to_thread(node_folders, cluster) == []
+
+
+def node_folders(cluster: LocalCluster) -> list[str]:
+    """Return the folders that Pegboard has left in the temporary folder of the workers."""
+    with Client(cluster) as client:  # type: ignore[no-untyped-call]
+        return sorted({folder for folders in client.run(list_files).values() for folder in folders})
 
 
 def has_ended(pid: int) -> bool:
@@ -213,6 +222,48 @@ async def test_rows_of_a_lost_worker_run_again_only_if_that_is_safe(
     assert len(await wait_for(pids)) == calls
     with Client(cluster) as client:  # type: ignore[no-untyped-call]  # for the next tests
         await asyncio.to_thread(client.wait_for_workers, 2, 30)
+
+
+async def test_the_files_of_a_killed_worker_are_deleted_by_the_next_batch(
+    runtime: Runtime, plan: Plan, address: str, cluster: LocalCluster, tmp_path: Path, packs: str
+) -> None:
+    pids = tmp_path / "pids"
+    running = asyncio.create_task(run(runtime, plan("rows.wait_once", {"file": str(pids)}), address))
+    (pid,) = await wait_for(pids)
+    os.kill(parent_of(parent_of(pid)), signal.SIGKILL)
+    await running
+    with Client(cluster) as client:  # type: ignore[no-untyped-call]
+        await asyncio.to_thread(client.wait_for_workers, 2, 30)
+    assert len(await asyncio.to_thread(node_folders, cluster)) == 1
+    other = Runtime.from_environment(packs=[Path(packs)])
+    (result,) = await run(other, plan("rows.double", {"number": 4}), address)
+    assert result.ok
+    assert await asyncio.to_thread(node_folders, cluster) == []
+
+
+async def test_workers_forget_a_batch_whose_process_has_ended_without_saying_so(
+    packs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(node, "LEASE_SECONDS", 0.5)
+    runtime = Runtime.from_environment(packs=[Path(packs)])
+    runtime.tools.scan()
+    spec = runtime.tools.get("rows.double")
+    assert spec is not None
+    limits = {"memory_limit": 10**9, "log_limit": 10**6, "result_limit": 10**6}
+    left = node.Node()
+    left.install("batch", "digest", "tools.py", {}, spec.model_dump_json(), limits)
+    assert await asyncio.to_thread(is_empty, tmp_path)
+    await runtime.close()
+
+
+def is_empty(folder: Path) -> bool:
+    """Wait until a folder has no folder of Pegboard."""
+    deadline = time.monotonic() + 30
+    while [*folder.glob("pegboard-node-*")] and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return not [*folder.glob("pegboard-node-*")]
 
 
 async def test_a_lost_scheduler_leaves_a_batch_that_another_engine_resumes(

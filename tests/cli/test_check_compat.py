@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ import pytest
 from pegboard.checks.compat import schema_changes
 
 Command = Callable[..., commands.Done]
+
+VERSIONED_SERVER = Path(__file__).parents[1] / "fakes" / "versioned_server.py"
 
 BEFORE = '''
 from ._kinds import Kind
@@ -141,6 +144,39 @@ def test_damaged_schemas_count_as_unknown(pegboard: Command, packs: Path, home: 
     (packs / "shop.py").write_text(AFTER)
     done = pegboard("--packs", str(packs), "check", "compat")
     assert (done.returncode, "No earlier schema of 2 tools is known." in done.stderr) == (0, True)
+
+
+@pytest.mark.promise("BAT-4")
+def test_a_server_whose_schema_changes_between_two_starts_breaks_recorded_calls(
+    pegboard: Command, tmp_path: Path, home: Path
+) -> None:
+    version = tmp_path / "version"
+    version.write_text("old")
+    pegboard("mcp", "add", "shop", "--", sys.executable, str(VERSIONED_SERVER), str(version))
+    for query in ("red", "green"):
+        assert pegboard("tools", "invoke", "shop.search", "--arg", f"query={query}").returncode == 0
+    pegboard("tools", "invoke", "shop.search", "--arg", "query=blue", "--arg", "limit=1")
+    done = pegboard("check", "compat", "shop", "--json")
+    assert (done.returncode, {one["status"] for one in json.loads(done.stdout)}) == (0, {"compatible"}), done.stderr
+
+    version.write_text("new")
+    done = pegboard("check", "compat", "shop", "--json")
+    found = {one["tool"]: one for one in json.loads(done.stdout)}
+    search = found["shop.search"]
+    assert (done.returncode, search["status"], search["calls"], search["broken"]) == (1, "breaking", 3, 2)
+    assert _breaking(search) == ["`limit` is now required"]
+    records = json.loads(pegboard("history", "--json").stdout)
+    assert {call["id"] for call in search["brokenCalls"]} == {
+        record["id"] for record in records if record["args"].keys() == {"query"}
+    }
+    assert found["shop.stock"]["status"] == "compatible"
+    done = pegboard("check", "compat", "shop.search")
+    assert "2 of 3 recorded calls no longer validate: `limit` is now required" in done.stdout
+    assert all(f"call {call['id']} of " in done.stdout for call in search["brokenCalls"])
+    assert "1 with breaking changes" in done.stderr
+
+    assert pegboard("check", "compat", "shop", "--accept").returncode == 0
+    assert pegboard("check", "compat", "shop").returncode == 0
 
 
 _TEXT: dict[str, Any] = {"type": "string"}

@@ -14,10 +14,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import signal
-import tempfile
 import threading
+import time
 from collections import OrderedDict
 from contextlib import aclosing, suppress
 from pathlib import Path
@@ -25,10 +24,13 @@ from typing import Any, Final  # Any: fields of a message
 
 from pegboard import __version__
 from pegboard.batch.bundle import built_in, digest_of
+from pegboard.batch.node_folder import NodeFolder
 from pegboard.executor import Executor
 from pegboard.models import Finished, PackHandler, Requirement, ToolCall, ToolSpec
 from pegboard.ports import Granted
 
+LEASE_SECONDS: Final = 300.0
+"""Time after which a batch is forgotten whose submitting process gives no sign of life."""
 _MOST_SEEN: Final = 100_000
 REFUSED: Final = "refused"
 
@@ -38,38 +40,41 @@ class Node:
 
     def __init__(self) -> None:
         self.id = os.urandom(16).hex()
-        self._folder = Path(tempfile.mkdtemp(prefix="pegboard-node-"))
+        self._folder: NodeFolder | None = None
         self._specs: dict[str, ToolSpec] = {}
         self._executors: dict[str, Executor] = {}
         self._grants: dict[str, _NodeGrants] = {}
+        self._renewed: dict[str, float] = {}
         self._seen: OrderedDict[str, None] = OrderedDict()
         self._guard = threading.Lock()
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, name="pegboard-node", daemon=True).start()
+        asyncio.run_coroutine_threadsafe(self._release_abandoned(), self._loop)
 
     def install(
         self, batch: str, digest: str, file: str, files: dict[str, bytes], spec: str, limits: dict[str, int]
     ) -> None:
         """Store a pack and a tool of it for one batch, whose secrets and workers no other batch shares."""
-        self._folder.mkdir(mode=0o700, exist_ok=True)
         found = ToolSpec.model_validate_json(spec)
         assert isinstance(found.handler, PackHandler), "only these are sent"
-        if files:
-            if digest_of(files) != digest or any(Path(name).name != name for name in files):
-                raise ValueError("the files of the pack were changed on their way")
-            folder = self._folder / digest
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            for name, content in files.items():
-                (folder / name).write_bytes(content)
-            path = folder / file
-        else:
-            path = built_in(file)
-        handler = found.handler.model_copy(update={"file": str(path)})
+        if files and (digest_of(files) != digest or any(Path(name).name != name for name in files)):
+            raise ValueError("the files of the pack were changed on their way")
         with self._guard:
+            self._folder = self._folder or NodeFolder()
+            if files:
+                folder = self._folder.path / digest
+                folder.mkdir(mode=0o700, exist_ok=True)
+                for name, content in files.items():
+                    (folder / name).write_bytes(content)
+                path = folder / file
+            else:
+                path = built_in(file)
+            handler = found.handler.model_copy(update={"file": str(path)})
+            self._renewed[batch] = time.monotonic()
             self._specs[batch] = found.model_copy(update={"handler": handler})
             self._grants[batch] = grants = _NodeGrants()
-            results = self._folder / "results"
-            results.mkdir(mode=0o700, parents=True, exist_ok=True)
+            results = self._folder.path / "results"
+            results.mkdir(mode=0o700, exist_ok=True)
             self._executors[batch] = Executor(
                 results=results,
                 grants=grants,
@@ -102,20 +107,41 @@ class Node:
                     return json.dumps({"result": event.result.model_dump_json(by_alias=True), "whole": whole})
         raise AssertionError("a call always ends with Finished")
 
-    def release(self, batch: str) -> None:
-        """Forget a batch with its secrets, end its processes, and delete all files after the last one."""
+    def renew(self, batch: str) -> None:
+        """Keep a batch for another `LEASE_SECONDS`."""
         with self._guard:
+            if batch in self._renewed:
+                self._renewed[batch] = time.monotonic()
+
+    async def release(self, batch: str) -> None:
+        """Forget a batch with its secrets, end its processes, and delete all files after the last one."""
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._release(batch), self._loop))
+
+    async def _release(self, batch: str) -> None:
+        with self._guard:
+            self._renewed.pop(batch, None)
             self._specs.pop(batch, None)
             self._grants.pop(batch, None)
             executor = self._executors.pop(batch, None)
-            if not self._specs:
-                shutil.rmtree(self._folder, ignore_errors=True)
         if executor is not None:
-            asyncio.run_coroutine_threadsafe(executor.close(), self._loop)
+            await executor.close()  # first, because its processes may write to the folder
+        with self._guard:
+            if not self._specs and self._folder is not None:
+                self._folder.delete()
+                self._folder = None
+
+    async def _release_abandoned(self) -> None:
+        """Release the batches whose submitting process has ended without doing so."""
+        while True:
+            await asyncio.sleep(LEASE_SECONDS / 10)
+            with self._guard:
+                old = [one for one, at in self._renewed.items() if at < time.monotonic() - LEASE_SECONDS]
+            for batch in old:
+                await self._release(batch)
 
     def cancel(self, call_id: str) -> None:
         """End a running call."""
-        for executor in self._executors.values():
+        for executor in [*self._executors.values()]:
             asyncio.run_coroutine_threadsafe(executor.cancel(call_id), self._loop)
 
 
@@ -173,9 +199,14 @@ def install(batch: str, digest: str, file: str, files: dict[str, bytes], spec: s
     _node().install(batch, digest, file, files, spec, limits)
 
 
-def release(batch: str) -> None:
+def renew(batch: str) -> None:
+    """Keep a batch in this process."""
+    _node().renew(batch)
+
+
+async def release(batch: str) -> None:
     """Forget a batch in this process."""
-    _node().release(batch)
+    await _node().release(batch)
 
 
 def missing(requirements: str) -> list[str]:

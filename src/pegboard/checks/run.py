@@ -17,7 +17,8 @@ from pegboard.models import Problem, ToolCall, ToolResult
 from pegboard.runtime import Runtime
 
 CallEngine: TypeAlias = Callable[[ToolCall], Awaitable[tuple[ToolCall, ToolResult]]]
-"""Runs one call; returns it as it was made, with its result. `Runtime.result` is the embedded engine."""
+"""Runs one call; returns it as it was made, with its result. `Runtime.result` is the embedded engine. It raises
+`CheckError` if it can't run the call."""
 
 _LARGEST: Final = 50_000_000
 """Bytes of the data that expectations about data read."""
@@ -64,7 +65,10 @@ class CheckRunner:
         if self._unattended and (reason := await asyncio.to_thread(self._why_skipped, call)):
             fix = "Run it with `pegboard check run`, or add a rule that allows it."
             return _unable(check, Problem(message=reason, fix=fix, severity="warning"), status="skipped")
-        call, result = await self._engine(call)
+        try:
+            call, result = await self._engine(call)
+        except CheckError as error:
+            return _unable(check, Problem(message=str(error), file=check.file))
         found: list[Difference] = [*_of_outcome(check.expect, result)]
         stored = False
         if not found and result.ok:

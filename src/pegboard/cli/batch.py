@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pegboard.cli.arguments import ArgOption, ArgsOption, ArgumentError, complete_tools, read_arguments
+from pegboard.cli.engines import EngineOption, InsecureOption, configured_engine, engine_at
 from pegboard.cli.root import OK, TOOL_FAILED, USAGE, AllowOption, PacksOption, app, find, scanned
 from pegboard.cli.servers import ElicitOption, answer_questions
 
@@ -75,18 +76,8 @@ def batch(
         int | None,
         typer.Option("--jobs", metavar="N", min=1, max=1000, help="Concurrent calls; by default as many as cores."),
     ] = None,
-    engine: Annotated[
-        str | None,
-        typer.Option(
-            "--engine",
-            metavar="URL",
-            help="Run the calls on a Dask cluster: dask://HOST:PORT, dask+tls://HOST:PORT, or dask://local?workers=2."
-            " Its scheduler and workers run your packs and must be trusted.",
-        ),
-    ] = None,
-    insecure: Annotated[
-        bool, typer.Option("--insecure", help="Send granted secrets to a cluster without TLS.")
-    ] = False,
+    engine: EngineOption = None,
+    insecure: InsecureOption = False,
     rate: Annotated[
         str | None, typer.Option("--rate", metavar="N/s", help="Start at most N calls per s, min or h.")
     ] = None,
@@ -175,27 +166,9 @@ def _engine(address: str | None, *, insecure: bool) -> Callable[[Runtime, BatchP
     """Return a function that builds the engine within a running event loop."""
 
     def build(runtime: Runtime, plan: BatchPlan) -> Engine:
-        where = address or _configured_engine(runtime)
-        if where == "embedded":
-            from pegboard.batch.engines.embedded import EmbeddedEngine
-
-            return EmbeddedEngine(runtime, plan.jobs)
-        from pegboard.batch.engines.dask import DaskEngine
-
-        return DaskEngine(runtime, where, insecure=insecure)
+        return engine_at(runtime, address or configured_engine(runtime), plan.jobs, insecure=insecure)
 
     return build
-
-
-def _configured_engine(runtime: Runtime) -> str:
-    """Return the engine of the user's own configuration; that of a folder, even a trusted one, is ignored."""
-    settings = runtime.settings
-    if settings.is_from_folder("batch.engine"):
-        from pegboard.cli.output import narrate
-
-        narrate("note: `batch.engine` in this folder's pegboard.toml is ignored. Use --engine or your own config.toml.")
-        return "embedded"
-    return settings.batch.engine or "embedded"
 
 
 async def _run(runtime: Runtime, plan: BatchPlan, engine: Callable[[Runtime, BatchPlan], Engine], *, json: bool) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 import typer
 
 from pegboard.cli.arguments import ArgOption, ArgsOption, ArgumentError, NameArgument, read_arguments
+from pegboard.cli.engines import EMBEDDED, ClusterCalls, EngineOption, InsecureOption
 from pegboard.cli.root import TOOL_FAILED, USAGE, JsonOption, PacksOption, find, group, open_runtime, scanned
 from pegboard.cli.servers import ElicitOption, answer_questions
 
@@ -46,6 +47,8 @@ def run_(
         Path | None, typer.Option("--junit", metavar="FILE", help="Also write a JUnit XML report.", dir_okay=False)
     ] = None,
     update: Annotated[bool, typer.Option("--update", help="Store the new data of snapshots that differ.")] = False,
+    engine: EngineOption = None,
+    insecure: InsecureOption = False,
     elicit: ElicitOption = None,
     json: JsonOption = False,
     packs: PacksOption = None,
@@ -55,6 +58,7 @@ def run_(
     Every check is a call with your rights. Checks of a folder run only if you trust it, see `pegboard trust`.
     Example: `pegboard check run 'fs.*' --junit report.xml`.
     """
+    from pegboard.checks import CheckError
     from pegboard.cli.output import narrate, narrate_problems, print_json
 
     runtime = scanned(context, connects=True)
@@ -66,7 +70,11 @@ def run_(
         narrate(_nothing(pattern))
         if pattern is not None:
             raise typer.Exit(USAGE)
-    reports, interruption = _run(runtime, files, checks, update=update, quiet=json)
+    try:
+        on = None if engine in (None, EMBEDDED) else ClusterCalls(runtime, engine or "", insecure=insecure)
+        reports, interruption = _run(runtime, files, checks, on, update=update, quiet=json)
+    except CheckError as error:
+        _fail(str(error))
     if any(report.status != "passed" for report in reports):
         narrate_problems(runtime.problems(packs=True))
     if junit is not None:
@@ -315,9 +323,19 @@ def _checks(runtime: Runtime) -> Checks:
 
 
 def _run(
-    runtime: Runtime, files: Checks, checks: tuple[Check, ...], *, update: bool, quiet: bool
+    runtime: Runtime,
+    files: Checks,
+    checks: tuple[Check, ...],
+    cluster: ClusterCalls | None,
+    *,
+    update: bool,
+    quiet: bool,
 ) -> tuple[list[CheckReport], int]:
-    """Run checks; print each report unless `quiet`. Return the reports, and the exit code if ctrl+c ended the run."""
+    """Run checks; print each report unless `quiet`. Return the reports, and the exit code if ctrl+c ended the run.
+
+    Raises:
+        CheckError: The cluster can't be reached.
+    """
     import asyncio
     from contextlib import aclosing
 
@@ -331,11 +349,19 @@ def _run(
         assert task is not None
         with interruptible(lambda: _cancel(task)) as interruption:
             try:
-                async with runtime, aclosing(CheckRunner(runtime, files).run(checks, update=update)) as found:
-                    async for report in found:
-                        reports.append(report)
-                        if not quiet:
-                            print_report(report)
+                async with runtime:
+                    try:
+                        if cluster is not None and checks:
+                            await cluster.open()
+                        runner = CheckRunner(runtime, files, cluster.result if cluster is not None else None)
+                        async with aclosing(runner.run(checks, update=update)) as found:
+                            async for report in found:
+                                reports.append(report)
+                                if not quiet:
+                                    print_report(report)
+                    finally:
+                        if cluster is not None:
+                            await cluster.close()
             except asyncio.CancelledError:
                 if not interruption:
                     raise

@@ -31,7 +31,7 @@ UNDO_SECONDS = 3600
 _COLUMNS = [field.name for field in fields(CallRow)]
 # A finished call replaces the row that was written at its start. Rows written by a commit that reported failure are
 # inserted again with the next batch, which changes nothing.
-_INTO = f"INSERT INTO calls ({', '.join(_COLUMNS)}) VALUES "
+_INTO = f"INSERT INTO calls ({', '.join(_COLUMNS)}) VALUES "  # noqa: S608 - our own names
 _VALUES = f"({', '.join('?' for _ in _COLUMNS)})"
 _REPLACING = (
     f" ON CONFLICT (id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _COLUMNS if name != 'id')}"

@@ -7,25 +7,22 @@ can neither end the Dask worker nor see its environment.
 Dask repeats the tasks of a lost worker by itself, up to three times. That would call a tool twice, so each call is
 bound to one process of one worker, which refuses every other attempt. This engine chooses the workers and repeats calls
 itself: once, and only for tools that are marked read-only or idempotent.
-
-This is the only module that imports Dask.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import os
 import time
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import parse_qs, urlsplit
 
 from pegboard import __version__, storage
 from pegboard.batch import node
 from pegboard.batch.bundle import PackBundle
+from pegboard.batch.engines.dask_cluster import CONNECT_SECONDS, DaskCluster
 from pegboard.batch.errors import EngineError
 from pegboard.batch.retry import can_repeat
 from pegboard.models import CallEvent, Finished, PackHandler, Started, ToolCall, ToolResult, ToolSpec
@@ -38,54 +35,10 @@ if TYPE_CHECKING:
 WORKER_LOST: Final = "worker_lost"
 """Detail of the error of a call whose worker was lost."""
 
-_INSTALL: Final = "Install it with: pip install 'pegboard[dask]'"
-_CONNECT_SECONDS: Final = 10.0
 _WATCH_SECONDS: Final = 0.5
 _NO_WORKER_SECONDS: Final = 30.0
-_MOST_LOCAL: Final = 64
 _CALLS_PER_THREAD: Final = 2
 """Calls per thread of a worker: one runs, and one waits so that the thread never idles."""
-
-
-class DaskAddress:
-    """Address of a cluster: `dask://HOST:PORT`, `dask+tls://HOST:PORT` or `dask://local?workers=2`.
-
-    Raises:
-        EngineError: The text is no such address.
-    """
-
-    def __init__(self, text: str) -> None:
-        parts = urlsplit(text)
-        self.local_workers = 0
-        self.address = ""
-        try:
-            is_local = parts.scheme == "dask" and parts.hostname == "local" and parts.port is None
-            port = parts.port
-        except ValueError as error:
-            raise _bad_address(text) from error
-        if is_local:
-            options = parse_qs(parts.query, keep_blank_values=True)
-            number = options.pop("workers", [str(os.cpu_count() or 1)])[-1]
-            if options or not number.isdecimal() or not 0 < int(number) <= _MOST_LOCAL:
-                raise EngineError(f"{text!r} can't be used: write it as dask://local?workers=N, at most {_MOST_LOCAL}.")
-            self.local_workers = int(number)
-        elif parts.scheme in ("dask", "dask+tls") and parts.hostname and port and not parts.query:
-            protocol = "tls" if parts.scheme == "dask+tls" else "tcp"
-            self.address = f"{protocol}://{parts.netloc}"
-        else:
-            raise _bad_address(text)
-
-    @property
-    def is_encrypted(self) -> bool:
-        """Whether connections to the cluster use TLS; a local cluster does, with keys of its own."""
-        return bool(self.local_workers) or self.address.startswith("tls://")
-
-
-def _bad_address(text: str) -> EngineError:
-    return EngineError(
-        f"{text!r} can't be used as an engine. Examples: dask://scheduler:8786, dask+tls://scheduler:8786,"
-        " dask://local?workers=2."
-    )
 
 
 class _Worker:
@@ -110,22 +63,21 @@ class DaskEngine:
 
     Args:
         runtime: The runtime.
-        address: As in `DaskAddress`.
+        cluster: The cluster, which stays open, or its address as in `DaskAddress`.
         insecure: Whether secrets may be sent without TLS.
 
     Raises:
         EngineError: The address can't be used.
     """
 
-    def __init__(self, runtime: Runtime, address: str, *, insecure: bool = False) -> None:
-        self.name = address
+    def __init__(self, runtime: Runtime, cluster: DaskCluster | str, *, insecure: bool = False) -> None:
+        self._owns_cluster = isinstance(cluster, str)
+        self._cluster = DaskCluster(cluster) if isinstance(cluster, str) else cluster
+        self.name = self._cluster.name
         self.jobs = 1
         self.ahead = 0  # `jobs` has them
         self._runtime = runtime
-        self._where = DaskAddress(address)
         self._insecure = insecure
-        self._cluster: Any = None
-        self._client: Any = None
         self._records: GroupedRecords | None = None
         self._workers: dict[str, _Worker] = {}
         self._rejected: dict[str, str] = {}
@@ -149,7 +101,7 @@ class DaskEngine:
         self._spec = spec
         self._bundle = await asyncio.to_thread(PackBundle.of, spec.handler)
         self._check_secrets(spec, await self._runtime.pipelines.grants.look_up(spec.handler))
-        await self._connect()
+        await self._cluster.open()
         await self._refresh()
         if not self._workers:
             problem = next(iter(self._rejected.values()), None) or f"{self.name} has no workers. Start some."
@@ -162,7 +114,7 @@ class DaskEngine:
         return self._runtime.pipelines.through(self, self._records, is_remote=True)
 
     async def close(self) -> None:
-        """Cancel all calls, and end a local cluster."""
+        """Cancel all calls, forget the pack on the workers, and close the cluster unless it was passed open."""
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.gather(self._watching, return_exceptions=True)
@@ -170,15 +122,17 @@ class DaskEngine:
             await self.cancel(call_id)
         if self._records is not None:
             self._records.close()
-        if self._client is not None and self._workers and self._gone is None:
+        addresses = [*self._workers, *self._rejected]  # those that can't run the tool have the pack as well
+        if addresses and self._gone is None:
             with suppress(OSError, TimeoutError):
-                addresses = [*self._workers]
                 request = self._client.run(node.release, self._id, workers=addresses, on_error="ignore")
-                await asyncio.wait_for(request, _CONNECT_SECONDS)
-        for one in (self._client, self._cluster):
-            if one is not None:
-                with suppress(OSError, TimeoutError):
-                    await asyncio.wait_for(one.close(), _CONNECT_SECONDS)
+                await asyncio.wait_for(request, CONNECT_SECONDS)
+        if self._owns_cluster:
+            await self._cluster.close()
+
+    @property
+    def _client(self) -> Any:  # noqa: ANN401 - Dask has no types
+        return self._cluster.client
 
     # The runner
 
@@ -221,7 +175,7 @@ class DaskEngine:
         self._cancelled.add(call_id)
         with suppress(OSError, TimeoutError):
             request = self._client.run(node.cancel_call, call_id, workers=[worker.address], on_error="ignore")
-            await asyncio.wait_for(request, _CONNECT_SECONDS)
+            await asyncio.wait_for(request, CONNECT_SECONDS)
         return True
 
     async def _run_on(
@@ -300,40 +254,27 @@ class DaskEngine:
 
     # The cluster
 
-    async def _connect(self) -> None:
-        try:
-            distributed = await asyncio.to_thread(__import__, "distributed")
-        except ImportError as error:
-            raise EngineError(f"The engine {self.name} needs the library `distributed`. {_INSTALL}") from error
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # its messages would break the screen
-        try:
-            if self._where.local_workers:
-                self._cluster = await distributed.LocalCluster(
-                    n_workers=self._where.local_workers,
-                    threads_per_worker=1,
-                    processes=True,
-                    asynchronous=True,
-                    security=True,
-                    dashboard_address=":0",
-                    worker_dashboard_address=None,
-                    silence_logs=logging.CRITICAL,
-                )
-            where = self._cluster if self._cluster is not None else self._where.address
-            self._client = await distributed.Client(
-                where, asynchronous=True, set_as_default=False, timeout=_CONNECT_SECONDS
-            )
-        except ImportError as error:
-            raise EngineError(f"The engine {self.name} needs another library: {error}. {_INSTALL}") from error
-        except (OSError, ValueError, TypeError, RuntimeError) as error:
-            reason = str(error).split("\n", 1)[0] or type(error).__name__
-            raise EngineError(f"No Dask scheduler answers at {self.name}: {reason}.") from error
-
     async def _watch(self) -> None:
-        """Follow which workers the cluster has."""
+        """Follow which workers the cluster has, and keep them from forgetting the pack."""
+        renewing = asyncio.create_task(self._renew())
+        try:
+            await self._watch_workers()
+        finally:
+            renewing.cancel()
+
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(node.LEASE_SECONDS / 10)
+            with suppress(OSError, RuntimeError):  # the watch finds out what is lost
+                addresses = [*self._workers]
+                request = self._client.run(node.renew, self._id, workers=addresses, on_error="ignore")
+                await asyncio.wait_for(request, 2 * CONNECT_SECONDS)
+
+    async def _watch_workers(self) -> None:
         while self._gone is None:
             await asyncio.sleep(_WATCH_SECONDS)
             try:
-                await asyncio.wait_for(self._refresh(), 2 * _CONNECT_SECONDS)
+                await asyncio.wait_for(self._refresh(), 2 * CONNECT_SECONDS)
             except (OSError, EngineError, RuntimeError) as error:
                 reason = str(error).split("\n", 1)[0] or type(error).__name__
                 self._gone = EngineError(f"The connection to the Dask scheduler of {self.name} was lost: {reason}.")
@@ -363,7 +304,7 @@ class DaskEngine:
             "memory_limit": tools.memory_limit, "log_limit": tools.log_limit, "result_limit": tools.result_limit,
         }  # fmt: skip
         options = {"workers": addresses, "on_error": "return"}
-        found = await self._client.run(node.describe, is_local=bool(self._where.local_workers), **options)
+        found = await self._client.run(node.describe, is_local=bool(self._cluster.where.local_workers), **options)
         sent = await self._client.run(
             node.install, self._id, bundle.digest, bundle.file, bundle.files, spec.model_dump_json(), limits, **options
         )
@@ -391,7 +332,7 @@ class DaskEngine:
         if unset:
             raise EngineError(f"{spec.name} requires the secret {unset[0]}, which is not set.")
         sent = sorted(name for name, value in granted.secrets.items() if value)
-        if sent and not self._where.is_encrypted and not self._insecure:
+        if sent and not self._cluster.where.is_encrypted and not self._insecure:
             raise EngineError(
                 f"{spec.name} is granted {', '.join(sent)}, and secrets are sent only over TLS."
                 " Use dask+tls://HOST:PORT, or pass --insecure if you trust the network."
