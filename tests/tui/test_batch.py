@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -82,7 +83,7 @@ async def test_a_file_is_mapped_previewed_run_filtered_retried_and_exported(runt
     with out.open(newline="") as file:
         found = sorted((int(row["row"]), row["ok"], row["data"]) for row in csv.DictReader(file))
     assert found == [*((number, "true", str(10 * number)) for number in range(1, 7)), (7, "false", "")]
-    assert not [*runtime.paths.state.glob("batch-*")]
+    assert not [*(runtime.paths.state / "batches").iterdir()]
     assert {record.source for record in Runtime.from_environment().history.records()} == {"batch"}
 
 
@@ -107,6 +108,31 @@ async def test_a_file_that_cannot_be_used_is_a_message(
         await stage.until_seen(words)
         await stage.press("ctrl+r")
         await stage.until(lambda: words in str(screen._status.content), "running says so too")
+
+
+async def test_a_batch_that_was_interrupted_by_quitting_is_continued_later(
+    runtime: Runtime, tmp_path: Path, write_pack: Callable[[str, str], Path]
+) -> None:
+    file = tmp_path / "in.jsonl"
+    file.write_text("".join(f'{{"number": {number}}}\n' for number in range(1, 601)))
+    async with on_stage(runtime, size=(120, 40)) as stage:
+        screen = await open_dialog(stage)
+        await stage.type(str(file))
+        await stage.press("ctrl+r")
+        await stage.until(lambda: screen._recent, "rows run")
+    again = Runtime.from_environment(packs=[write_pack("numbers.py", PACK)])
+    async with on_stage(again, size=(120, 40)) as stage:
+        await stage.press("escape")  # the filter of the tool list is remembered
+        screen = await open_dialog(stage)
+        await stage.type(str(file))
+        await stage.until_seen("This batch was interrupted. alt+g continues it")
+        await stage.press("alt+g")
+        await stage.until(lambda: screen._batch is None and len(screen._failed) == 300, "all rows have run")
+        assert screen._batch is None
+        (part,) = screen._parts
+        assert sorted(result["row"] for result in map(json.loads, part.read_text().splitlines())) == [*range(1, 601)]
+        await stage.press("escape")
+    assert not [*(runtime.paths.state / "batches").iterdir()]
 
 
 async def test_escape_stops_a_batch_first(runtime: Runtime, tmp_path: Path) -> None:

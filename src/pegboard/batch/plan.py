@@ -80,6 +80,8 @@ class BatchPlan:
             raise BatchError("--resume continues existing results and --force replaces them. Use one of them.")
         if self.out is not None and not self.out.parent.is_dir():
             raise BatchError(f"{self.out} can't be written: the folder {self.out.parent} doesn't exist.")
+        if self.out is not None and self.out.exists() and not self.out.is_file():
+            raise BatchError(f"{self.out} can't be written because it is not a regular file. Choose another --out.")
         if self.out is not None and self.source != STDIN and self.out.resolve() == Path(self.source).resolve():
             raise BatchError(f"--out must be another file than the rows: {self.out}.")
 

@@ -14,6 +14,7 @@ import io
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
@@ -32,7 +33,13 @@ _DELIMITERS: Final = ",;\t|"
 _FORMATS: Final[dict[str, RowsFormat]] = {
     ".csv": "csv", ".tsv": "csv", ".tab": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl",
 }  # fmt: skip
-_BOMS: Final = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_BOMS: Final = (
+    (codecs.BOM_UTF32_LE, "utf-32"),  # before that of UTF-16, with which it starts
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
 _WIDE: Final = ("utf-16", "utf-32")
 """Encodings in which a byte 10 may be part of another character."""
 
@@ -84,8 +91,12 @@ class Rows:
         self.is_regular = os.path.isfile(self._file.fileno())  # noqa: PTH113 - a descriptor
         if self.is_regular:
             self.size = status.st_size
-        start = self._file.peek(4)
-        self._encoding = self._find_encoding(encoding, start)
+        try:
+            start = self._file.peek(4)
+            self._encoding = self._find_encoding(encoding, start)
+        except BaseException:
+            self.close()
+            raise
         for mark, name in _BOMS:
             if start.startswith(mark) and name == "utf-8" and self._encoding == "utf-8":
                 self._file.read(len(mark))
@@ -119,9 +130,14 @@ class Rows:
             self._file.close()
 
     def _find_encoding(self, given: str | None, start: bytes) -> str:
-        marked = next((name for mark, name in _BOMS if start.startswith(mark)), "utf-8")
+        marked = next((name for mark, name in _BOMS if start.startswith(mark)), "")
+        if not given and not marked and b"\0" in start[:4]:
+            raise RowsError(
+                f"{self._name} can't be read at row 1 (line 1): it contains zero bytes, so it is not UTF-8. If it is"
+                " UTF-16 or UTF-32 text without a byte order mark, pass --encoding, such as utf-16-le."
+            )
         try:
-            name = codecs.lookup(given or marked).name
+            name = codecs.lookup(given or marked or "utf-8").name
         except LookupError as error:
             raise RowsError(f"The encoding {given!r} is unknown. Examples: utf-8, utf-16, latin-1, cp1252.") from error
         return "utf-8" if name == "utf-8-sig" else name
@@ -169,8 +185,11 @@ class Rows:
                 yield line.removeprefix("\ufeff") if self._line == 1 else line
         except UnicodeDecodeError as error:
             raise self._undecodable(error) from error
+        except OSError as error:
+            raise self._fail(f"{error.strerror or error}.") from error
         finally:
-            text.detach()
+            with suppress(ValueError):  # the file was closed before its end
+                text.detach()
 
     def _undecodable(self, error: UnicodeDecodeError) -> RowsError:
         bad = f"0x{error.object[error.start]:02x}"

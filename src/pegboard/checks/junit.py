@@ -52,6 +52,11 @@ def _outcome(case: Element, tag: str, message: str, details: str) -> None:
 
 
 def _text(text: str) -> str:
+    r"""Return readable text that XML can contain.
+
+    Control characters become symbols such as `␛`, and lone surrogates and invisible characters become escapes such as
+    `\ud800`, so that a report shows that they are there. The few others that XML excludes are removed.
+    """
     return _INVALID.sub("", clean(text))
 
 

@@ -234,7 +234,7 @@ def _finish(running: Batch, failure: BatchError | None, ended: Ended, interrupti
     narrate(f"{', '.join(parts)}, in {progress.seconds:.1f} s")
     if ended == "failures":
         narrate(f"Stopped after {progress.failed:,} failures.")
-    if failure is not None or ended != "complete":
+    if ended != "complete" and (failure is None or progress.done or progress.before):
         narrate(_resumable(plan))
     if interruption:
         return interruption.exit_code

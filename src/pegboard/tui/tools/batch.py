@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import shlex
 import shutil
-import tempfile
 from collections import deque
+from contextlib import suppress
+from dataclasses import replace
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -19,14 +21,16 @@ from textual.widgets import Input, Static
 from pegboard.batch.engines.embedded import EmbeddedEngine
 from pegboard.batch.errors import BatchError
 from pegboard.batch.export import merge_results
+from pegboard.batch.journal import journal_file
 from pegboard.batch.plan import BatchPlan
 from pegboard.batch.preview import BatchPreview, preview
-from pegboard.batch.results import RowResult
+from pegboard.batch.results import RowResult, read_results
 from pegboard.batch.run import Batch
 from pegboard.data.json_text import write
 from pegboard.models import ToolCall, ToolSpec
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count
+from pegboard.storage import make_folder
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.widgets.control_pictures import ControlPictures
 from pegboard.tui.widgets.dialog import Dialog
@@ -39,6 +43,7 @@ _SHOWN = 500
 """Results in the list; the export has all of them."""
 _REFRESH_SECONDS = 0.25
 _LONGEST = 200
+_STOPPED = "Stopped. "
 
 
 class BatchScreen(Dialog[None]):
@@ -64,6 +69,7 @@ class BatchScreen(Dialog[None]):
     """
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("batch.run", "ctrl+r", "run", "Run", "Call the tool with every row.", footer=True),
+        Command("batch.resume", "alt+g", "resume", "Continue", "Continue the interrupted batch.", footer=True),
         Command("batch.failures", "f3", "failures", "Failures", "Show only failed rows, or all.", footer=True),
         Command("batch.retry", "f6", "retry", "Retry failed", "Call the tool again with the failed rows.", footer=True),
         Command("batch.export", "ctrl+s", "export", "Export", "Write all results to a new file.", footer=True),
@@ -84,6 +90,9 @@ class BatchScreen(Dialog[None]):
         self._list = PickList()
         self._batch: Batch | None = None
         self._folder: Path | None = None
+        """Folder of the results of the last run."""
+        self._is_unfinished = False
+        """Whether an earlier run with these inputs was interrupted."""
         self._parts: list[Path] = []
         """Files of results; a later one has the retried rows of the earlier ones."""
         self._recent: deque[RowResult] = deque(maxlen=_SHOWN)
@@ -108,11 +117,11 @@ class BatchScreen(Dialog[None]):
         self.set_interval(_REFRESH_SECONDS, self._refresh)
 
     def on_unmount(self) -> None:
-        """Delete the results that were not exported."""
+        """Delete the results that were not exported, except those of an interrupted batch."""
         if self._batch is not None:
             self._batch.stop()
         elif self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            _discard(self._folder)
 
     def _plan(self) -> BatchPlan:
         """Return the plan of the inputs.
@@ -143,16 +152,35 @@ class BatchScreen(Dialog[None]):
 
     @work(exclusive=True, group="preview")
     async def _show_preview(self) -> None:
+        if self._batch is None:
+            self._status.update("")
+        self._is_unfinished = False
+        self.refresh_bindings()
         if not self._file.value.strip():
             self._preview.update("")
             return
         await asyncio.sleep(0.1)  # for the next key
         try:
-            found = await asyncio.to_thread(preview, self._plan())
+            plan = self._plan()
+            found = await asyncio.to_thread(preview, plan)
+            is_unfinished = await asyncio.to_thread(_journal(self._folder_of(plan)).exists)
         except BatchError as error:
             self._preview.update(Content.styled(clean_line(str(error)), "$text-warning"))
             return
         self._preview.update(_described(found, self._spec))
+        self._set_unfinished(is_unfinished)
+
+    def _set_unfinished(self, is_unfinished: bool) -> None:
+        self._is_unfinished = is_unfinished
+        self.refresh_bindings()
+        if is_unfinished and self._batch is None:
+            self._status.update("This batch was interrupted. alt+g continues it; ctrl+r starts again.")
+
+    def _folder_of(self, plan: BatchPlan) -> Path:
+        """Return the folder of the results of a batch, which a later dialog with the same inputs finds."""
+        inputs = "\0".join((plan.spec.name, str(Path(plan.source).absolute()), *plan.maps))
+        name = blake2b(inputs.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+        return self._runtime.paths.state / "batches" / name
 
     # Running
 
@@ -162,6 +190,8 @@ class BatchScreen(Dialog[None]):
         match action:
             case "run":
                 return not is_running
+            case "resume":
+                return not is_running and self._is_unfinished
             case "retry":
                 return not is_running and bool(self._failed)
             case "export":
@@ -176,24 +206,26 @@ class BatchScreen(Dialog[None]):
             return
         self._run(None)
 
+    def action_resume(self) -> None:
+        """Continue the interrupted batch."""
+        self._run(None, resume=True)
+
     def action_retry(self) -> None:
         """Call the tool again with the failed rows."""
         self._run(frozenset(self._failed))
 
     @work(exclusive=True, group="batch")
-    async def _run(self, only: frozenset[int] | None) -> None:
-        """Run the batch, or the rows that failed."""
-        if self._spec.hints.destructive:
-            from pegboard.tui.dialogs.confirm import Confirm
-
-            name = clean_line(self._spec.name)
-            question = f"{name} may delete or overwrite data, and is called for every row."
-            if not await self.app.push_screen_wait(Confirm(f"Run {name} over the file?", question, "Run it")):
-                return
+    async def _run(self, only: frozenset[int] | None, *, resume: bool = False) -> None:
+        """Run the batch, the rest of an interrupted one, or the rows that failed."""
+        if not await self._is_confirmed():
+            return
         try:
             plan = self._plan()
-            if self._folder is None:
-                self._folder = await asyncio.to_thread(self._make_folder)
+            folder = self._folder_of(plan)
+            if self._folder not in (None, folder):
+                await asyncio.to_thread(_discard, self._folder)
+            self._folder = folder
+            await asyncio.to_thread(make_folder, folder)
         except (BatchError, OSError) as error:
             self._status.update(Content.styled(clean_line(str(error)), "$text-error"))
             return
@@ -202,33 +234,51 @@ class BatchScreen(Dialog[None]):
             self._recent.clear()
         self._failed.clear()
         self._failures.clear()
-        part = self._folder / f"{len(self._parts)}.jsonl"
+        part = folder / f"{len(self._parts)}.jsonl"
         self._parts.append(part)
-        plan = BatchPlan(spec=plan.spec, source=plan.source, maps=plan.maps, out=part, replace=True, only=only)
+        plan = replace(plan, out=part, replace=not resume, resume=resume, only=only)
         batch = self._batch = Batch(plan, EmbeddedEngine(self._runtime), self._runtime.pipelines.recorder)
         self.refresh_bindings()
         message = ""
         try:
             ended = await batch.run(self._add)
-            message = "Stopped. " if ended == "stopped" else ""
+            message = _STOPPED if ended == "stopped" else ""
+            if ended == "complete" or only is not None:
+                journal_file(part).unlink(missing_ok=True)
+            if resume:
+                self._failed |= await asyncio.to_thread(_failed_rows, part)
         except BatchError as error:
             message = f"{error} "
         finally:
             self._batch = None
             if not self.is_attached:
-                shutil.rmtree(self._folder, ignore_errors=True)
+                _discard(folder)
+        await self._show_end(batch, folder, message)
+
+    async def _is_confirmed(self) -> bool:
+        """Return whether the tool isn't destructive, or the user confirms to run it."""
+        if not self._spec.hints.destructive:
+            return True
+        from pegboard.tui.dialogs.confirm import Confirm
+
+        name = clean_line(self._spec.name)
+        question = f"{name} may delete or overwrite data, and is called for every row."
+        return bool(await self.app.push_screen_wait(Confirm(f"Run {name} over the file?", question, "Run it")))
+
+    async def _show_end(self, batch: Batch, folder: Path, message: str) -> None:
+        """Show how a batch ended."""
         progress = batch.progress
         self._refresh()
+        self._is_unfinished = await asyncio.to_thread(_journal(folder).exists)
         summary = f"{count(progress.done, 'row')}, {progress.failed:,} failed, in {progress.seconds:.1f} s"
+        if not progress.done and message and message != _STOPPED:
+            summary = ""  # it never ran
+        elif self._is_unfinished:
+            summary += ". alt+g continues."
         self._status.update(Content(clean_line(f"{message}{summary}")))
         if progress.done:
             self._list.focus()
         self.refresh_bindings()
-
-    def _make_folder(self) -> Path:
-        folder = self._runtime.paths.state
-        folder.mkdir(parents=True, exist_ok=True)
-        return Path(tempfile.mkdtemp(prefix="batch-", dir=folder))
 
     def _add(self, result: RowResult) -> None:
         self._recent.append(result)
@@ -313,6 +363,25 @@ class BatchScreen(Dialog[None]):
         else:
             self._batch.stop()
             self._status.update("Stopping when the running calls have finished …")
+
+
+def _journal(folder: Path) -> Path:
+    """Return the file that exists while the batch of a folder isn't finished."""
+    return journal_file(folder / "0.jsonl")
+
+
+def _discard(folder: Path | None) -> None:
+    """Delete the results in a folder unless they are those of an interrupted batch."""
+    if folder is not None and not _journal(folder).exists():
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _failed_rows(file: Path) -> set[int]:
+    """Return the failed rows in a file of results."""
+    failed = set()
+    with suppress(OSError, ValueError, KeyError):
+        failed = {int(str(result["row"])) for result in read_results(file) if not result["ok"]}
+    return failed
 
 
 def _path(text: str) -> Path:
