@@ -327,6 +327,15 @@ def test_ctrl_c_lets_running_calls_finish_and_says_how_to_resume(program: list[s
     assert len(found) == len((tmp_path / "calls").read_text().split())
 
 
+def test_results_never_replace_a_device_or_a_folder(pegboard: Command, tmp_path: Path) -> None:
+    rows(tmp_path / "rows.jsonl", 1)
+    os.mkfifo(tmp_path / "pipe")
+    for out in (tmp_path / "pipe", tmp_path):
+        done = pegboard("rows.double", "--from", "rows.jsonl", "--out", str(out), "--force")
+        assert (done.returncode, "it is not a regular file" in done.stderr) == (2, True)
+    assert (tmp_path / "pipe").is_fifo()
+
+
 def test_two_batches_do_not_write_the_same_results(program: list[str], pegboard: Command, tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text(json.dumps({"file": str(tmp_path / "pids")}) + "\n")
     line = ["rows.wait", "--from", "rows.jsonl", "--out", "out.jsonl"]

@@ -50,7 +50,7 @@ def test_the_delimiter_is_found_in_the_header(read: Read, delimiter: str, name: 
     assert values(read(f'"a,b"{delimiter}c\n1{delimiter}2\n', name)) == [{"a,b": "1", "c": "2"}]
 
 
-@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
 def test_a_byte_order_mark_sets_the_encoding(read: Read, encoding: str, name: str) -> None:
     text = "word\r\nhéllo\r\n" if name == "a.csv" else '{"word": "héllo"}\n'
@@ -110,6 +110,15 @@ def test_two_gigabytes_after_an_open_quote_or_without_a_line_break_end_in_bounde
     finally:
         tracemalloc.stop()
         rows.close()
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le"])
+def test_wide_text_without_a_byte_order_mark_is_a_message(read: Read, encoding: str, name: str) -> None:
+    text = "word\nok\n" if name == "a.csv" else '{"word": "ok"}\n'
+    with pytest.raises(RowsError, match=r"row 1 .* zero bytes.*--encoding, such as utf-16-le"):
+        read(text.encode(encoding), name)
+    assert values(read(text.encode(encoding), name, encoding)) == [{"word": "ok"}]
 
 
 def test_a_missing_file_and_an_unknown_encoding_are_messages(tmp_path: Path) -> None:

@@ -137,7 +137,8 @@ class Batch:
     async def _run_all(self) -> None:
         syncing = [asyncio.create_task(self._write_often())] if self._store.is_open else []
         jobs = max(1, self.plan.jobs or self._engine.jobs)
-        if self._store.groups and not self.plan.rate:  # otherwise a call counts as started before it runs
+        # A waiting call is already started: it counts for the rate, and runs although a failure stops the batch.
+        if self._store.groups and not self.plan.rate and self.plan.stop_after is None:
             jobs += self._engine.ahead
         workers = [asyncio.create_task(self._work()) for _ in range(jobs)]
         try:

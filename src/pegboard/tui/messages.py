@@ -68,6 +68,14 @@ class KeepCall(Message):
 
 
 @dataclass
+class ShowChecks(Message):
+    """A request to show the checks of a tool."""
+
+    tool: str
+    """Name of the tool."""
+
+
+@dataclass
 class SchemaAccepted(Message):
     """The user accepted the changes of a tool's schema."""
 

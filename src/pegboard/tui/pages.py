@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from textual import on
 from textual.screen import Screen
 
+from pegboard.results.clean import clean_line
 from pegboard.tui.dialogs.app import DialogApp
 from pegboard.tui.messages import (
     KeepCall,
@@ -18,6 +19,7 @@ from pegboard.tui.messages import (
     OpenScript,
     OpenServer,
     OpenTool,
+    ShowChecks,
     TalkAbout,
 )
 from pegboard.tui.state.health_checks import HealthChecks
@@ -112,6 +114,16 @@ class PagesApp(DialogApp, inherit_bindings=False):
         from pegboard.tui.dialogs.keep_check import keep_call
 
         self.run_worker(keep_call(self, self.runtime, request.call), group="keep")
+
+    @on(ShowChecks)
+    def _show_checks(self, request: ShowChecks) -> None:
+        spec = self.runtime.tools.get(request.tool)
+        if spec is None:
+            self.notify(f"{clean_line(request.tool)} is not installed any more.", severity="warning", markup=False)
+            return
+        from pegboard.tui.tools.checks import ChecksScreen
+
+        self.push_screen(ChecksScreen(self.runtime, spec, self.tool_scan.schema_changes.get(spec.name)))
 
     @on(OpenScript)
     async def _open_script(self, request: OpenScript) -> None:

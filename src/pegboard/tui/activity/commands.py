@@ -97,6 +97,17 @@ ACTIVITY_COMMANDS: Final[tuple[Command, ...]] = (
         "Show the session of the selected call over time, with totals per tool.",
         words="session agent waterfall tokens statistics",
     ),
+    Command(
+        "activity.keep", "alt+k", "keep", "Keep as check", "Keep the selected call as a check.", words="test snapshot"
+    ),
+    Command(
+        "activity.checks",
+        "alt+c",
+        "checks",
+        "Checks",
+        "Show the checks of the selected call's tool.",
+        words="tests regression compatibility",
+    ),
     Command("activity.pin", "alt+n", "pin", "Pin", "Keep the selected calls regardless of the size limit, or not."),
     Command(
         "activity.delete",

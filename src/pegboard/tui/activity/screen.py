@@ -27,6 +27,7 @@ from pegboard.tui.activity.feed import CallFeed
 from pegboard.tui.activity.query_line import QueryLine, count_text, highlighted_words
 from pegboard.tui.activity.timeline import show_timeline
 from pegboard.tui.commands import Command, bindings, key_of
+from pegboard.tui.messages import KeepCall, ShowChecks
 from pegboard.tui.shell.header import HeaderLine
 from pegboard.tui.shell.page import PageScreen
 from pegboard.tui.shell.too_small import TooSmall
@@ -385,6 +386,16 @@ class ActivityScreen(PageScreen):
     def action_copy_as(self) -> None:
         """Copy the selected call in one of several formats."""
         self._with_call(self._actions.copy_as)
+
+    def action_keep(self) -> None:
+        """Keep the selected call as a check."""
+        if self._list.call is not None:
+            self.post_message(KeepCall(self._list.call.id))
+
+    def action_checks(self) -> None:
+        """Show the checks of the selected call's tool."""
+        if self._list.call is not None:
+            self.post_message(ShowChecks(self._list.call.tool))
 
     def action_form(self) -> None:
         """Open the selected call in the form."""

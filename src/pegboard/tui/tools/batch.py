@@ -263,7 +263,8 @@ class BatchScreen(Dialog[None]):
 
         name = clean_line(self._spec.name)
         question = f"{name} may delete or overwrite data, and is called for every row."
-        return bool(await self.app.push_screen_wait(Confirm(f"Run {name} over the file?", question, "Run it")))
+        dialog = Confirm(f"Run {name} over the file?", question, "Run it")
+        return await self.app.push_screen_wait(dialog) is True
 
     async def _show_end(self, batch: Batch, folder: Path, message: str) -> None:
         """Show how a batch ended."""
