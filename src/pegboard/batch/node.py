@@ -30,7 +30,7 @@ from pegboard.models import Finished, PackHandler, Requirement, ToolCall, ToolSp
 from pegboard.ports import Granted
 
 LEASE_SECONDS: Final = 300.0
-"""Time after which a batch is forgotten whose submitting process gives no sign of life."""
+"""Time after which a batch is forgotten whose submitting process sends no renewal."""
 _MOST_SEEN: Final = 100_000
 REFUSED: Final = "refused"
 

@@ -106,7 +106,7 @@ class ResultStore:
             self._journal.flush()
 
     def sync(self) -> None:
-        """Make what was written survive a power failure; may run in another thread.
+        """Make the written lines survive a power failure; may run in another thread.
 
         Raises:
             OSError: The disk fails.

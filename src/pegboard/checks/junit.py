@@ -55,7 +55,7 @@ def _text(text: str) -> str:
     r"""Return readable text that XML can contain.
 
     Control characters become symbols such as `␛`, and lone surrogates and invisible characters become escapes such as
-    `\ud800`, so that a report shows that they are there. The few others that XML excludes are removed.
+    `\ud800`, so that a report shows them. The few others that XML excludes are removed.
     """
     return _INVALID.sub("", clean(text))
 

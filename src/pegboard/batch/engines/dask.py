@@ -265,7 +265,7 @@ class DaskEngine:
     async def _renew(self) -> None:
         while True:
             await asyncio.sleep(node.LEASE_SECONDS / 10)
-            with suppress(OSError, RuntimeError):  # the watch finds out what is lost
+            with suppress(OSError, RuntimeError):  # the watch detects lost workers
                 addresses = [*self._workers]
                 request = self._client.run(node.renew, self._id, workers=addresses, on_error="ignore")
                 await asyncio.wait_for(request, 2 * CONNECT_SECONDS)
