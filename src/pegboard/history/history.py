@@ -19,7 +19,7 @@ from pegboard.history.losses import Losses
 from pegboard.history.notify import notify
 from pegboard.history.presence import Presence, is_alive
 from pegboard.history.result_files import ResultFiles
-from pegboard.history.schema import RUNNING
+from pegboard.history.schema import RUNNING, UNREADABLE
 from pegboard.models import CallRecord, JsonObject, Problem, ToolCall, ToolResult, ToolUses
 
 if TYPE_CHECKING:
@@ -39,8 +39,6 @@ _START_SECONDS: Final = 0.05
 """Time after which the start of a call that still runs is written."""
 _CLOSE_SECONDS: Final = 20.0
 """Maximum time that shutdown waits for the disk and for other processes that lock the database."""
-_UNREADABLE: Final = (TypeError, ValueError, OverflowError, RecursionError)
-"""Errors raised when a damaged row is read, or when a value that isn't JSON is converted to a row."""
 
 _Answer = TypeVar("_Answer")
 
@@ -227,7 +225,7 @@ class History:
             self._started.clear()  # no other process sees a history in memory
         for call, at, due in [*self._started.copy().values()]:
             if due <= now and self._started.pop(call.id, None) is not None:
-                with suppress(*_UNREADABLE):
+                with suppress(*UNREADABLE):
                     self._unwritten.append(started_row(call, at, self._presence.token()))
 
     def _convert_queue(self, database: Database) -> None:
@@ -235,16 +233,15 @@ class History:
         while self._waiting and len(self._unwritten) < _WRITTEN_AT_ONCE:
             call, result, at = self._waiting.popleft()
             try:
-                self._unwritten.append(self._row(call, result, at, has_files=database.file is not None))
-            except _UNREADABLE as error:  # the result isn't JSON, which is a bug of its tool
+                has_files = database.file is not None
+                row = self._files.row(call, result, at, self._report_incomplete, has_files=has_files)
+                self._unwritten.append(row)
+            except UNREADABLE as error:  # the result isn't JSON, which is a bug of its tool
                 self._losses.calls += 1
                 self._fail("kept complete", error)
 
-    def _row(self, call: ToolCall, result: ToolResult, at: datetime, *, has_files: bool) -> CallRow:
-        def failed(error: OSError) -> None:
-            self._report_failure("kept complete", error)
-
-        return self._files.row(call, result, at, failed, has_files=has_files)
+    def _report_incomplete(self, error: OSError) -> None:
+        self._report_failure("kept complete", error)
 
     # Sweeping
 
@@ -330,7 +327,7 @@ class History:
         for row in rows:
             try:
                 records.append(record_of(row))
-            except _UNREADABLE:
+            except UNREADABLE:
                 self.report_damage()
         return tuple(records)
 
@@ -355,7 +352,7 @@ class History:
             return result_of(ok, error, meta, value_of(content))
         except OSError as reason:
             self._report_failure("read completely", reason)
-        except _UNREADABLE:
+        except UNREADABLE:
             self.report_damage()
         return None
 
@@ -369,7 +366,7 @@ class History:
         if calls:
             try:
                 last_at = moment(last)
-            except _UNREADABLE:
+            except UNREADABLE:
                 self.report_damage()
         return ToolUses(calls=int(calls or 0), failures=int(failures or 0), last_at=last_at)
 

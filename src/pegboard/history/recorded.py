@@ -12,7 +12,7 @@ from pegboard.history.history import History
 from pegboard.history.notify import notify
 from pegboard.history.plan import STATUS, Plan, may_be_beginning, plan, quoted
 from pegboard.history.reader import Reader
-from pegboard.history.schema import RUNNING
+from pegboard.history.schema import RUNNING, UNREADABLE
 from pegboard.models import CallCount, CallState, DroppedCalls, HistoryPage, HistoryQuery, RecordedCall
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ _COLUMNS: Final = (
 _RUNNING: Final = f"FROM calls INDEXED BY calls_running WHERE status = {RUNNING}"
 # Without the name of the index, SQLite searches all calls, because the rows are wanted in the order of their positions.
 STATES: Final[dict[int, CallState]] = {status: state for state, status in STATUS.items()}
-_UNREADABLE: Final = (TypeError, ValueError, OverflowError, RecursionError)
 
 
 @dataclass(frozen=True)
@@ -222,7 +221,7 @@ class RecordedCalls:
         for row in rows:
             try:
                 calls.append(_call_of(row, inner.get(str(row[1]), 0)))
-            except _UNREADABLE:
+            except UNREADABLE:
                 self._history.report_damage()
         return tuple(calls)
 

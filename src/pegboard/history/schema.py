@@ -9,6 +9,8 @@ VERSION: Final = 2
 RUNNING, OK, FAILED, CANCELLED, DENIED, INTERRUPTED = range(6)
 """Values of the column `status`."""
 
+UNREADABLE: Final = (TypeError, ValueError, OverflowError, RecursionError)
+"""Errors raised when a damaged row is read, or when a value that isn't JSON is converted to a row."""
 INDEXED_TEXT: Final = 16_000
 """Characters of the arguments and of the result that full-text search covers, for each call."""
 DURATION_STEPS: Final = (10, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)
