@@ -6,11 +6,10 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from pydantic import JsonValue
-
-from pegboard.models import CallEvent, CallRecord, JsonObject, PackHandler, Problem, ToolCall, ToolResult, ToolSpec
-
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from pegboard.models import CallEvent, CallRecord, JsonObject, PackHandler, Problem, ToolCall, ToolResult, ToolSpec
     from pegboard.models.approval import Approval
     from pegboard.models.conversation import ModelEvent, Prompt
     from pegboard.models.server import Elicitation, ElicitationAnswer, SamplingRequest

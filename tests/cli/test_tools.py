@@ -67,6 +67,15 @@ def test_an_allow_list_filters_the_list(pegboard: Command, allow: str, names: li
     assert re.search(r"the allow list excludes \d+ more tools", done.stderr)
 
 
+@pytest.mark.parametrize("json", [[], ["--json"]])
+def test_the_plain_list_is_that_of_a_pattern_that_matches_all(pegboard: Command, home: Path, json: list[str]) -> None:
+    (home / "config.toml").write_text('[tools]\nallow = ["time.*", "fs.*", "no.such"]\n[mistake]\n')
+    plain, matching = pegboard("tools", "list", *json), pegboard("tools", "list", "*", *json)
+    assert (plain.returncode, plain.stdout, plain.stderr) == (0, matching.stdout, matching.stderr)
+    assert "no.such" in plain.stderr
+    assert "mistake" in plain.stderr
+
+
 def test_without_an_allow_list_no_note_mentions_it(pegboard: Command) -> None:
     assert "allow list" not in pegboard("tools", "list").stderr
 

@@ -139,7 +139,7 @@ def test_a_background_error_is_reported_and_ends_nothing(
     where: str, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENROUTER_API_KEY", SECRET)
-    begun = "from pegboard.cli import crash\ncrash.install()\n"
+    begun = "from pegboard.cli import crash\ncrash.install()\ncrash.follow_tasks()\n"
     program = COMMAND.replace("CHANGE", begun + BACKGROUND[where])
     done = subprocess.run(
         [sys.executable, "-c", program, "tools", "list"], capture_output=True, text=True, timeout=60, check=False

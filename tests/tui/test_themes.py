@@ -32,6 +32,13 @@ def test_the_built_in_themes_have_no_problems() -> None:
     assert PROBLEMS == []
 
 
+def test_the_built_in_themes_are_valid_in_the_users_folder_too(tmp_path: Path) -> None:
+    for file in themes.shipped().glob("*.toml"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    found, problems = themes.load([tmp_path])
+    assert (sorted(theme.name for theme in found), problems) == (sorted(theme.name for theme in SHIPPED), [])
+
+
 def contrast(text: str, background: str) -> float:
     lighter, darker = sorted((_luminance(text), _luminance(background)), reverse=True)
     return (lighter + 0.05) / (darker + 0.05)

@@ -166,7 +166,7 @@ class Compatibility:
                     if version is None
                     else await asyncio.to_thread(self._compare, spec, version, since=revision)
                 )
-            if len(tools) == sum(spec.location.file == file for spec in self._runtime.tools.all()):
+            if len(tools) == sum(spec.file == file for spec in self._runtime.tools.all()):
                 gone = [name for name in old if self._runtime.tools.get(name) is None]
                 found += [ToolCompatibility(tool=name, status="removed", since=revision) for name in gone]
         return tuple(found)

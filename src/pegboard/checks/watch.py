@@ -72,7 +72,7 @@ def _packs(runtime: Runtime, files: frozenset[str]) -> frozenset[str]:
     helpers = {PurePath(file).parent for file in changed if PurePath(file).name.startswith("_")}
     found = set()
     for spec in runtime.tools.all():
-        file = os.path.realpath(spec.location.file or "")
+        file = os.path.realpath(spec.file or "")
         if file in changed or PurePath(file).parent in helpers:
             found.add(spec.pack)
     return frozenset(found)

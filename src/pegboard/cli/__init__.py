@@ -84,4 +84,13 @@ def run(arguments: Sequence[str]) -> None:
 
         print_description(program(), [word for word in words if word not in ("--json", *_HELP)])
         return
+    if arguments[:2] == ["tools", "list"] and arguments[2:] in ([], ["--json"]):
+        from pegboard.cli.listing import list_without_parser
+
+        if list_without_parser(json=bool(arguments[2:])):
+            return
+    if not (len(arguments) == 1 and arguments[0] in _ALONE):
+        from pegboard.cli import crash
+
+        crash.follow_tasks()
     program(arguments)(prog_name="pegboard")

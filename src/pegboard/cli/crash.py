@@ -1,27 +1,25 @@
 """Reports of unexpected errors: private files without secrets and without values of variables.
 
-Tracebacks of Pegboard's own code appear only there. `install` catches errors that Python would print; code that
-catches an unexpected error calls `report`.
+Tracebacks of Pegboard's own code appear only there. `install` catches errors that Python would print, and
+`follow_tasks` those that asyncio would log; code that catches an unexpected error calls `report`.
 """
 
 from __future__ import annotations
 
-import logging
 import os
-import platform
 import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime
-from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 import pegboard
 from pegboard.results.clean import clean, clean_line
 
 if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
     from pegboard.runtime import Runtime
 
 _KEPT: Final = 20
@@ -110,7 +108,7 @@ class Held:
 
 
 def install() -> None:
-    """Report errors of threads, finalizers and forgotten tasks, which Python would print with a traceback."""
+    """Report errors of threads and finalizers, which Python would print with a traceback."""
     before: Callable[..., Any] = sys.excepthook
 
     def main(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -128,22 +126,32 @@ def install() -> None:
             _reporter.in_background(args.exc_value, args.err_msg or "a finalizer")
 
     sys.excepthook, threading.excepthook, sys.unraisablehook = main, thread, unraisable
+
+
+def follow_tasks() -> None:
+    """Report errors of forgotten tasks, which asyncio would log; commands that list or help start no tasks."""
+    import logging
+
     tasks = logging.getLogger("asyncio")
-    tasks.addHandler(_Tasks())
+    if not tasks.propagate:
+        return  # done before
+
+    class Tasks(logging.Handler):
+        """Handler of errors that asyncio logs because no one awaited their task."""
+
+        def emit(self, record: logging.LogRecord) -> None:
+            """Report the error of a record, if it has one."""
+            error = record.exc_info[1] if record.exc_info else None
+            if isinstance(error, Exception):
+                _reporter.in_background(error, "a task")
+
+    tasks.addHandler(Tasks())
     tasks.propagate = False
 
 
-class _Tasks(logging.Handler):
-    """Handler of errors that asyncio logs because no one awaited their task."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Report the error of a record, if it has one."""
-        error = record.exc_info[1] if record.exc_info else None
-        if isinstance(error, Exception):
-            _reporter.in_background(error, "a task")
-
-
 def _text(error: BaseException, where: str) -> str:
+    import platform
+    from datetime import UTC, datetime
     from importlib.metadata import version
     from traceback import TracebackException
 
@@ -160,6 +168,8 @@ def _text(error: BaseException, where: str) -> str:
 
 
 def _write(folder: Path, text: str) -> Path:
+    from datetime import UTC, datetime
+
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for old in sorted(folder.glob("crash-*.txt"))[: -_KEPT + 1]:
         with suppress(OSError):

@@ -167,13 +167,13 @@ def try_(
 ) -> None:
     """Connect to a server, list its tools, and report protocol, capabilities and latency; exit with 1 on failure."""
     from pegboard.cli.output import narrate, narrate_problems, print_json, print_table
-    from pegboard.cli.servers import USABLE, status_problem
+    from pegboard.cli.servers import status_problem
 
     runtime = _connected(context, name, fails=False)
     name = _chosen(runtime, name)
     config, status = next(pair for pair in _configs(runtime) if name in {pair[0].name, pair[1].name})
     row = _row(runtime, config, status)
-    is_usable = status.state in USABLE
+    is_usable = status.state.is_usable
     if json:
         print_json(row)
     elif is_usable:
@@ -418,7 +418,7 @@ def _connected(context: typer.Context, name: str | None, *, fails: bool = True) 
     context.call_on_close(lambda: servers.close(runtime))
     servers.connect_to(runtime, given, name)
     if fails:
-        failed = [status for status in runtime.servers.all() if status.state not in servers.USABLE]
+        failed = [status for status in runtime.servers.all() if not status.state.is_usable]
         if failed:
             narrate_problems(map(servers.status_problem, failed))
             raise typer.Exit(TOOL_FAILED)

@@ -31,6 +31,7 @@ def open_app(packs: Sequence[Path] = (), tool_allow: str | None = None, servers:
     from pegboard.cli import crash
     from pegboard.runtime import Runtime
 
+    crash.follow_tasks()
     given = _parsed(servers)
     if given is None:
         return 2

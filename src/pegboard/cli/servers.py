@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pegboard.cli.exit_codes import TOOL_FAILED, USAGE
-from pegboard.models.server import ServerState
 
 if TYPE_CHECKING:
     from pegboard.models import Problem, ServerStatus
     from pegboard.runtime import Runtime
-
-USABLE: Final = frozenset({ServerState.READY, ServerState.DEGRADED})
-"""States of servers whose tools can be called."""
 
 ElicitOption = Annotated[
     list[str] | None,
@@ -44,7 +39,7 @@ def connect(runtime: Runtime, given: Sequence[str], name: str | None = None) -> 
         return
     add_given(runtime, given)
     _wait(runtime)
-    failed = [status for status in runtime.servers.all()[len(wanted) :] if status.state not in USABLE]
+    failed = [status for status in runtime.servers.all()[len(wanted) :] if not status.state.is_usable]
     if failed:
         from pegboard.cli.output import narrate_problems
 
@@ -108,6 +103,8 @@ def answer_questions(runtime: Runtime, prepared: Sequence[str] | None) -> None:
     """
     if not runtime.servers.all():
         return
+    import json
+
     from pegboard.cli.approval import can_ask
     from pegboard.cli.output import narrate
     from pegboard.cli.server_questions import CANCELLED, DECLINED, TerminalQuestions
@@ -132,7 +129,7 @@ def answer_questions(runtime: Runtime, prepared: Sequence[str] | None) -> None:
 
 def status_problem(status: ServerStatus) -> Problem:
     """Return why a server can't be used."""
-    from pegboard.models import Problem
+    from pegboard.models import Problem, ServerState
 
     name = f"The MCP server {status.name}" if status.name else "The MCP server of --mcp"
     if status.state is ServerState.DISABLED:

@@ -31,8 +31,6 @@ from pegboard.cli.root import (
 from pegboard.cli.servers import ElicitOption, answer_questions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from pegboard.forms import CopyKind
     from pegboard.models import CallEvent, JsonObject, ToolCall, ToolResult, ToolSpec
     from pegboard.runtime import Runtime, ToolDetails
@@ -58,31 +56,9 @@ def list_(
     packs: PacksOption = None,
 ) -> None:
     """List the tools, and print problems of their packs on stderr."""
-    from pegboard.cli.output import narrate, narrate_problems, print_json, print_table
+    from pegboard.cli.listing import show_tools
 
-    runtime = scanned(context, tool_allow, connects=True)
-    narrate_problems(runtime.problems())
-    found = [spec for spec in runtime.tools.all() if pattern is None or _fits(spec, pattern)]
-    _check_requirements(runtime, found)
-    if hidden := runtime.tools.hidden():
-        narrate(f"note: the allow list excludes {hidden:,} more tool{'' if hidden == 1 else 's'}")
-    if json:
-        print_json([runtime.tools.info(spec) for spec in found])
-        return
-    print_table(
-        [(spec.name, runtime.health.state(spec), _access(spec), spec.summary) for spec in found],
-        empty="No tools." if pattern is None else f"No tool matches {pattern!r}. `pegboard tools list` lists all.",
-    )
-
-
-def _fits(spec: ToolSpec, pattern: str) -> bool:
-    """Return whether a tool matches a pattern with wildcards, or has a text in its names or summary."""
-    names = (spec.name, *spec.aliases)
-    if set(pattern) & set("*?["):
-        from fnmatch import fnmatchcase
-
-        return any(fnmatchcase(name, pattern) for name in names)
-    return any(pattern.casefold() in text.casefold() for text in (*names, spec.summary))
+    show_tools(scanned(context, tool_allow, connects=True), pattern, json=json)
 
 
 @tools.command()
@@ -153,16 +129,6 @@ def invoke(
         result = ToolResult.failed("invalid_args", str(unreadable), None, *unreadable.faults)
     print_outcome(runtime, call, result, only_data=data and not json)
     raise typer.Exit(interruption or exit_code_of(result))
-
-
-def _check_requirements(runtime: Runtime, specs: Iterable[ToolSpec]) -> None:
-    """Check the requirements of all tools concurrently, if one of these tools has any."""
-    from contextlib import closing
-
-    if any(spec.requirements for spec in specs):
-        with closing(runtime.health.check_blocking()) as rows:
-            for _ in rows:
-                pass
 
 
 def print_outcome(runtime: Runtime, call: ToolCall, result: ToolResult, *, only_data: bool) -> None:
@@ -242,11 +208,6 @@ def _narrate_event(event: CallEvent) -> None:
         case Progress(done=done, total=total, message=message):
             of = "" if total is None else f"/{total:g}"
             narrate(f"progress {done:g}{of} {message}".rstrip())
-
-
-def _access(spec: ToolSpec) -> str:
-    hints = spec.hints
-    return "read-only" if hints.read_only else "destructive" if hints.destructive else "-"
 
 
 def _describe(details: ToolDetails) -> None:

@@ -6,25 +6,29 @@ folders that are searched for packs. `Secrets` finds secrets, a `Redactor` remov
 trusted it, and `trust_folder()` records the trust.
 """
 
-from pegboard.config.display import ShownSetting, credentials_in, shown_settings
-from pegboard.config.edit import set_values
-from pegboard.config.load import load
-from pegboard.config.paths import Paths, packs_folders
-from pegboard.config.redaction import Redactor
-from pegboard.config.review import TrustRequest, review_folder, trust_folder
-from pegboard.config.secrets import Secret, Secrets
-from pegboard.config.servers import ResolvedServer, configured_servers, given_server, pack_name, resolve_server
-from pegboard.config.settings import (
-    AskSettings,
-    McpServer,
-    McpSettings,
-    ModelSettings,
-    PacksSettings,
-    Settings,
-    ToolsSettings,
-    UiSettings,
-)
-from pegboard.config.trust import TrustError, TrustFile
+from typing import TYPE_CHECKING
+
+from pegboard.config.load import load  # not on demand: the function has the module's name
+
+if TYPE_CHECKING:
+    from pegboard.config.display import ShownSetting, credentials_in, shown_settings
+    from pegboard.config.edit import set_values
+    from pegboard.config.paths import Paths, packs_folders
+    from pegboard.config.redaction import Redactor
+    from pegboard.config.review import TrustRequest, review_folder, trust_folder
+    from pegboard.config.secrets import Secret, Secrets
+    from pegboard.config.servers import ResolvedServer, configured_servers, given_server, pack_name, resolve_server
+    from pegboard.config.settings import (
+        AskSettings,
+        McpServer,
+        McpSettings,
+        ModelSettings,
+        PacksSettings,
+        Settings,
+        ToolsSettings,
+        UiSettings,
+    )
+    from pegboard.config.trust import TrustError, TrustFile
 
 __all__ = [
     "AskSettings",
@@ -56,3 +60,48 @@ __all__ = [
     "shown_settings",
     "trust_folder",
 ]
+
+_ON_DEMAND = {
+    "AskSettings": "settings",
+    "McpServer": "settings",
+    "McpSettings": "settings",
+    "ModelSettings": "settings",
+    "PacksSettings": "settings",
+    "Paths": "paths",
+    "Redactor": "redaction",
+    "ResolvedServer": "servers",
+    "Secret": "secrets",
+    "Secrets": "secrets",
+    "Settings": "settings",
+    "ShownSetting": "display",
+    "ToolsSettings": "settings",
+    "TrustError": "trust",
+    "TrustFile": "trust",
+    "TrustRequest": "review",
+    "UiSettings": "settings",
+    "configured_servers": "servers",
+    "credentials_in": "display",
+    "given_server": "servers",
+    "pack_name": "servers",
+    "packs_folders": "paths",
+    "resolve_server": "servers",
+    "review_folder": "review",
+    "set_values": "edit",
+    "shown_settings": "display",
+    "trust_folder": "review",
+}
+"""Name → module, imported on first use: most commands need only the settings."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _ON_DEMAND:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value: object = getattr(import_module(f"{__name__}.{_ON_DEMAND[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_ON_DEMAND})

@@ -7,15 +7,17 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import BaseModel, JsonValue
 
 from pegboard.config.files import shown
 from pegboard.config.redaction import Redactor, credentials, speaks_of_secret
-from pegboard.config.settings import Settings
 from pegboard.data.mask import MASK
 from pegboard.models.model import DataModel
+
+if TYPE_CHECKING:
+    from pegboard.config.settings import Settings
 
 _VARIABLE: Final = re.compile(r"(?:[A-Za-z]+ )?\$\{[A-Za-z_]\w*\}")
 _FLAG: Final = re.compile(r"--?([A-Za-z][\w-]*)(?:=(.*))?", re.DOTALL)

@@ -199,6 +199,8 @@ def leaves(table: Table) -> Iterator[str]:
 
 def _errors(table: Table) -> list[tuple[Location, str, str]]:
     """Return the errors of a table: the location, pydantic's name for the error, and its message."""
+    if not table:
+        return []
     try:
         Settings.model_validate(table)
     except ValidationError as error:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pegboard.config.dotenv import parse_dotenv
 from pegboard.config.files import decoded, read_text, shown
 from pegboard.config.layer import (
-    Layer,
-    Table,
     drop_errors,
     environment_layers,
     file_layer,
@@ -20,8 +19,15 @@ from pegboard.config.layer import (
 from pegboard.config.paths import Paths
 from pegboard.config.servers import is_server_name, server_complaints
 from pegboard.config.settings import Loaded, Origin, Settings, UiSettings, Unused
-from pegboard.config.trust import DOTENV, OVERLAY, REVIEW, FolderFiles, Trust, TrustFile
+from pegboard.config.trust import DOTENV, OVERLAY, REVIEW, FolderFiles, TrustFile
 from pegboard.models import Problem
+
+if TYPE_CHECKING:
+    from pegboard.config.layer import (
+        Layer,
+        Table,
+    )
+    from pegboard.config.trust import Trust
 
 _HARMLESS = frozenset({"theme", "vim_keys", "unfold", "animations"})
 """What an untrusted folder may set in `[ui]`. A new setting is added here only if it can't mislead or approve."""
@@ -69,7 +75,7 @@ def load(environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> t
         blocked_servers |= layer.blocked_servers
 
     origins = {key: origins[key] for key in leaves(merged)}
-    settings = Settings.model_validate(merged)
+    settings = Settings.model_validate(merged) if merged else Settings.model_construct()
     for name, problem in _server_problems(settings, origins):
         if name not in blocked_servers:
             blocked_servers[name] = problem

@@ -6,10 +6,11 @@ import base64
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, quote_plus, unquote
 
-from pydantic import JsonValue
+if TYPE_CHECKING:
+    from pydantic import JsonValue
 
 SHORTEST: Final = 6
 """Minimum length of a secret; a shorter one would match too much unrelated text."""

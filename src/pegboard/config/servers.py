@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
+from pegboard import models
 from pegboard.config.display import looks_secret, shown_words
 from pegboard.config.paths import absolute
 from pegboard.config.redaction import Redactor, speaks_of_secret
-from pegboard.config.settings import McpServer, Settings
 from pegboard.errors import ConfigError
 from pegboard.models import Problem
-from pegboard.models.server import OAuthClient, ServerConfig
 
 if TYPE_CHECKING:
     from pegboard.config.secrets import Secrets
+    from pegboard.config.settings import McpServer, Settings
+    from pegboard.models import ServerConfig
 
 SECRET: Final = re.compile(r"\$\{([^{}]*)\}")
 """A reference to a secret in a variable or a header: `${NAME}`."""
@@ -56,7 +57,7 @@ def given_server(text: str) -> ServerConfig:
     named = _GIVEN_NAME.fullmatch(text.strip())
     name, target = (named[1], named[2].strip()) if named else ("", text.strip())
     if _SCHEME.match(target):
-        config = ServerConfig(name=name, url=target, saved=False)
+        config = models.ServerConfig(name=name, url=target, saved=False)
     else:
         try:
             words = shlex.split(target)
@@ -64,7 +65,7 @@ def given_server(text: str) -> ServerConfig:
             raise ConfigError(f"--mcp {_shown(text)} can't be parsed: {error}. Check its quotes.") from None
         if not words:
             raise ConfigError('--mcp needs a command or a URL, such as --mcp "npx -y some-server".')
-        config = ServerConfig(name=name, command=words[0], args=tuple(words[1:]), saved=False)
+        config = models.ServerConfig(name=name, command=words[0], args=tuple(words[1:]), saved=False)
     for complaint in server_complaints(config):
         raise ConfigError(f"--mcp {_shown(text)} can't be used. {complaint}")
     return config
@@ -165,7 +166,7 @@ def _shown(text: str) -> str:
 def _config(settings: Settings, name: str, server: McpServer) -> ServerConfig:
     key = f"mcp.servers.{name}"
     folder = _folder_of(settings, key)
-    return ServerConfig(
+    return models.ServerConfig(
         name=name,
         command=_absolute_command(server.command, folder),
         args=server.args,
@@ -178,7 +179,7 @@ def _config(settings: Settings, name: str, server: McpServer) -> ServerConfig:
         tools=server.tools,
         trusted=server.trusted,
         roots=None if server.roots is None else tuple(str(absolute(root, folder)) for root in server.roots),
-        oauth=OAuthClient(**dict(server.oauth)),
+        oauth=models.OAuthClient(**dict(server.oauth)),
         of_folder=settings.is_from_folder_below(key),
         problem=settings.loaded.blocked_servers.get(name),
     )

@@ -249,7 +249,7 @@ class McpServer(Section):
     """Whether the server's annotations count, such as `readOnlyHint`."""
     roots: Texts | None = None
     """Folders to report to the server as roots, relative to the file; None for the working directory."""
-    oauth: McpOAuth = McpOAuth()
+    oauth: McpOAuth = McpOAuth.model_construct()
 
 
 class McpSettings(Section):
@@ -286,20 +286,23 @@ class UiSettings(Section):
 
 
 class Settings(Section):
-    """All settings."""
+    """All settings.
 
-    packs: PacksSettings = PacksSettings()
-    tools: ToolsSettings = ToolsSettings()
-    model: ModelSettings = ModelSettings()
-    ask: AskSettings = AskSettings()
-    scripts: ScriptsSettings = ScriptsSettings()
-    batch: BatchSettings = BatchSettings()
-    mcp: McpSettings = McpSettings()
-    history: HistorySettings = HistorySettings()
-    brake: BrakeSettings = BrakeSettings()
+    The defaults are constructed without validation, so that no validator is built while nothing is configured.
+    """
+
+    packs: PacksSettings = PacksSettings.model_construct()
+    tools: ToolsSettings = ToolsSettings.model_construct()
+    model: ModelSettings = ModelSettings.model_construct()
+    ask: AskSettings = AskSettings.model_construct()
+    scripts: ScriptsSettings = ScriptsSettings.model_construct()
+    batch: BatchSettings = BatchSettings.model_construct()
+    mcp: McpSettings = McpSettings.model_construct()
+    history: HistorySettings = HistorySettings.model_construct()
+    brake: BrakeSettings = BrakeSettings.model_construct()
     keys: dict[str, Keys] = Field(default_factory=dict)
     """Command id → its keys."""
-    ui: UiSettings = UiSettings()
+    ui: UiSettings = UiSettings.model_construct()
 
     _loaded: Loaded = PrivateAttr(default_factory=lambda: Loaded({}))
 

@@ -13,16 +13,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, Self
+from typing import TYPE_CHECKING, Final, Literal, Self
 from urllib.parse import unquote_to_bytes
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pegboard.config.files import read_bytes, shown, write_private
-from pegboard.config.paths import Paths, absolute
-from pegboard.config.settings import TrustState
+from pegboard.config.paths import absolute
 from pegboard.errors import PegboardError
 from pegboard.models import Problem
+
+if TYPE_CHECKING:
+    from pegboard.config.paths import Paths
+    from pegboard.config.settings import TrustState
 
 OVERLAY: Final = "pegboard.toml"
 """The file of the working directory whose values override the user's."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from typing import NoReturn, cast
-
-from pydantic import JsonValue
+from typing import TYPE_CHECKING, NoReturn, cast
 
 from pegboard.errors import PegboardError
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
 
 
 class JsonTextError(PegboardError, ValueError):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from pydantic import JsonValue
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
 
 
 def pointer(*steps: str | int) -> str:

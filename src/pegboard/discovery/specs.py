@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pegboard.models import DataModel, Hints, PackHandler, Problem, Requirement, ToolSpec
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _M = TypeVar("_M", bound=DataModel)
 
-_UNSAID = Hints()
+_UNSAID = Hints.model_construct()
 
 
 def problem(plain: PlainProblem) -> Problem:
@@ -28,10 +28,17 @@ def specs(reading: ParsedFile) -> list[ToolSpec]:
 
 def _spec(fields: dict[str, object], tool: PlainTool) -> ToolSpec:
     fields["handler"] = _restored(PackHandler, tool["handler"])
-    fields["hints"] = Hints(**tool["hints"]) if tool["hints"] else _UNSAID
+    fields["hints"] = _hints(tool["hints"]) if tool["hints"] else _UNSAID
     fields["requirements"] = tuple(_restored(Requirement, requirement) for requirement in tool["requirements"])
     fields["problems"] = tuple(map(problem, tool["problems"]))
     return _restored(ToolSpec, fields)
+
+
+def _hints(stated: Mapping[str, bool | float | str]) -> Hints:
+    """Return the model of valid hints, without validation; a duration written as an integer becomes a float."""
+    seconds = {name: float(stated[name]) for name in ("timeout", "cache_seconds") if name in stated}
+    fields: dict[str, Any] = {**stated, **seconds}  # each was checked when the file was parsed
+    return Hints.model_construct(**fields)
 
 
 _FIELDS: dict[type[DataModel], set[str]] = {

@@ -149,7 +149,7 @@ class ToolQuestions:
 def _packs(specs: Iterable[ToolSpec]) -> dict[str, dict[str, Any]]:
     packs: dict[str, dict[str, Any]] = {}
     for spec in specs:
-        pack = packs.setdefault(spec.pack, {"tools": [], "aliases": {}, "file": spec.location.file})
+        pack = packs.setdefault(spec.pack, {"tools": [], "aliases": {}, "file": spec.file})
         pack["tools"].append(spec.function)
         pack["aliases"].update(dict.fromkeys(spec.aliases, spec.function))
     return packs

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pydantic import JsonValue
+from typing import TYPE_CHECKING
 
 from pegboard.data.json_text import same, write
-from pegboard.forms.containers import Maker
-from pegboard.forms.fields import Field, FieldFacts, FieldPosition
+from pegboard.forms.fields import FieldFacts, FieldPosition
 from pegboard.forms.labels import facts_of, is_long, is_secret, picks, with_null
 from pegboard.forms.lists import ListField, MultiChoiceField, TupleField
 from pegboard.forms.scalars import ChoiceField, ConstField, JsonField, NumberField, Option, SwitchField, TextField
@@ -14,9 +13,15 @@ from pegboard.forms.schema_types import MAX_UNION_DEPTH, SchemaTypes, has_type, 
 from pegboard.forms.sections import MapField, SectionField
 from pegboard.forms.shapes import Shapes, meant_types, merge, types, without
 from pegboard.forms.variants import Variant, VariantField
-from pegboard.models import JsonObject
 from pegboard.schema.patterns import occurs
-from pegboard.schema.validation import Validator
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from pegboard.forms.containers import Maker
+    from pegboard.forms.fields import Field
+    from pegboard.models import JsonObject
+    from pegboard.schema.validation import Validator
 
 _ANYTHING: tuple[JsonObject, ...] = (
     {"type": "string"},

@@ -8,12 +8,15 @@ inner field, such as text instead of an object or invalid JSON, is kept unchange
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
-
-from pydantic import JsonValue
+from typing import TYPE_CHECKING, TypeAlias
 
 from pegboard.data.json_text import JsonTextError, parse, write
-from pegboard.forms.fields import Field, FieldFacts, FieldPosition, FieldReading, FieldStatus, State
+from pegboard.forms.fields import Field, FieldPosition, FieldReading, FieldStatus
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from pegboard.forms.fields import FieldFacts, State
 
 Maker: TypeAlias = Callable[[FieldPosition], Field]
 """Function that builds an untouched field at a position."""

@@ -7,16 +7,19 @@ import keyword
 import re
 import shlex
 from collections.abc import Iterator
-from typing import Literal, TypeAlias
-
-from pydantic import JsonValue
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pegboard.data.json_text import identical
 from pegboard.errors import FormFaults
 from pegboard.forms.flags import arguments_from_words, asks_for_help, is_command, plain_name, whole_flag
 from pegboard.forms.pairs import read_pairs
-from pegboard.models import JsonObject, McpHandler, ToolSpec
+from pegboard.models import McpHandler
 from pegboard.results.clean import escaped_json
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from pegboard.models import JsonObject, ToolSpec
 
 CopyKind: TypeAlias = Literal["cli", "script", "json", "python", "mcp"]
 

@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeAlias
 
-from pydantic import JsonValue
-
 from pegboard.data.json_text import write
 from pegboard.data.pointer import pointer
 from pegboard.errors import FormFaults
 from pegboard.models import Fault
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
     from pegboard.schema.validation import Validator
 
 State: TypeAlias = Literal["unset", "null", "value"]

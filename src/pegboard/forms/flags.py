@@ -5,19 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pegboard.data.json_text import JsonTextError, parse
 from pegboard.data.pointer import pointer
 from pegboard.errors import FormFaults
-from pegboard.forms.fields import Field
 from pegboard.forms.form import Form
 from pegboard.forms.lists import ListField, MultiChoiceField
 from pegboard.forms.pairs import arguments_from_pairs, property_names
 from pegboard.forms.scalars import SwitchField
 from pegboard.forms.sections import SectionField
 from pegboard.forms.variants import VariantField
-from pegboard.models import Fault, JsonObject, ToolSpec
+from pegboard.models import Fault
+
+if TYPE_CHECKING:
+    from pegboard.forms.fields import Field
+    from pegboard.models import JsonObject, ToolSpec
 
 _NAME: Final = re.compile(r"[^\W\d][\w.:+-]*")
 _NOT_PLAIN: Final = re.compile(r"\W")

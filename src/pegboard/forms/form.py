@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-
-from pydantic import JsonValue
+from typing import TYPE_CHECKING
 
 from pegboard.data.json_text import JsonTextError, parse, write
 from pegboard.data.pointer import resolve
 from pegboard.errors import FormFaults
 from pegboard.forms.build import Builder
-from pegboard.forms.fields import Field
 from pegboard.forms.sections import SectionField
 from pegboard.forms.variants import VariantField
-from pegboard.models import Fault, JsonObject
-from pegboard.schema.validation import Validator, validator
+from pegboard.models import Fault
+from pegboard.schema.validation import validator
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from pegboard.forms.fields import Field
+    from pegboard.models import JsonObject
+    from pegboard.schema.validation import Validator
 
 
 class Form:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-
-from pydantic import JsonValue
+from typing import TYPE_CHECKING
 
 from pegboard.data.json_text import write
 from pegboard.forms.fields import FieldFacts
-from pegboard.forms.scalars import PathKind
-from pegboard.models import JsonObject
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from pegboard.forms.scalars import PathKind
+    from pegboard.models import JsonObject
 
 _LONG_TEXTS = {
     "body",

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from pydantic import JsonValue
-
 from pegboard.data.json_text import same, write
-from pegboard.forms.containers import Container, Maker
-from pegboard.forms.fields import Field, FieldFacts, FieldPosition, FieldReading
-from pegboard.forms.scalars import Option, not_one_of, option_of
+from pegboard.forms.containers import Container
+from pegboard.forms.fields import FieldPosition, FieldReading
+from pegboard.forms.scalars import not_one_of, option_of
 from pegboard.models import Fault
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from pegboard.forms.containers import Maker
+    from pegboard.forms.fields import Field, FieldFacts
+    from pegboard.forms.scalars import Option
     from pegboard.schema.validation import Validator
 
 

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import NamedTuple
-
-from pydantic import JsonValue
+from typing import TYPE_CHECKING, NamedTuple
 
 from pegboard.data.json_text import JsonTextError, parse
 from pegboard.data.pointer import pointer
 from pegboard.errors import FormFaults
 from pegboard.forms.containers import Container
-from pegboard.forms.fields import Field
 from pegboard.forms.form import Form
 from pegboard.forms.lists import ListField, MultiChoiceField, TupleField
 from pegboard.forms.scalars import ChoiceField, NumberField, TextField, option_of
 from pegboard.forms.sections import MapField, SectionField
 from pegboard.forms.variants import VariantField
-from pegboard.models import Fault, JsonObject
-from pegboard.schema.validation import Validator, validator
+from pegboard.models import Fault
+from pegboard.schema.validation import validator
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from pegboard.forms.fields import Field
+    from pegboard.models import JsonObject
+    from pegboard.schema.validation import Validator
 
 _UNKNOWN, _OTHER_CONSTANT = 2, 8
 """Weights of an undeclared key and of another variant's constant, in validation errors."""

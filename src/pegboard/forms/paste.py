@@ -7,14 +7,17 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
-
-from pydantic import JsonValue
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pegboard.data.json_text import JsonTextError, parse
 from pegboard.forms.pairs import property_names, read_pairs
-from pegboard.models import Fault, JsonObject, McpHandler, ToolSpec
+from pegboard.models import McpHandler
 from pegboard.schema.validation import validator
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from pegboard.models import Fault, JsonObject, ToolSpec
 
 PasteKind: TypeAlias = Literal["arguments", "call", "mcp", "cli", "python"]
 

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from pydantic import JsonValue
-
 from pegboard.data.json_text import JsonTextError, parse, same, write
 from pegboard.data.mask import MASK
-from pegboard.forms.fields import Field, FieldFacts, FieldPosition, FieldReading
+from pegboard.forms.fields import Field, FieldReading
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from pegboard.forms.fields import FieldFacts, FieldPosition
     from pegboard.schema.validation import Validator
 
 PathKind: TypeAlias = Literal["", "file", "folder"]

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-
-from pydantic import JsonValue
+from typing import TYPE_CHECKING
 
 from pegboard.data.json_text import same, write
 from pegboard.forms.labels import container_label, with_null
-from pegboard.forms.shapes import Shapes, is_free, is_null, meant_types, merge, types, without
-from pegboard.models import JsonObject
-from pegboard.schema.validation import Validator
+from pegboard.forms.shapes import is_free, is_null, meant_types, merge, types, without
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from pegboard.forms.shapes import Shapes
+    from pegboard.models import JsonObject
+    from pegboard.schema.validation import Validator
 
 MAX_UNION_DEPTH = 8
 """Maximum depth of directly nested unions. A schema can be a variant of itself."""

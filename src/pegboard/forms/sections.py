@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
-from pydantic import JsonValue
-
 from pegboard.data.json_text import write
-from pegboard.forms.containers import Container, Maker
-from pegboard.forms.fields import Field, FieldFacts, FieldPosition, FieldReading
+from pegboard.forms.containers import Container
+from pegboard.forms.fields import FieldPosition, FieldReading
 from pegboard.models import Fault
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from pegboard.forms.containers import Maker
+    from pegboard.forms.fields import Field, FieldFacts
     from pegboard.schema.validation import Validator
 
 

@@ -6,12 +6,15 @@ The results decide only how a form looks. Validation uses the original schema.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
 from pegboard.data.json_text import same
-from pegboard.models import JsonObject
-from pegboard.schema.validation import Validator
+
+if TYPE_CHECKING:
+    from pegboard.models import JsonObject
+    from pegboard.schema.validation import Validator
 
 _MOST_REFERENCES = 32
 _TYPED_BY = {

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-
-from pydantic import JsonValue
+from typing import TYPE_CHECKING
 
 from pegboard.data.json_text import write
-from pegboard.forms.containers import Container, Maker
-from pegboard.forms.fields import Field, FieldFacts, FieldPosition, FieldReading, FieldStatus
+from pegboard.forms.containers import Container
+from pegboard.forms.fields import FieldPosition, FieldStatus
 from pegboard.forms.scalars import TextField
 from pegboard.forms.sections import SectionField
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from pegboard.forms.containers import Maker
+    from pegboard.forms.fields import Field, FieldFacts, FieldReading
 
 
 class Variant:

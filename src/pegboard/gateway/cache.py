@@ -85,6 +85,6 @@ class ResultCache:
 def _surroundings(spec: ToolSpec) -> tuple[str | int, ...]:
     """Return the working directory and the version of the tool's file, on which results may depend."""
     try:
-        return os.getcwd(), os.stat(spec.location.file).st_mtime_ns if spec.location.file else 0  # noqa: PTH109, PTH116 - at each call, and `Path` costs more
+        return os.getcwd(), os.stat(spec.file).st_mtime_ns if spec.file else 0  # noqa: PTH109, PTH116 - at each call, and `Path` costs more
     except OSError:
         return ("", 0)

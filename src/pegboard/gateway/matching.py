@@ -19,14 +19,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import JsonValue
-
-from pegboard.models import OF_CLIENTS, CallSource, JsonObject, ToolCall, ToolSpec
-from pegboard.models.rule import Rule, RuleScope
+from pegboard.models import OF_CLIENTS
 from pegboard.models.rule_scope import matches_exactly
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
     from pegboard.forms.shapes import Shapes
+    from pegboard.models import CallSource, JsonObject, ToolCall, ToolSpec
+    from pegboard.models.rule import Rule, RuleScope
 
 _TOKEN = re.compile(r"(\[[*?\[]\]|\*\*/|\*\*|\*|\?)")
 _WILD = {"**/", "**", "*", "?"}

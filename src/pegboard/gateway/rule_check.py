@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pegboard.gateway.matching import (
     Arguments,
@@ -16,8 +16,10 @@ from pegboard.gateway.matching import (
     number,
     value_matches,
 )
-from pegboard.models import JsonObject, ToolSpec
-from pegboard.models.rule import Rule
+
+if TYPE_CHECKING:
+    from pegboard.models import JsonObject, ToolSpec
+    from pegboard.models.rule import Rule
 
 
 class RuleFinding(NamedTuple):

@@ -6,13 +6,15 @@ import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from pegboard.errors import RulesError
-from pegboard.models import JsonObject
 from pegboard.models.rule import Rule
+
+if TYPE_CHECKING:
+    from pegboard.models import JsonObject
 
 HEAD: Final = """\
 # Calls of models and MCP clients: run them (allow), ask first (ask), or reject them (deny).
@@ -48,6 +50,8 @@ def read_rules(text: str) -> tuple[Rule, ...]:
     Raises:
         ValueError: The text is invalid; the message lists every error.
     """
+    if not text:
+        return ()
     try:
         return _File.model_validate(tomllib.loads(text)).rule
     except (tomllib.TOMLDecodeError, RecursionError) as error:

@@ -8,16 +8,20 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pegboard import storage
 from pegboard.config.files import read_text, shown, unusable
 from pegboard.errors import RulesError
 from pegboard.gateway.matching import Folders, matches
 from pegboard.gateway.rule_text import HEAD, RuleText, line_of, line_of_error, read_rules
-from pegboard.models import McpHandler, Problem, ToolCall, ToolSpec
-from pegboard.models.rule import Rule, RuleAction, RuleFile
+from pegboard.models import McpHandler, Problem
+from pegboard.models.rule import RuleFile
 from pegboard.registry import AllowList
+
+if TYPE_CHECKING:
+    from pegboard.models import ToolCall, ToolSpec
+    from pegboard.models.rule import Rule, RuleAction
 
 _NO_RULE_APPLIES = "Until it is fixed, every call of a model or an MCP client needs approval, and no rule applies."
 """Consequence of rules that can't be read."""
@@ -197,7 +201,7 @@ class Rules:
         if isinstance(text, Problem):
             return RuleFile(file=shown(self._file), problem=text.model_copy(update={"fix": _NO_RULE_APPLIES}))
         rules, problem = ((), None) if self._file is None else _parsed(text, self._file)
-        return RuleFile(file=shown(self._file), rules=rules, problem=problem, text=text)
+        return RuleFile.model_construct(file=shown(self._file), rules=rules, problem=problem, text=text)
 
     def change(self, seen: RuleFile | None, change: Callable[[RuleText], str]) -> RuleFile:
         """Change the file atomically.

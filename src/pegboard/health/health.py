@@ -7,12 +7,14 @@ from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Itera
 from contextlib import aclosing
 from typing import TYPE_CHECKING, TypeAlias
 
-from pegboard.health.prober import FindSecret, Probed, Prober
-from pegboard.models import HealthRow, Problem, Requirement, ToolSpec, ToolState
+from pegboard.health.prober import Prober
+from pegboard.models import HealthRow, Requirement, ToolSpec
 from pegboard.sdk.findings import report_row
 from pegboard.sdk.requirements import DeclaredRequirement as SdkRequirement
 
 if TYPE_CHECKING:
+    from pegboard.health.prober import FindSecret, Probed
+    from pegboard.models import Problem, ToolState
     from pegboard.sdk.findings import ProbeResult
 
 _Tools: TypeAlias = defaultdict[SdkRequirement, list[tuple[ToolSpec, Requirement]]]
@@ -195,4 +197,15 @@ def _wanted(requirement: Requirement) -> SdkRequirement | None:
 def _row(spec: ToolSpec, requirement: Requirement, wanted: SdkRequirement, found: ProbeResult) -> HealthRow:
     report = report_row(spec.name, wanted, found)
     install = requirement.install or report["install"]
-    return HealthRow.model_validate({**report, "install": install, "requirement": requirement})
+    return HealthRow.model_construct(
+        tool=report["tool"],
+        kind=report["kind"],
+        name=report["name"],
+        status=report["status"],
+        version=report["version"],
+        min_version=report["minVersion"],
+        path=report["path"],
+        install=install,
+        error=report["error"],
+        requirement=requirement,
+    )

@@ -5,49 +5,52 @@ progress of a call, and a `CallRecord` is its record in the history. A `Preset` 
 is a discovery or configuration issue for the user to fix; a `Fault` is one validation error of an argument object.
 """
 
-from pegboard.models.agent import Agent
-from pegboard.models.call import OF_CLIENTS, CallSource, ToolCall
-from pegboard.models.events import ApprovalRequested, CallEvent, Finished, Log, Progress, Started
-from pegboard.models.model import DataModel, JsonObject
-from pegboard.models.preset import Preset
-from pegboard.models.problem import Fault, Problem
-from pegboard.models.record import (
-    CallCount,
-    CallRecord,
-    CallState,
-    DroppedCalls,
-    HistoryPage,
-    HistoryQuery,
-    ParsedQuery,
-    QueryProblem,
-    RecordedCall,
-    ToolUses,
-)
-from pegboard.models.requirement import HealthRow, Requirement, RequirementKey
-from pegboard.models.result import ErrorCode, ResultMeta, ToolError, ToolResult, Truncation
-from pegboard.models.saved_script import SavedScript
-from pegboard.models.script import ExpectedCall, MissingCommand, ScriptAnalysis
-from pegboard.models.server import (
-    Elicitation,
-    ElicitationAction,
-    ElicitationAnswer,
-    OAuthClient,
-    SamplingRequest,
-    ServerConfig,
-    ServerState,
-    ServerStatus,
-)
-from pegboard.models.spec import (
-    Handler,
-    Hints,
-    Location,
-    McpHandler,
-    PackHandler,
-    ScriptHandler,
-    ToolInfo,
-    ToolSpec,
-    ToolState,
-)
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pegboard.models.agent import Agent
+    from pegboard.models.call import OF_CLIENTS, CallSource, ToolCall
+    from pegboard.models.events import ApprovalRequested, CallEvent, Finished, Log, Progress, Started
+    from pegboard.models.model import DataModel, JsonObject
+    from pegboard.models.preset import Preset
+    from pegboard.models.problem import Fault, Problem
+    from pegboard.models.record import (
+        CallCount,
+        CallRecord,
+        CallState,
+        DroppedCalls,
+        HistoryPage,
+        HistoryQuery,
+        ParsedQuery,
+        QueryProblem,
+        RecordedCall,
+        ToolUses,
+    )
+    from pegboard.models.requirement import HealthRow, Requirement, RequirementKey
+    from pegboard.models.result import ErrorCode, ResultMeta, ToolError, ToolResult, Truncation
+    from pegboard.models.saved_script import SavedScript
+    from pegboard.models.script import ExpectedCall, MissingCommand, ScriptAnalysis
+    from pegboard.models.server import (
+        Elicitation,
+        ElicitationAction,
+        ElicitationAnswer,
+        OAuthClient,
+        SamplingRequest,
+        ServerConfig,
+        ServerState,
+        ServerStatus,
+    )
+    from pegboard.models.spec import (
+        Handler,
+        Hints,
+        Location,
+        McpHandler,
+        PackHandler,
+        ScriptHandler,
+        ToolInfo,
+        ToolSpec,
+        ToolState,
+    )
 
 __all__ = [
     "OF_CLIENTS",
@@ -105,3 +108,75 @@ __all__ = [
     "ToolUses",
     "Truncation",
 ]
+
+_ON_DEMAND = {
+    "Agent": "agent",
+    "ApprovalRequested": "events",
+    "CallCount": "record",
+    "CallEvent": "events",
+    "CallRecord": "record",
+    "CallSource": "call",
+    "CallState": "record",
+    "DataModel": "model",
+    "DroppedCalls": "record",
+    "Elicitation": "server",
+    "ElicitationAction": "server",
+    "ElicitationAnswer": "server",
+    "ErrorCode": "result",
+    "ExpectedCall": "script",
+    "Fault": "problem",
+    "Finished": "events",
+    "Handler": "spec",
+    "HealthRow": "requirement",
+    "Hints": "spec",
+    "HistoryPage": "record",
+    "HistoryQuery": "record",
+    "JsonObject": "model",
+    "Location": "spec",
+    "Log": "events",
+    "McpHandler": "spec",
+    "MissingCommand": "script",
+    "OAuthClient": "server",
+    "OF_CLIENTS": "call",
+    "PackHandler": "spec",
+    "ParsedQuery": "record",
+    "Preset": "preset",
+    "Problem": "problem",
+    "Progress": "events",
+    "QueryProblem": "record",
+    "RecordedCall": "record",
+    "Requirement": "requirement",
+    "RequirementKey": "requirement",
+    "ResultMeta": "result",
+    "SamplingRequest": "server",
+    "SavedScript": "saved_script",
+    "ScriptAnalysis": "script",
+    "ScriptHandler": "spec",
+    "ServerConfig": "server",
+    "ServerState": "server",
+    "ServerStatus": "server",
+    "Started": "events",
+    "ToolCall": "call",
+    "ToolError": "result",
+    "ToolInfo": "spec",
+    "ToolResult": "result",
+    "ToolSpec": "spec",
+    "ToolState": "spec",
+    "ToolUses": "record",
+    "Truncation": "result",
+}
+"""Name → module, imported on first use: most commands, and the first frame of the app, need few of the types."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _ON_DEMAND:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value: object = getattr(import_module(f"{__name__}.{_ON_DEMAND[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_ON_DEMAND})

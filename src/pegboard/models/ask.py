@@ -81,7 +81,7 @@ class Outcome(DataModel):
     session_context_updated: bool = False
     """Whether a tool's result was added to the session."""
     session_id: str
-    usage: Usage = Usage()
+    usage: Usage = Usage.model_construct()
     steps: int = 0
     """Number of turns that the model had."""
     stopped_by: StoppedBy = "answer"

@@ -125,7 +125,7 @@ class TurnEnded(DataModel):
     kind: Literal["turn_ended"] = "turn_ended"
     message: ModelMessage
     """The whole message from the final response, not assembled from the deltas."""
-    usage: Usage = Usage()
+    usage: Usage = Usage.model_construct()
     reason: Literal["stop", "calls", "length", "filter", "unknown"] = "stop"
     """Why the turn ended: complete, complete with calls, out of tokens, filtered, or unknown.
 

@@ -65,7 +65,7 @@ class ToolResult(DataModel):
     ok: bool
     data: JsonValue = None
     error: ToolError | None = None
-    meta: ResultMeta = ResultMeta()
+    meta: ResultMeta = ResultMeta.model_construct()
     original: JsonObject | None = Field(default=None, exclude=True, repr=False)
     """The result as an MCP server sent it, for an MCP client that made the call; never recorded."""
 

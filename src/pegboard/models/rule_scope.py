@@ -6,14 +6,18 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from pydantic import JsonValue
+from pegboard.models.call import OF_CLIENTS
+from pegboard.models.rule import Rule
 
-from pegboard.models.call import OF_CLIENTS, ToolCall
-from pegboard.models.model import JsonObject
-from pegboard.models.rule import Rule, RuleScope
-from pegboard.models.spec import ToolSpec
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from pegboard.models.call import ToolCall
+    from pegboard.models.model import JsonObject
+    from pegboard.models.rule import RuleScope
+    from pegboard.models.spec import ToolSpec
 
 ANYTHING: Final = "**"
 """The pattern that matches every text."""

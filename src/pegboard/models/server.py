@@ -48,7 +48,7 @@ class ServerConfig(DataModel):
     """Whether the server's annotations, such as `readOnlyHint`, count."""
     roots: tuple[str, ...] | None = None
     """Absolute folders to report to the server as roots; None for the working directory."""
-    oauth: OAuthClient = OAuthClient()
+    oauth: OAuthClient = OAuthClient.model_construct()
     saved: bool = True
     """Whether the server is in a configuration file. Saved rules never apply to one of `--mcp`."""
     of_folder: bool = False
@@ -67,6 +67,11 @@ class ServerState(StrEnum):
     FAILED = "failed"
     NEEDS_LOGIN = "needs login"
     DISABLED = "disabled"
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether tools of the server can be called."""
+        return self in (ServerState.READY, ServerState.DEGRADED)
 
 
 class ServerStatus(DataModel):

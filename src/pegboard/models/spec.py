@@ -100,7 +100,7 @@ class ToolSpec(DataModel):
     """Other names of the tool, qualified."""
     parameter_aliases: dict[str, str] = Field(default_factory=dict)
     """Other names of parameters: alias → parameter."""
-    hints: Hints = Hints()
+    hints: Hints = Hints.model_construct()
     requirements: tuple[Requirement, ...] = ()
     problems: tuple[Problem, ...] = ()
     """Problems of this tool; `discovery.scan` returns them among all others."""
@@ -114,6 +114,11 @@ class ToolSpec(DataModel):
     def summary(self) -> str:
         """The first line of the description."""
         return self.description.strip().split("\n", 1)[0]
+
+    @property
+    def file(self) -> str | None:
+        """Absolute path of the pack's file; None for other tools."""
+        return self.handler.file if isinstance(self.handler, PackHandler) else None
 
     @property
     def location(self) -> Location:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
 
-from pegboard.models import ToolSpec
+if TYPE_CHECKING:
+    from pegboard.models import ToolSpec
 
 
 class AllowList:

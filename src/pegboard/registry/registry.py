@@ -7,10 +7,15 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
+from typing import TYPE_CHECKING
 
-from pegboard.models import Problem, ToolResult, ToolSpec
-from pegboard.ports import ToolSource
-from pegboard.registry.allow import AllowList
+from pegboard import models
+from pegboard.models import Problem
+
+if TYPE_CHECKING:
+    from pegboard.models import ToolResult, ToolSpec
+    from pegboard.ports import ToolSource
+    from pegboard.registry.allow import AllowList
 
 _FileMark = tuple[int, int]
 
@@ -85,10 +90,10 @@ class Registry:
             return spec
         if spec is not None:
             message = f"Tool {spec.name} is not allowed: the allow list admits {allow}."
-            return ToolResult.failed("tool_not_found", message, "not_allowed")
+            return models.ToolResult.failed("tool_not_found", message, "not_allowed")
         nearest = self.nearest(name, (known for known in self.tools() if allow.admits(known)))
         message = f"No tool is named {name!r}." + (f" Nearest: {', '.join(nearest)}." if nearest else "")
-        return ToolResult.failed("tool_not_found", message)
+        return models.ToolResult.failed("tool_not_found", message)
 
     def nearest(self, name: str, among: Iterable[ToolSpec]) -> list[str]:
         """Return up to three names that resemble an unknown name, best match first.
@@ -108,7 +113,7 @@ class Registry:
 
     def stale(self, spec: ToolSpec) -> bool:
         """Return whether the tool's file was changed or removed since the last scan (one `stat`)."""
-        file = spec.location.file
+        file = spec.file
         snapshot = self._snapshot
         if file is None or file not in snapshot.files:
             return False
@@ -135,7 +140,7 @@ def _merge(specs: Iterable[ToolSpec], problems: list[Problem], began_ns: int) ->
             kept = tuple(alias for alias in spec.aliases if alias not in taken)
             by_name[spec.name] = spec.model_copy(update={"aliases": kept})
             problems += [_alias_taken(spec, alias, owner) for alias, owner in taken.items()]
-    files = {file: mark for file in {spec.location.file for spec in by_name.values()} if file and (mark := _mark(file))}
+    files = {file: mark for file in {spec.file for spec in by_name.values()} if file and (mark := _mark(file))}
     return _Snapshot(by_name, aliases, tuple(problems), files, began_ns)
 
 
@@ -144,7 +149,7 @@ def _alias_taken(spec: ToolSpec, alias: str, owner: str) -> Problem:
         message=f"The alias {alias!r} of {spec.name} is already a name of {owner}.",
         fix="Choose another alias.",
         severity="warning",
-        file=spec.location.file,
+        file=spec.file,
         line=spec.location.line,
         pack=spec.pack,
         tool=spec.name,
@@ -152,11 +157,11 @@ def _alias_taken(spec: ToolSpec, alias: str, owner: str) -> Problem:
 
 
 def _twice(kept: ToolSpec, other: ToolSpec) -> Problem:
-    where = kept.location.file or kept.location.server
+    where = kept.file or kept.location.server
     return Problem(
         message=f"Two tools are named {other.name}; Pegboard uses the one from {where}.",
         fix="Rename one of them.",
-        file=other.location.file,
+        file=other.file,
         line=other.location.line,
         pack=other.pack,
         tool=other.name,

@@ -6,29 +6,30 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pydantic import JsonValue
-
+from pegboard import models
 from pegboard.errors import StoreError
-from pegboard.models import (
-    CallCount,
-    CallEvent,
-    CallRecord,
-    CallSource,
-    DroppedCalls,
-    HistoryPage,
-    HistoryQuery,
-    JsonObject,
-    ParsedQuery,
-    RecordedCall,
-    ToolCall,
-    ToolResult,
-    ToolSpec,
-)
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
     from pegboard.forms.copy_as import CopyKind
     from pegboard.history.recorded import RecordedCalls
     from pegboard.history.watch import HistoryChange
+    from pegboard.models import (
+        CallCount,
+        CallEvent,
+        CallRecord,
+        CallSource,
+        DroppedCalls,
+        HistoryPage,
+        HistoryQuery,
+        JsonObject,
+        ParsedQuery,
+        RecordedCall,
+        ToolCall,
+        ToolResult,
+        ToolSpec,
+    )
     from pegboard.models.difference import CallDiff
     from pegboard.models.erasure import RedactionReport
     from pegboard.models.statistics import SessionTimeline, SessionTool, ToolStatistics
@@ -83,7 +84,7 @@ class Activity:
             before: `HistoryPage.next` of the page before.
             limit: Maximum number of calls.
         """
-        return self._calls.page(query or HistoryQuery(), before=before, limit=limit)
+        return self._calls.page(query or models.HistoryQuery(), before=before, limit=limit)
 
     def page_after(self, query: HistoryQuery | None = None, *, after: int = 0, limit: int = 100) -> HistoryPage:
         """Return the oldest calls above a position that match, the newest first.
@@ -97,7 +98,7 @@ class Activity:
 
     def count(self, query: HistoryQuery | None = None) -> CallCount:
         """Return the number of calls that match, exactly up to 10,000."""
-        return self._calls.count(query or HistoryQuery())
+        return self._calls.count(query or models.HistoryQuery())
 
     def get(self, call_id: str) -> RecordedCall | None:
         """Return a call by its id or the unique start of its id (at least 4 characters), or None."""
@@ -109,7 +110,7 @@ class Activity:
 
     def calls_of(self, call_id: str, *, before: int | None = None, limit: int = 1000) -> HistoryPage:
         """Return the calls that a call made itself."""
-        return self._calls.page(HistoryQuery(parent=call_id), before=before, limit=limit)
+        return self._calls.page(models.HistoryQuery(parent=call_id), before=before, limit=limit)
 
     def result(self, call_id: str) -> ToolResult | None:
         """Return the result of a call as its caller received it; None while it runs or if it is not stored."""
@@ -172,7 +173,7 @@ class Activity:
         if call.tool == _SCRIPT or self.tool_of(call) is not None:
             return ""
         found = self._parts.registry.find(call.tool, self._parts.allow)
-        reason = found.error.message if isinstance(found, ToolResult) and found.error else ""
+        reason = found.error.message if isinstance(found, models.ToolResult) and found.error else ""
         return reason or f"{call.tool} is not available."
 
     def run_again(
@@ -186,7 +187,7 @@ class Activity:
             args: Its arguments; the recorded ones by default.
             call_id: Id of the new call, to cancel it by.
         """
-        made = ToolCall(name=call.tool, args=call.args if args is None else args, source=source)
+        made = models.ToolCall(name=call.tool, args=call.args if args is None else args, source=source)
         return self.run(made if call_id is None else made.model_copy(update={"id": call_id}))
 
     def run(self, call: ToolCall) -> AsyncGenerator[CallEvent]:
@@ -312,12 +313,10 @@ def _line(call: RecordedCall, result: ToolResult | None) -> str:
 
 
 def _unknown_tool(name: str) -> ToolSpec:
-    from pegboard.models import PackHandler
-
     pack, _, tool = name.rpartition(".")
-    return ToolSpec(
+    return models.ToolSpec(
         name=name,
         pack=pack,
         input_schema={"type": "object"},
-        handler=PackHandler(pack=pack, function=tool, file="", line=0),
+        handler=models.PackHandler(pack=pack, function=tool, file="", line=0),
     )

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Generator, Iterable
 from typing import TYPE_CHECKING
 
-from pegboard.models import HealthRow, Requirement, ToolSpec, ToolState
-
 if TYPE_CHECKING:
+    from pegboard.models import HealthRow, Requirement, ToolSpec, ToolState
     from pegboard.runtime.parts import Parts
     from pegboard.runtime.tools import Tools
 

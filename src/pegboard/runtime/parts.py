@@ -8,13 +8,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pegboard.config import Paths, Settings, packs_folders
+from pegboard.config import packs_folders
 from pegboard.config.paths import absolute
-from pegboard.models import McpHandler, Problem, ServerConfig, ToolSpec
+from pegboard.models import McpHandler, Problem
 from pegboard.registry import AllowList, Registry
 
 if TYPE_CHECKING:
-    from pegboard.config import ResolvedServer, Secrets
+    from pegboard.config import Paths, ResolvedServer, Secrets, Settings
     from pegboard.executor import Executor
     from pegboard.gateway import Gateway, Rules, Timeouts
     from pegboard.health import Health
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pegboard.mcp.logins import Logins
     from pegboard.mcp.runner import McpRunner
     from pegboard.mcp.services import Sampled
-    from pegboard.models import SamplingRequest
+    from pegboard.models import SamplingRequest, ServerConfig, ToolSpec
     from pegboard.ports import Recorder, ToolRunner
     from pegboard.presets import Presets
     from pegboard.runtime.grants import PackGrants

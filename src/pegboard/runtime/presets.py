@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pegboard.models import JsonObject, Preset
-
 if TYPE_CHECKING:
+    from pegboard.models import JsonObject, Preset
     from pegboard.runtime.parts import Parts
 
 

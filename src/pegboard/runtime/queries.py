@@ -6,12 +6,13 @@ import os
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
-from pydantic import JsonValue
-
+from pegboard import models
 from pegboard.config.paths import BUILT_IN_PACKS
-from pegboard.models import Finished, JsonObject, PackHandler, ToolCall, ToolResult
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from pegboard.models import JsonObject, ToolResult
     from pegboard.runtime.parts import Parts
 
 _JQ_SECONDS: Final = 10.0
@@ -50,12 +51,14 @@ class Queries:
 
     async def _run(self, name: str, args: JsonObject, seconds: float) -> ToolResult:
         spec = self._parts.registry.get(name)
-        if spec is None or not isinstance(spec.handler, PackHandler) or not _is_built_in(spec.handler.file):
-            return ToolResult.failed("tool_not_found", f"The built-in tool {name} is missing. Reinstall Pegboard.")
-        call = ToolCall(name=name, args=args, source="check")
+        if spec is None or not isinstance(spec.handler, models.PackHandler) or not _is_built_in(spec.handler.file):
+            return models.ToolResult.failed(
+                "tool_not_found", f"The built-in tool {name} is missing. Reinstall Pegboard."
+            )
+        call = models.ToolCall(name=name, args=args, source="check")
         async with aclosing(self._parts.executor.run(spec, call, timeout=seconds)) as events:
             async for event in events:
-                if isinstance(event, Finished) and event.owner == call.id:
+                if isinstance(event, models.Finished) and event.owner == call.id:
                     return event.result
         raise AssertionError("a call always ends with Finished")
 

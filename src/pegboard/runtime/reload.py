@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pydantic import BaseModel
 
-from pegboard.config import Settings
-from pegboard.models import Problem
+if TYPE_CHECKING:
+    from pegboard.config import Settings
+    from pegboard.models import Problem
 
 _KEPT: Final = ("packs", "tools", "scripts", "mcp")
 """Sections that apply only after a restart: workers, limits and rights are built from them once."""

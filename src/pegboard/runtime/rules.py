@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from pegboard.models import Problem, ToolCall
+from pegboard.models import Problem
 from pegboard.registry import AllowList
 from pegboard.runtime.tools import ALLOW_FIX
 
 if TYPE_CHECKING:
     from pegboard.gateway import Verdict
+    from pegboard.models import ToolCall
     from pegboard.models.approval import AddedRule
     from pegboard.models.rule import Rule, RuleFile
     from pegboard.ports import Approver

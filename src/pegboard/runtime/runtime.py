@@ -9,10 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from pydantic import JsonValue
-
-from pegboard.config import Paths, Settings, load
-from pegboard.models import CallEvent, Finished, JsonObject, Problem, ToolCall, ToolResult
+from pegboard import models
+from pegboard.config import Paths, load
 from pegboard.registry import AllowList
 from pegboard.runtime.activity import Activity
 from pegboard.runtime.health import ToolHealth
@@ -21,16 +19,21 @@ from pegboard.runtime.parts import Parts
 from pegboard.runtime.pipelines import Pipelines
 from pegboard.runtime.presets import ToolPresets
 from pegboard.runtime.queries import Queries
-from pegboard.runtime.reload import SettingsChange, changed_settings
+from pegboard.runtime.reload import changed_settings
 from pegboard.runtime.rules import ApprovalRules
 from pegboard.runtime.scripts import Scripts
 from pegboard.runtime.servers import Servers
 from pegboard.runtime.tools import Tools
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
     from pegboard.ask import Ask
+    from pegboard.config import Settings
     from pegboard.history import History
+    from pegboard.models import CallEvent, JsonObject, Problem, ToolCall, ToolResult
     from pegboard.ports import Model
+    from pegboard.runtime.reload import SettingsChange
     from pegboard.runtime.sessions import KeptSessions
 
 
@@ -133,13 +136,18 @@ class Runtime:
         stores = (getattr(self._parts, name) for name in ("history", "presets") if self._parts.is_built(name))
         kept = (problem for store in stores for problem in store.problems)
         refused = self._parts.grants.problems() if packs and self._parts.is_built("grants") else ()
-        scanned = self._parts.registry.scanned
-        rules = (
-            self._parts.rules.check(self._parts.registry.tools(), missing=packs)
-            if scanned
-            else self._parts.rules.problems
+        return (*self._problems, *of_packs, *refused, *self._rule_problems(missing=packs), *kept)
+
+    def _rule_problems(self, *, missing: bool) -> tuple[Problem, ...]:
+        """Return the problems of the rules; load nothing if there is no file with rules."""
+        if not self._parts.is_built("rules") and not os.path.lexists(self.paths.approvals):
+            return ()
+        rules = self._parts.rules
+        return (
+            rules.check(self._parts.registry.tools(), missing=missing)
+            if self._parts.registry.scanned
+            else rules.problems
         )
-        return (*self._problems, *of_packs, *refused, *rules, *kept)
 
     def record_problems(self) -> tuple[Problem, ...]:
         """Return the problems of the history, including calls that aren't recorded, as far as it was used."""
@@ -182,7 +190,7 @@ class Runtime:
 
     async def result(self, call: ToolCall) -> tuple[ToolCall, ToolResult]:
         """Run a call; return it as it was made, aliases resolved, with its result."""
-        events = [event async for event in self.call(call) if isinstance(event, Finished)]
+        events = [event async for event in self.call(call) if isinstance(event, models.Finished)]
         return events[-1].call, events[-1].result
 
     async def cancel(self, call_id: str) -> bool:

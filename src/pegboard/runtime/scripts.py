@@ -6,9 +6,10 @@ from collections.abc import AsyncGenerator, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pegboard.models import CallEvent, CallRecord, CallSource, ToolCall
+from pegboard import models
 
 if TYPE_CHECKING:
+    from pegboard.models import CallEvent, CallRecord, CallSource
     from pegboard.presets import SavedScripts
     from pegboard.runtime.parts import Parts
     from pegboard.scripts import OrchestratorTool
@@ -40,7 +41,7 @@ class Scripts:
         """
         from pegboard.scripts import NAME
 
-        call = ToolCall(name=NAME, args={"commands": commands}, source=source, timeout=timeout)
+        call = models.ToolCall(name=NAME, args={"commands": commands}, source=source, timeout=timeout)
         return self._parts.script_gateway.call(call if call_id is None else call.model_copy(update={"id": call_id}))
 
     def orchestrator(self) -> OrchestratorTool:

@@ -7,8 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast  # Any: what coroutines yield and receive
 
 from pegboard.errors import ModelError
-from pegboard.models import JsonObject, Problem, SamplingRequest, ServerConfig, ServerStatus
-from pegboard.models.server_content import ForwardedError
+from pegboard.models import Problem
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -16,8 +15,11 @@ if TYPE_CHECKING:
     from pegboard.mcp.connection import Connection, Request
     from pegboard.mcp.contents import Listed
     from pegboard.mcp.services import Sampled, User
+    from pegboard.models import JsonObject, SamplingRequest, ServerConfig, ServerStatus
+    from pegboard.models.conversation import Message
     from pegboard.models.server_content import (
         Completion,
+        ForwardedError,
         PromptInfo,
         PromptText,
         ResourceContents,
@@ -140,6 +142,7 @@ class Servers:
             params: Its parameters.
         """
         from pegboard.mcp import forwarding
+        from pegboard.models.server_content import ForwardedError
 
         result = await self._request(name, lambda client: forwarding.forward(client, method, params))
         return (
@@ -325,7 +328,7 @@ class Servers:
             SamplingError: No model is configured, or it failed.
         """
         from pegboard.mcp.services import Sampled, SamplingError
-        from pegboard.models.conversation import Message, ModelMessage, Prompt, SystemMessage, TurnEnded, UserMessage
+        from pegboard.models.conversation import ModelMessage, Prompt, SystemMessage, TurnEnded, UserMessage
 
         if self._parts.settings.model.name is None:
             raise SamplingError("No model is configured.")

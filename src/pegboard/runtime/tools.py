@@ -7,25 +7,19 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING
 
-from pydantic import JsonValue
-
-from pegboard.models import JsonObject, Problem, ToolInfo, ToolResult, ToolSpec, ToolUses
+from pegboard import models
+from pegboard.models import Problem
 
 if TYPE_CHECKING:
     import asyncio
 
+    from pydantic import JsonValue
+
+    from pegboard.models import JsonObject, ToolInfo, ToolResult, ToolSpec
+    from pegboard.runtime.details import ToolDetails
     from pegboard.runtime.parts import Parts
 
 ALLOW_FIX = "See `pegboard tools list` for the names."
-
-
-class ToolDetails(ToolInfo):
-    """Details of `pegboard tools info` beyond the listing."""
-
-    timeout: float
-    """Timeout of a call in seconds."""
-    signature: str
-    uses: ToolUses
 
 
 class Tools:
@@ -75,13 +69,13 @@ class Tools:
 
     def packs_option(self, spec: ToolSpec) -> str:
         """Return the folder that another run needs as `--packs` to find the tool; empty if it needs none."""
-        file = spec.location.file
+        file = spec.file
         return self._parts.given.get(os.path.realpath(os.path.dirname(file)), "") if file else ""  # noqa: PTH120 - as above
 
     def why_not(self, name: str) -> ToolResult | None:
         """Return the failed result for a tool that doesn't exist or isn't allowed; None if it can be called."""
         found = self._parts.registry.find(name, self._parts.allow)
-        return found if isinstance(found, ToolResult) else None
+        return None if isinstance(found, models.ToolSpec) else found
 
     def timeout(self, spec: ToolSpec) -> float:
         """Return the timeout of the tool in seconds."""
@@ -90,13 +84,15 @@ class Tools:
     def info(self, spec: ToolSpec) -> ToolInfo:
         """Return the tool as listings show it; check its requirements unless they are known, which blocks."""
         if not spec.requirements:
-            return ToolInfo.of(spec)
+            return models.ToolInfo.of(spec)
         for _ in self._parts.health.check([spec]):
             pass
-        return ToolInfo.of(spec, self._parts.health.state(spec), self._parts.health.rows([spec]))
+        return models.ToolInfo.of(spec, self._parts.health.state(spec), self._parts.health.rows([spec]))
 
     def details(self, spec: ToolSpec) -> ToolDetails:
         """Return all details of the tool, including its use so far; like `info`, and read the history."""
+        from pegboard.runtime.details import ToolDetails
+
         return ToolDetails(
             **dict(self.info(spec)),
             timeout=self.timeout(spec),

@@ -16,14 +16,13 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from pydantic import JsonValue
-
 from pegboard.schema.formats import FORMATS, impossible_date
 from pegboard.schema.patterns import occurs
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
     from jsonschema.protocols import Validator as Engine
+    from pydantic import JsonValue
 
     Errors: TypeAlias = Iterator[ValidationError]
 

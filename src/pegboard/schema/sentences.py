@@ -6,13 +6,12 @@ import json
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, cast
 
-from pydantic import JsonValue
-
 from pegboard.data.pointer import numeric_keys, pointer
 from pegboard.models import Fault
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
+    from pydantic import JsonValue
 
 _SHOWN_CHOICES = 12
 _SHOWN_TEXT = 40

@@ -10,21 +10,24 @@ from collections.abc import Callable
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Self, cast
 
-from pydantic import JsonValue
-
 from pegboard.data.pointer import pointer
-from pegboard.models import Fault, JsonObject
+from pegboard.models import Fault
 from pegboard.schema.keywords import engine, walking
-from pegboard.schema.quick import Accepts, quick_acceptance
+from pegboard.schema.quick import quick_acceptance
 from pegboard.schema.sentences import faults_of
-from pegboard.schema.soundness import Flaw, Schema, SchemaRepair, copied
+from pegboard.schema.soundness import Flaw, SchemaRepair, copied
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator as Engine
+    from pydantic import JsonValue
     from referencing import Specification
     from referencing._core import Resolver
     from referencing.jsonschema import Schema as ReferencingSchema
     from referencing.jsonschema import SchemaRegistry
+
+    from pegboard.models import JsonObject
+    from pegboard.schema.quick import Accepts
+    from pegboard.schema.soundness import Schema
 
 _LATEST = "https://json-schema.org/draft/2020-12/schema"
 _DIALECTS = {

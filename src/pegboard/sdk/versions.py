@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ _DOTTED = re.compile(rf"(?<![A-Za-z0-9.])[A-Za-z]{{0,2}}(\d+(?:\.\d+)+{_SUFFIX})
 _WHOLE = re.compile(r"(?:^|\bversion\b)[\s:]*v?(\d+)\b", re.IGNORECASE)
 """Versions without dots, at the start of a line or after the word `version`."""
 
+_PLAIN = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,18})*", re.ASCII)
 _IN_BRACKETS = re.compile(r"\([^()]*\)")
 _NOISE = ("Picked up ",)  # Java prints its environment variables first
 _MOST_LINES = 40
@@ -52,6 +54,9 @@ def is_older(version: str, least: str) -> bool:
     Raises:
         ValueError: One of them is not a version.
     """
+    if _PLAIN.fullmatch(version) and _PLAIN.fullmatch(least):  # `packaging` takes long to load
+        pairs = zip_longest(version.split("."), least.split("."), fillvalue="0")
+        return next((int(one) < int(other) for one, other in pairs if int(one) != int(other)), False)
     return _read(version) < _read(least)
 
 

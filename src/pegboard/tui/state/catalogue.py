@@ -44,7 +44,7 @@ class ToolEntry:
     @property
     def is_built_in(self) -> bool:
         """Whether the tool comes with Pegboard."""
-        return _is_built_in(self.spec.location.file)
+        return _is_built_in(self.spec.file)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,7 +117,7 @@ class Catalogue:
         files: dict[str, str | None] = {}
         for spec in specs:
             tools[spec.pack].append(spec)
-            files.setdefault(spec.pack, spec.location.file)
+            files.setdefault(spec.pack, spec.file)
         packs_of_files = {file: pack for pack, file in files.items() if file is not None}
         troubles: defaultdict[str, list[Problem]] = defaultdict(list)
         for problem in problems:

@@ -160,7 +160,7 @@ def schema_problem(spec: ToolSpec, changed: ToolCompatibility) -> Problem:
         message=f"The schema of {spec.name} changed: {summary}.",
         fix="Open its checks to see the calls, or to accept the new schema.",
         severity="warning",
-        file=spec.location.file,
+        file=spec.file,
         line=spec.location.line,
         pack=spec.pack,
         tool=spec.name,

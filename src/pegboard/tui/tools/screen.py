@@ -365,8 +365,8 @@ class ToolsScreen(PageScreen):
     async def action_source(self) -> None:
         """Open the file of the selected tool or pack."""
         match self.tool_list.list.row:
-            case ToolEntry(spec=spec) if spec.location.file:
-                await self._edit(spec.location.file, spec.location.line)
+            case ToolEntry(spec=spec) if spec.file:
+                await self._edit(spec.file, spec.location.line)
             case PackEntry(file=str(file), problems=problems):
                 await self._edit(file, next((problem.line for problem in problems if problem.line), None))
             case _:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -32,7 +34,7 @@ class ToolListPane(Vertical):
 
     def __init__(self, remembered: Remembered, *, vim_keys: bool = False) -> None:
         super().__init__()
-        self._first: Remembered | None = remembered.model_copy()
+        self._first: Remembered | None = replace(remembered)
         """What to select after the first scan."""
         self._vim_keys = vim_keys
         self.border_title = "Tools"
