@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -28,6 +29,8 @@ def open_app(packs: Sequence[Path] = (), tool_allow: str | None = None, servers:
             "pegboard needs a terminal. Run `pegboard --help` for the commands that work without one.", file=sys.stderr
         )
         return 2
+    # Nothing that is imported or built until the first frame is garbage; the app enables the collector.
+    gc.disable()
     from pegboard.cli import crash
     from pegboard.runtime import Runtime
 

@@ -13,7 +13,7 @@ from pegboard.models import Problem
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.messages import Asking, Called, HistoryRead, SchemaAccepted
 from pegboard.tui.pages import PagesApp
-from pegboard.tui.shell import themes
+from pegboard.tui.shell import memory, themes
 from pegboard.tui.shell.app_commands import APP_COMMANDS
 from pegboard.tui.shell.keymap import command_groups, key_problems
 from pegboard.tui.shell.notices import notify_about_configuration
@@ -59,6 +59,8 @@ class PegboardApp(PagesApp, inherit_bindings=False):
 
     def on_mount(self) -> None:
         """Start after the first frame what the first frame doesn't need."""
+        self.call_after_refresh(memory.enable_collector)
+        self.call_after_refresh(memory.share_heap)
         self.call_after_refresh(self._scan)
         # Evaluated late: the user may have changed the page meanwhile.
         self.call_after_refresh(lambda: self.switch_mode(self.remembered.page))

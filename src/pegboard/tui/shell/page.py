@@ -64,6 +64,11 @@ class PageScreen(Screen[None]):
             widget = widget.parent if isinstance(widget.parent, Widget) else None
         return widget
 
+    def _compositor_refresh(self) -> None:
+        """Render a frame, but not during a batch: Textual would discard it, and with it what needs painting."""
+        if not self.app._batch_count:  # noqa: SLF001 - nothing public says whether a frame would be shown
+            super()._compositor_refresh()
+
     def _update_focus_styles(self, focused: Widget | None = None, blurred: Widget | None = None) -> None:
         """Update the styles of the panes that gain or lose the focus.
 
