@@ -234,8 +234,7 @@ class History:
             call, result, at = self._waiting.popleft()
             try:
                 has_files = database.file is not None
-                row = self._files.row(call, result, at, self._report_incomplete, has_files=has_files)
-                self._unwritten.append(row)
+                self._unwritten.append(self._files.row(call, result, at, self._report_incomplete, has_files=has_files))
             except UNREADABLE as error:  # the result isn't JSON, which is a bug of its tool
                 self._losses.calls += 1
                 self._fail("kept complete", error)
