@@ -94,7 +94,7 @@ class Activity:
             after: `HistoryPage.next` of the page of older calls; 0 for the oldest calls.
             limit: Maximum number of calls.
         """
-        return self._calls.page_after(query or HistoryQuery(), after, limit=limit)
+        return self._calls.page_after(query or models.HistoryQuery(), after, limit=limit)
 
     def count(self, query: HistoryQuery | None = None) -> CallCount:
         """Return the number of calls that match, exactly up to 10,000."""
