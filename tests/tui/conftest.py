@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -66,10 +65,3 @@ def _no_invisible_work() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         headless.install(patch)
         yield
-
-
-@pytest.fixture(autouse=True)
-def _closed_apps_are_collected() -> Iterator[None]:
-    """Unfreeze the objects that an app excluded from garbage collection, because many more apps follow."""
-    yield
-    gc.unfreeze()
