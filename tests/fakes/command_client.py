@@ -1,4 +1,7 @@
-"""Client of the command server, see `commands`. As a program it is `pegboard` for a shell; it loads little."""
+"""Client of the command server, see `commands`; as a program it loads little.
+
+`command_client.py ADDRESS PROGRAM [ARGUMENT…]`, where the program is `pegboard` or the path of a Python script.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 def exchange(
     server: socket.socket, arguments: Sequence[str], streams: Sequence[int], cwd: str, env: Mapping[str, str]
 ) -> Iterator[int]:
-    """Start a command with three open streams. Yield its process id, then its exit code, negative for a signal."""
+    """Start a program with three open streams. Yield its process id, then its exit code, negative for a signal."""
     os.umask(umask := os.umask(0o077))
     request = json.dumps({"arguments": list(arguments), "cwd": cwd, "env": dict(env), "umask": umask})
     socket.send_fds(server, [b"\0"], list(streams))

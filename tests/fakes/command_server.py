@@ -1,4 +1,4 @@
-"""Server that runs commands of Pegboard in forked processes, see `commands`."""
+"""Server that runs commands of Pegboard, and scripts, in forked processes, see `commands`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import gc
 import json
 import os
 import pkgutil
+import runpy
 import selectors
 import signal
 import socket
@@ -16,6 +17,7 @@ import time
 import traceback
 from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 from typing import NoReturn
 
 _NOT_LOADED = ("pegboard.__main__", "pegboard.packs.", "pegboard.scripts.", "pegboard.tui", "pegboard.worker.")
@@ -27,12 +29,15 @@ _LIMIT = 10_000_000
 class Server:
     """A process that forks for each request, and answers with the process id and then the exit code.
 
+    It kills the forked process if the connection is closed before.
+
     Args:
         address: Path of its socket.
     """
 
     def __init__(self, address: str) -> None:
         self._running: dict[int, socket.socket] = {}
+        self._selector = selectors.DefaultSelector()
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(address)
         self._listener.listen(20)
@@ -46,9 +51,9 @@ class Server:
         """Serve until stdin is closed.
 
         Returns:
-            Whether this is a forked process, which is to run the command in `sys.argv`.
+            Whether this is a forked process, which is to run the program in `sys.argv`.
         """
-        with selectors.DefaultSelector() as selector:
+        with self._selector as selector:
             for source in (self._listener, self._woken, 0):
                 selector.register(source, selectors.EVENT_READ)
             while True:
@@ -57,6 +62,10 @@ class Server:
                         return False
                     if key.fd == self._woken:
                         self._answer()
+                    elif key.data is not None:
+                        selector.unregister(key.fileobj)  # the client has ended
+                        if key.data in self._running:
+                            os.kill(key.data, signal.SIGKILL)
                     elif self._accept():
                         return True
 
@@ -75,6 +84,7 @@ class Server:
         for descriptor in streams:
             os.close(descriptor)
         self._running[pid] = connection
+        self._selector.register(connection, selectors.EVENT_READ, pid)
         connection.sendall(b"%d\n" % pid)
         return False
 
@@ -86,6 +96,8 @@ class Server:
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
                 with self._running.pop(pid) as connection, suppress(OSError):
+                    with suppress(KeyError):  # the client has ended
+                        self._selector.unregister(connection)
                     connection.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
 
     def _leave(self) -> None:
@@ -113,7 +125,7 @@ def _begin(streams: list[int], arguments: list[str], cwd: str, env: dict[str, st
     os.environ.update(env)
     time.tzset()
     sys.path[:0] = [path for path in env.get("PYTHONPATH", "").split(os.pathsep) if path and path not in sys.path]
-    sys.argv = ["pegboard", *arguments]
+    sys.argv = arguments
 
 
 def load() -> None:
@@ -130,12 +142,17 @@ def load() -> None:
 
 
 def run() -> NoReturn:
-    """Run the command in `sys.argv` and exit as Python does, without freeing the memory shared with the server."""
+    """Run the program in `sys.argv` and exit as Python does, without freeing the memory shared with the server."""
     from pegboard.__main__ import main
 
     code = 1
     try:
-        main()
+        if sys.argv[0] == "pegboard":
+            main()
+        else:
+            sys.path.insert(0, str(Path(sys.argv[0]).parent))
+            runpy.run_path(sys.argv[0], run_name="__main__")
+        code = 0
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     except BaseException:

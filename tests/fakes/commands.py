@@ -53,7 +53,9 @@ def pegboard(
         try:
             server.connect(_address())
             server.settimeout(timeout)
-            answers = exchange(server, arguments, streams, str(cwd or Path.cwd()), os.environ if env is None else env)
+            answers = exchange(
+                server, ["pegboard", *arguments], streams, str(cwd or Path.cwd()), os.environ if env is None else env
+            )
             pid = next(answers)
         finally:
             for descriptor in streams:
@@ -68,9 +70,18 @@ def pegboard(
 
 def shell_function(name: str = "pegboard") -> str:
     """Return the definition of a shell function that runs commands of Pegboard on the server."""
+    return f'{name}() {{ {shlex.join(forked("pegboard"))} "$@"; }}\n'
+
+
+def forked(program: str | Path, *arguments: str) -> list[str]:
+    """Return the command of a process that runs a program on the server, with its own streams and environment.
+
+    Args:
+        program: `pegboard`, or a Python script, for which the MCP SDK is loaded already.
+        arguments: Arguments of the program.
+    """
     client = Path(__file__).with_name("command_client.py")
-    command = shlex.join([sys.executable, "-I", "-S", str(client), _address()])
-    return f'{name}() {{ {command} "$@"; }}\n'
+    return [sys.executable, "-I", "-S", str(client), _address(), str(program), *arguments]
 
 
 def _write(descriptor: int, content: bytes) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+
+from commands import forked
 
 from pegboard.models import (
     CallEvent,
@@ -17,10 +20,19 @@ from pegboard.models import (
 from pegboard.runtime import Runtime
 
 SDK_SERVER = Path(__file__).with_name("sdk_server.py")
-HOSTILE_SERVER = Path(__file__).with_name("hostile_server.py")
+CHANGING_SERVER = SDK_SERVER.with_name("changing_server.py")
+COMPLETING_SERVER = SDK_SERVER.with_name("completing_server.py")
+HOSTILE_SERVER = SDK_SERVER.with_name("hostile_server.py")
 
 Open = Callable[..., Awaitable[Runtime]]
 """`open(script, *arguments, name=…, **config)` returns a runtime that is connected to the server."""
+
+
+def start_of(script: Path, *arguments: str) -> list[str]:
+    """Return a command that starts a server; those that are written with the SDK don't load it again."""
+    if script in {SDK_SERVER, CHANGING_SERVER, COMPLETING_SERVER}:
+        return forked(script, *arguments)
+    return [sys.executable, str(script), *arguments]
 
 
 def call(name: str, seconds: float | None = None, /, **arguments: object) -> ToolCall:

@@ -17,7 +17,7 @@ from pegboard.runtime import Runtime
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "fakes"))
 
-from servers import Open
+from servers import Open, start_of
 
 
 @pytest.fixture
@@ -32,7 +32,8 @@ async def open_server() -> AsyncIterator[Open]:
         if isinstance(script, str):
             fields["url"] = script
         else:
-            fields |= {"command": sys.executable, "args": (str(script), *arguments)}
+            command, *args = start_of(script, *arguments)
+            fields |= {"command": command, "args": tuple(args)}
         runtime.servers.add(ServerConfig.model_validate({**fields, **config}))
         await runtime.servers.connect()
         return runtime
@@ -52,7 +53,7 @@ def serve_http() -> Iterator[Callable[..., str]]:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         process = subprocess.Popen(
-            [sys.executable, str(script), *arguments, "http", str(port)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            start_of(script, *arguments, "http", str(port)), stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
         started.append(process)
         deadline = time.monotonic() + 60

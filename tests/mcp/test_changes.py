@@ -7,12 +7,10 @@ from collections.abc import Callable
 from contextlib import aclosing
 
 import pytest
-from servers import SDK_SERVER, Open, run
+from servers import CHANGING_SERVER, Open, run
 
 from pegboard.models import Problem
 from pegboard.runtime import Runtime
-
-CHANGING_SERVER = SDK_SERVER.with_name("changing_server.py")
 
 
 async def text(runtime: Runtime, uri: str) -> str:

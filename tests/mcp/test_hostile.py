@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import resource
-import sys
 import time
 from collections.abc import Awaitable, Callable
 
 import pytest
-from servers import HOSTILE_SERVER, SDK_SERVER, Answering, Open, call, events_of, processes_of, run
+from servers import HOSTILE_SERVER, SDK_SERVER, Answering, Open, call, events_of, processes_of, run, start_of
 
 from pegboard.models import Finished, Log, Problem, ServerConfig, ServerState, ServerStatus
 from pegboard.results.clean import clean
@@ -51,7 +50,8 @@ def problems(runtime: Runtime) -> list[Problem]:
 
 async def works(runtime: Runtime) -> None:
     """Check that another server works meanwhile."""
-    runtime.servers.add(ServerConfig(name="good", command=sys.executable, args=(str(SDK_SERVER),)))
+    command, *args = start_of(SDK_SERVER)
+    runtime.servers.add(ServerConfig(name="good", command=command, args=tuple(args)))
     await runtime.servers.connect("good")
     assert (await run(runtime, "good.echo", message="hello")).data == "hello"
 

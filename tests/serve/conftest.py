@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import commands
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
@@ -37,14 +38,13 @@ def command(packs: Path) -> list[str]:
 
 
 @pytest.fixture
-def connect(command: list[str], version: str, tmp_path: Path) -> Connect:
+def connect(command: list[str], packs: Path, version: str, tmp_path: Path) -> Connect:
     """Return a function that connects a client over stdio in the protocol version."""
 
     @asynccontextmanager
-    async def connect(*options: str, **callbacks: Any) -> AsyncIterator[Client]:
-        parameters = StdioServerParameters(
-            command=command[0], args=[*command[1:], *options], env=dict(os.environ), cwd=tmp_path
-        )
+    async def connect(*options: str, is_child: bool = False, **callbacks: Any) -> AsyncIterator[Client]:
+        program, *args = command if is_child else commands.forked("pegboard", "--packs", str(packs), "serve")
+        parameters = StdioServerParameters(command=program, args=[*args, *options], env=dict(os.environ), cwd=tmp_path)
         client = Client(stdio_client(parameters), mode=MODES[version], read_timeout_seconds=60, **callbacks)
         async with client:
             assert client.protocol_version == version

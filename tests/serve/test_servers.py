@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +22,15 @@ from mcp_types import (
     TextResourceContents,
 )
 from pydantic import FileUrl
+from servers import SDK_SERVER, start_of
 from serving import Connect, allow
-
-SERVER = Path(__file__).parents[1] / "fakes" / "sdk_server.py"
 
 
 @pytest.fixture(autouse=True)
 def servers(home: Path) -> None:
     """Configure two servers that offer the same, and allow their tools."""
-    entry = f"command = {json.dumps(sys.executable)}\nargs = [{json.dumps(str(SERVER))}]\n"
+    command, *args = start_of(SDK_SERVER)
+    entry = f"command = {json.dumps(command)}\nargs = {json.dumps(args)}\n"
     (home / "config.toml").write_text(f"[mcp.servers.one]\n{entry}[mcp.servers.two]\n{entry}")
     allow(home, "*")
 

@@ -105,7 +105,7 @@ async def test_a_rule_that_denies_a_call_is_no_reason_to_write_another(connect: 
 
 @pytest.mark.promise("MCP-2")
 async def test_calls_are_recorded_with_their_client(connect: Connect) -> None:
-    async with connect() as client:
+    async with connect(is_child=True) as client:
         await client.call_tool("kit.add", {"a": 1, "b": 1})
         await client.call_tool("kit.describe", {"name": "x"})
     done = records()

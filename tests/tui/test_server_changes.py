@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from servers import SDK_SERVER, call
+from servers import CHANGING_SERVER, call
 from stage import Stage
 from test_servers import ready, select, server, with_servers
 
@@ -11,7 +11,6 @@ from pegboard.models import Problem
 from pegboard.tui.dialogs.result import ResultScreen
 from pegboard.tui.widgets.pick_list import PickList
 
-CHANGING_SERVER = SDK_SERVER.with_name("changing_server.py")
 VERSIONS = pytest.mark.parametrize("version", [(), ("2025-11-25",)], ids=["2026-07-28", "2025-11-25"])
 
 

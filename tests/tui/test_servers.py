@@ -14,7 +14,7 @@ from models import calls, says
 from oauth_server import OAuthServer
 from provider import FakeProvider
 from provider import says as answers
-from servers import HOSTILE_SERVER, SDK_SERVER
+from servers import COMPLETING_SERVER, HOSTILE_SERVER, SDK_SERVER, start_of
 from stage import Stage, on_stage
 
 from pegboard.models import ServerConfig, ServerState
@@ -26,12 +26,11 @@ from pegboard.tui.form import FormPane
 from pegboard.tui.form.editors import TextLine
 from pegboard.tui.widgets import answer_guard
 
-COMPLETING_SERVER = SDK_SERVER.with_name("completing_server.py")
-
 
 def server(script: Path, *arguments: str, name: str = "peer", **config: object) -> ServerConfig:
     """Return the configuration of a server that runs a script."""
-    fields: dict[str, object] = {"command": sys.executable, "args": (str(script), *arguments), "timeout": 60.0}
+    command, *args = start_of(script, *arguments)
+    fields: dict[str, object] = {"command": command, "args": tuple(args), "timeout": 60.0}
     return ServerConfig.model_validate({"name": name, **fields, **config})
 
 
