@@ -8,6 +8,7 @@ from pathlib import Path
 
 import commands
 import pytest
+from terminals import pegboard as in_terminal
 
 from pegboard.cli import COMMANDS
 
@@ -70,6 +71,17 @@ def test_the_command_server_answers_like_a_process_of_its_own(line: list[str], f
     served = commands.pegboard(*line, cwd=folder)
     assert (served.returncode, served.stderr) == (done.returncode, done.stderr)
     assert len(served.stdout) == len(done.stdout)
+
+
+@pytest.mark.promise("CLI-2")
+@pytest.mark.parametrize("line", [["nope"], ["tools", "list"]])
+def test_the_command_server_writes_the_same_to_a_terminal(line: list[str]) -> None:
+    written = []
+    for is_forked in (True, False):
+        with in_terminal(*line, is_forked=is_forked) as terminal:
+            written.append((terminal.read_all(), terminal.output))
+    assert written[0] == written[1]
+    assert written[0][1]
 
 
 def test_the_command_server_separates_commands(folder: Path, home: Path) -> None:

@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from commands import forked
+
 _SECONDS = 40
 _ON = re.compile(r"\x1b\[\?(1049|1000|1003|1002|1015|1006|2004|1004)([hl])")
 
@@ -109,10 +111,21 @@ class Terminal:
 
 @contextmanager
 def pegboard(
-    *arguments: str, environ: Mapping[str, str] | None = None, size: tuple[int, int] = (100, 30)
+    *arguments: str,
+    environ: Mapping[str, str] | None = None,
+    size: tuple[int, int] = (100, 30),
+    is_forked: bool = False,
 ) -> Iterator[Terminal]:
-    """Run Pegboard in a terminal, and end it with the block."""
-    terminal = Terminal([sys.executable, "-m", "pegboard", *arguments], environ, size)
+    """Run Pegboard in a terminal, and end it with the block.
+
+    Args:
+        arguments: The arguments of the program.
+        environ: More environment variables.
+        size: Columns and rows.
+        is_forked: Whether the command server runs it, see `commands`: quicker, but the terminal sends it no signals.
+    """
+    command = forked("pegboard") if is_forked else [sys.executable, "-m", "pegboard"]
+    terminal = Terminal([*command, *arguments], environ, size)
     try:
         yield terminal
     finally:

@@ -31,7 +31,7 @@ def packs(tmp_path: Path) -> Path:
 
 def _shown(packs: Path, *arguments: str) -> str:
     """Run a command in a terminal, and return the output of both streams."""
-    with pegboard("--packs", str(packs), *arguments) as terminal:
+    with pegboard("--packs", str(packs), *arguments, is_forked=True) as terminal:
         terminal.read_all()
         return terminal.output.replace("\r\n", "\n")
 
