@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import os
+import runpy
 import signal
 import sys
 import textwrap
@@ -42,11 +43,20 @@ _freeze = gc.freeze
 gc.freeze = lambda: None
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
+TESTS = Path(__file__).parent
+_SLOW: dict[str, tuple[str, ...]] = runpy.run_path(str(TESTS / "slow_tests.py"))
 
 
 def pytest_xdist_auto_num_workers() -> int:
     """Return one worker more than there are cores: a quarter of the time is spent waiting for a screen or a process."""
     return (os.cpu_count() or 1) + 1
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark the tests of slow files."""
+    file = item.path.relative_to(TESTS)
+    if str(file) in _SLOW["FILES"] or (file.parts[0] in _SLOW["FOLDERS"] and str(file) not in _SLOW["QUICK"]):
+        item.add_marker("slow")
 
 
 @pytest.hookimpl(trylast=True)
@@ -64,7 +74,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _collect_garbage() -> None:
-    """Free what ended, and exclude from later collections what is left: modules, and the tests themselves."""
+    """Free what ended, and exclude the rest from later collections: modules, and the tests themselves."""
     gc.collect()
     _freeze()
 
