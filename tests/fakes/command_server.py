@@ -119,7 +119,7 @@ def _begin(streams: list[int], arguments: list[str], cwd: str, env: dict[str, st
         open(target, old.mode, encoding=old.encoding, errors=old.errors, closefd=False)  # noqa: SIM115 - open to the end
         for target, old in enumerate((sys.stdin, sys.stdout, sys.stderr))
     )
-    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
+    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[assignment,misc]
     os.chdir(cwd)
     os.umask(umask)
     os.environ.clear()
