@@ -29,6 +29,7 @@ from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.pilot import Pilot, WaitForScreenTimeout
 from textual.screen import Screen
+from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
 _parse_rules = Stylesheet._parse_rules
@@ -82,6 +83,14 @@ def _is_busy(pump: MessagePump) -> bool:
     return not (queue.empty() and queue.ready_event._waiters) or bool(pump._next_callbacks)
 
 
+def _is_on_screen(pump: MessagePump, app: App[Any]) -> bool:
+    """Return whether a message pump is the app, its screen or a widget on it."""
+    try:
+        return pump is app or (isinstance(pump, Widget) and app.screen in pump.ancestors_with_self)
+    except ScreenStackError:
+        return False
+
+
 def _update(app: App[Any]) -> bool:
     """Update the screen if it is outdated; return whether it was."""
     try:
@@ -107,7 +116,13 @@ async def _handled(pilot: Pilot[Any], timeout: float = PATIENCE) -> bool:  # noq
     app: App[Any] = pilot.app
     crashed: asyncio.Event = app._exception_event
     end, turns = monotonic() + timeout, 0
-    while any(_is_busy(pump) for pump in _pumps(app)):
+    busy: MessagePump | None = None
+    while True:
+        # Mostly, the widget that was busy still is; walking all of them takes long.
+        if busy is None or not (_is_on_screen(busy, app) and _is_busy(busy)):
+            busy = next(filter(_is_busy, _pumps(app)), None)
+            if busy is None:
+                break
         if crashed.is_set():
             return False
         if monotonic() > end:
