@@ -163,7 +163,7 @@ def record(history: History) -> int:
         call = ToolCall(
             name="script.run" if number == 5 else ("evil.say", "evil.fail", f"pack.{text}")[number % 3],
             args={"commands": text} if number == 5 else {"text": text, text: [text, {text: ALL}]},
-            source=("cli", "ask", "script", "serve")[number % 4],  # type: ignore[arg-type]  # each is one
+            source=("cli", "ask", "script", "serve")[number % 4],
             session=None if number % 3 == 0 else f"{TEXTS[number % 2]} session",
             parent=parent if number in {6, 7} else None,
             agent=Agent(name=text) if number % 4 == 3 else None,
