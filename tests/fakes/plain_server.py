@@ -1,5 +1,7 @@
 """A stdio server in a few lines, whose tools make a test's cases: `python plain_server.py [LOG]`.
 
+Calls of the tool `later` run at the same time, all others one after the other.
+
 It appends the name and the arguments of each call that it receives to the file LOG.
 """
 
@@ -9,13 +11,14 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
 TOOLS = [
     {"name": name, "inputSchema": {"type": "object", "properties": {"path": {"type": "string"}}}}
-    for name in ("say", "delete", "large", "die", "never", "fail", "environment")
+    for name in ("say", "delete", "large", "die", "never", "fail", "environment", "later")
 ]
 
 
@@ -53,6 +56,21 @@ def respond(message: dict[str, Any]) -> dict[str, Any] | None:
     return {"jsonrpc": "2.0", "id": message["id"], "result": result}
 
 
+_WRITING = threading.Lock()
+
+
+def answer(message: dict[str, Any]) -> None:
+    """Write the response to a request, if it has one."""
+    response = respond(message)
+    if response is not None:
+        with _WRITING:
+            try:
+                sys.stdout.write(json.dumps(response) + "\n")
+                sys.stdout.flush()
+            except BrokenPipeError:  # the client has left
+                os._exit(1)
+
+
 def main() -> None:
     """Serve."""
     for line in sys.stdin:
@@ -61,9 +79,13 @@ def main() -> None:
         except ValueError:
             continue
         for one in message if isinstance(message, list) else [message]:
-            if isinstance(one, dict) and "id" in one and (response := respond(one)) is not None:
-                sys.stdout.write(json.dumps(response) + "\n")
-                sys.stdout.flush()
+            if not isinstance(one, dict) or "id" not in one:
+                continue
+            params = one.get("params")
+            if isinstance(params, dict) and params.get("name") == "later":
+                threading.Thread(target=answer, args=[one]).start()
+            else:
+                answer(one)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,226 @@
+"""Many calls at once, and one process that is killed at a random moment: all others go on or end cleanly."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from terminals import Terminal, pegboard
+from watched import PLAIN_SERVER, PROGRAM, children, eventually, is_alive, records
+
+from pegboard.brake import Answer, AnsweredError, Questions
+
+COUNT = 200
+CLIENT = str(Path(PLAIN_SERVER).with_name("calling_client.py"))
+PACK = '''
+import time
+from pegboard.sdk import hints
+
+@hints(read_only=True)
+def later(*, number: int, seconds: float) -> int:
+    """Wait."""
+    time.sleep(seconds / 20)
+    return number
+
+def delete(*, number: int, seconds: float) -> int:
+    """Delete."""
+    return number
+'''
+TOOLS = ",".join([*["{}later"] * 19, "{}delete"])
+
+
+@contextmanager
+def open_app(home: Path) -> Iterator[Terminal]:
+    """Open the app in a terminal that is read all the time; end it after the block."""
+    with pegboard() as terminal:
+        is_over = threading.Event()
+
+        def read() -> None:
+            while not is_over.is_set():
+                try:
+                    terminal._read()
+                except OSError:  # the app has ended
+                    return
+
+        reading = threading.Thread(target=read)
+        reading.start()
+        try:
+            eventually(lambda: [*(home / "state" / "questions" / "open").glob("*.open")])
+            yield terminal
+        finally:
+            is_over.set()
+            reading.join()
+
+
+class Caller:
+    """The client as a process.
+
+    Args:
+        front: Text before the names of the tools.
+        command: The command that it starts.
+    """
+
+    def __init__(self, front: str, *command: str) -> None:
+        tools = TOOLS.replace("{}", front)
+        line = [sys.executable, CLIENT, str(COUNT), tools, *command]
+        self.process = subprocess.Popen(line, stdout=subprocess.PIPE, text=True)
+        self.lines: list[str] = []
+        self._changed = threading.Condition()
+        self._reading = threading.Thread(target=self._read)
+        self._reading.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            with self._changed:
+                self.lines.append(line.strip())
+                self._changed.notify_all()
+        with self._changed:
+            self._changed.notify_all()
+
+    def wait_for(self, count: int) -> None:
+        """Wait until so many responses have arrived."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: len(self.lines) >= count, 60), f"only {len(self.lines)} responses"
+
+    @property
+    def end(self) -> tuple[int, int]:
+        """Number of responses, and the exit code of what it started."""
+        said, responses, code = self.lines[-1].split()
+        assert said == "end"
+        return int(responses), int(code)
+
+    def close(self) -> None:
+        """End the process."""
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(30)
+        self._reading.join()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+def ours(home: Path) -> set[int]:
+    """Return all running processes that use this test's state folder, however they were started."""
+    mark = f"PEGBOARD_STATE_DIR={home}/state".encode()
+    found = set()
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and mark in (entry / "environ").read_bytes().split(b"\0"):
+                found.add(int(entry.name))
+        except OSError:
+            continue
+    return {pid for pid in found - {os.getpid()} if is_alive(pid)}
+
+
+def command_of(pid: int) -> str:
+    """Return the command line of a process."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except OSError:
+        return ""
+
+
+@contextmanager
+def approving(questions: Questions) -> Iterator[None]:
+    """Approve every call that waits."""
+    is_over = threading.Event()
+
+    def approve() -> None:
+        while not is_over.wait(0.02):
+            for question in questions.pending():
+                try:
+                    questions.answer(question.id, Answer("approve"))
+                except AnsweredError:
+                    continue
+
+    answering = threading.Thread(target=approve)
+    answering.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        answering.join()
+
+
+def finished(home: Path) -> Callable[[], Any]:
+    """Return a function that returns the records once no call runs, as any process sees them."""
+
+    def check() -> Any:
+        from pegboard.config import Paths
+        from pegboard.history import History
+
+        paths = Paths.from_environment()
+        history = History(paths.database, paths.results)
+        try:
+            history.mark_interrupted()
+            running = history.act(lambda database: database.select("SELECT count(*) FROM calls WHERE status = 0"))
+        finally:
+            history.close()
+        return running == [(0,)]
+
+    del home
+    return check
+
+
+@pytest.mark.slow
+@pytest.mark.promise("WAT-1", "WAT-4")
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("victim", ["app", "proxy", "server", "client"])
+@pytest.mark.parametrize("program", ["watch", "serve"])
+def test_a_process_killed_during_many_calls(
+    program: str, victim: str, seed: int, home: Path, tmp_path: Path, write_pack: Callable[[str, str], Path]
+) -> None:
+    chance = random.Random(f"{program} {victim} {seed}")
+    log = tmp_path / "log"
+    if program == "watch":
+        (home / "approvals.toml").write_text('[[rule]]\nask = "plain.delete"\nscope = "mcp"\n')
+        command = [PROGRAM, "watch", "--name", "plain", "--", sys.executable, "-S", PLAIN_SERVER, str(log)]
+    else:
+        command = [PROGRAM, "serve", "--packs", str(write_pack("kit.py", PACK))]
+    with open_app(home) as app:
+        before = ours(home)
+        caller = Caller("kit." if program == "serve" else "", *command)
+        try:
+            with approving(Questions(home / "state")):
+                caller.wait_for(chance.randrange(150))
+                proxy = children(caller.process.pid)[0]
+                part = {"watch": "plain_server", "serve": "pegboard.worker"}[program]
+                servers = [pid for pid in children(proxy) if part in command_of(pid)]
+                print([(pid, command_of(pid)) for pid in children(proxy)])
+                pid = {
+                    "app": app.process.pid,
+                    "proxy": proxy,
+                    "client": caller.process.pid,
+                    "server": servers[-1] if servers else 0,
+                }[victim]
+                assert pid
+                os.kill(pid, signal.SIGKILL)
+                caller.process.wait(60)
+            remaining = {app.process.pid} if victim == "app" else before
+            eventually(lambda: ours(home) <= remaining)
+        finally:
+            caller.close()
+        eventually(finished(home))
+        found = records()
+        if victim != "app":
+            assert app.process.poll() is None
+            app.type("\x11")  # ctrl+q
+            assert app.process.wait(30) == 0
+    eventually(lambda: not ours(home))
+
+    ids = [record.args["number"] for record in found]
+    assert len(ids) == len(set(ids))
+    errors = Counter(record.error.detail if record.error is not None else "" for record in found)
+    answered = {int(line.split()[0]) for line in caller.lines if line[0].isdigit()}
+    print(errors, len(answered), caller.lines[-1:])
