@@ -91,11 +91,13 @@ class Gateway:
         """
         asked_at = datetime.now(UTC)
         result: ToolResult | None = None
-        is_started = False
         redacting = Redacting(self._redaction) if self._redaction else None
         try:
             if self._redaction is not None:
                 await self._redaction.renew()
+            # Before it waits for a worker, so that a killed process leaves a record of it.
+            begun = redacting.call(call) if redacting else call
+            self._recorder.start(begun, asked_at)
             async with aclosing(self._run(call)) as events:
                 async for happened in events:
                     if happened.owner != call.id:
@@ -104,9 +106,9 @@ class Gateway:
                     for event in await redacting.events(happened) if redacting else (happened,):
                         if isinstance(event, Started):
                             call = event.call
-                        if isinstance(event, Started | ApprovalRequested) and not is_started:
-                            is_started = True
-                            self._recorder.start(event.call, asked_at)
+                        if isinstance(event, Started | ApprovalRequested) and event.call is not begun:
+                            begun = event.call  # The name and the arguments are complete now.
+                            self._recorder.start(begun, asked_at)
                         if isinstance(event, Finished):
                             # Record before yielding: clients that receive a result also find it in the history.
                             call, result = event.call, event.result
