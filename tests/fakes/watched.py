@@ -28,10 +28,17 @@ class Watched:
         command: The server's command.
         name: The server's name.
         env: The client's environment; that of the tests by default.
+        direct: Whether to start the server without the proxy.
+        before: Called in the new process before it runs the proxy.
     """
 
     def __init__(
-        self, *command: str, name: str = "plain", env: Mapping[str, str] | None = None, direct: bool = False
+        self,
+        *command: str,
+        name: str = "plain",
+        env: Mapping[str, str] | None = None,
+        direct: bool = False,
+        before: Callable[[], object] | None = None,
     ) -> None:
         proxy: Sequence[str] = () if direct else (PROGRAM, "watch", "--name", name, "--")
         self.process = subprocess.Popen(
@@ -41,6 +48,7 @@ class Watched:
             stderr=subprocess.PIPE,
             bufsize=0,
             env=env,
+            preexec_fn=before,  # noqa: PLW1509 - no thread of the tests runs beside it
         )
         self._rest = b""
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -247,6 +249,72 @@ def test_calls_pass_while_the_database_is_locked_and_are_recorded_then(home: Pat
         other.execute("ROLLBACK")
     other.close()
     assert len(recorded(50)) == 50
+
+
+@pytest.mark.slow
+@pytest.mark.promise("WAT-1")
+def test_calls_pass_while_another_process_locks_the_database_for_30_seconds(home: Path) -> None:
+    records()
+    with sqlite3.connect(home / "state" / "history.db", isolation_level=None) as other, Watched() as watched:
+        other.execute("BEGIN EXCLUSIVE")
+        end = time.monotonic() + 30
+        calls = 0
+        while time.monotonic() < end:
+            calls += 1
+            watched.call(calls, "say", seconds=0.2)
+            began = time.monotonic()
+            assert watched.receive()["id"] == calls
+            assert time.monotonic() - began < 5
+        assert watched.process.stderr is not None
+        assert b"calls are not recorded" in (said := watched.process.stderr.readline())
+        assert b"locked" in said
+        assert b"End the process that uses it" in said
+        other.execute("ROLLBACK")
+        watched.close()
+    other.close()
+    assert len(recorded(calls)) == calls
+
+
+@pytest.fixture
+def small_disk(home: Path) -> Iterator[Callable[[str], object]]:
+    """Put the state folder on a disk of 2 MB; yield a function that changes the size."""
+    folder = home / "state"
+    folder.mkdir(mode=0o700)
+    mount = ["mount", "-t", "tmpfs", "-o", "mode=700,size=2m", "tmpfs", str(folder)]
+    if os.getuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("a small disk can't be mounted")
+    yield lambda size: subprocess.run(["mount", "-o", f"remount,size={size}", str(folder)], check=True)
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@pytest.mark.promise("WAT-1")
+def test_calls_pass_while_the_disk_is_full_and_are_recorded_when_it_has_space(
+    small_disk: Callable[[str], object],
+) -> None:
+    with Watched() as watched:
+        for id_ in range(200):
+            watched.call(id_, "say", number=id_, text="x" * 50_000)
+            assert watched.receive()["id"] == id_
+        assert watched.process.stderr is not None
+        assert b"calls are not recorded" in (said := watched.process.stderr.readline())
+        assert b"Free space on the disk." in said
+        small_disk("64m")
+        watched.call(200, "say", number=200)
+        watched.receive()
+        watched.close()
+    assert [record.args["number"] for record in recorded(201)] == [*range(200, -1, -1)]
+
+
+@pytest.mark.promise("WAT-1")
+def test_calls_pass_if_files_must_not_grow() -> None:
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))  # noqa: E731
+    with Watched(before=limit) as watched:
+        for id_ in range(200):
+            watched.call(id_, "say", text="x" * 10_000)
+            assert watched.receive()["id"] == id_
+        assert watched.process.stderr is not None
+        assert b"calls are not recorded" in watched.process.stderr.readline()
+        assert watched.process.poll() is None
 
 
 @pytest.mark.promise("STO-2", "WAT-1")
