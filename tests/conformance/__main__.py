@@ -1,4 +1,4 @@
-"""Runs the official conformance suite against `pegboard`: `python tests/conformance [client|server] [--help]`.
+"""Runs the official conformance suite against `pegboard`: `python tests/conformance [client|server|proxy] [--help]`.
 
 The suite is a package of npm, and so is the Node that it needs; both are installed into a cache folder. Each client
 scenario starts a server and then `client.py`, which uses that server with `pegboard` commands only.
@@ -7,6 +7,9 @@ The server scenarios run against `pegboard serve --http`, behind `proxy.py`, whi
 an MCP server with what the suite expects, connected to that Pegboard; so each scenario also tests that results,
 questions, resources and prompts of a connected server pass through. `NOT_APPLICABLE` lists the scenarios that can't
 run, with the reasons.
+
+With `proxy`, every server scenario runs twice against `suite_server.py` over HTTP: directly, and through
+`pegboard watch`. The outcomes of all checks must be the same.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -70,6 +74,8 @@ class Verdict(NamedTuple):
     failed: int
     warned: int
     reasons: tuple[str, ...]
+    checks: tuple[tuple[str, str], ...] = ()
+    """Name and outcome of each check."""
 
     @property
     def word(self) -> str:
@@ -179,24 +185,45 @@ def run_server_scenario(suite: Suite, revision: str, scenario: str, url: str) ->
     return _verdict(revision, scenario, checks, done.stdout + done.stderr)
 
 
+def compare(suite: Suite, revision: str, scenario: str, *, direct: str, watched: str) -> Verdict:
+    """Run one scenario directly and through `pegboard watch`; the outcome is whether all checks have the same one."""
+    expected = run_server_scenario(suite, revision, scenario, direct)
+    found = run_server_scenario(suite, revision, scenario, watched)
+    same = Counter(expected.checks) & Counter(found.checks)
+    reasons = [f"{name} is {status} without the proxy" for name, status in Counter(expected.checks) - same]
+    reasons += [f"{name} is {status} through the proxy" for name, status in Counter(found.checks) - same]
+    if reasons:
+        return Verdict(revision, scenario, same.total(), len(reasons), 0, (*reasons, *found.reasons))
+    counts = f"both {expected.passed} passed, {expected.failed} failed, {expected.warned} warned"
+    return Verdict(revision, scenario, max(1, same.total()), 0, 0, (counts,))
+
+
 @contextmanager
-def serving(home: Path) -> Iterator[str]:
-    """Run `pegboard serve --http` with the server of the suite, behind the proxy; yield the proxy's address."""
-    server = json.dumps(str(Path(__file__).with_name("suite_server.py")))
-    config = f"[mcp.servers.suite]\ncommand = {json.dumps(sys.executable)}\nargs = [{server}]\n"
-    (home / "config.toml").write_text(config)
-    (home / "approvals.toml").write_text('[[rule]]\nallow = "suite.*"\nscope = "mcp"\n')
-    environment = {
+def watching(home: Path) -> Iterator[tuple[str, str]]:
+    """Run the server of the suite over HTTP, and `pegboard watch` before it; yield both addresses."""
+    server = [sys.executable, str(Path(__file__).with_name("suite_server.py")), "http"]
+    with _started(server, home, home / "server.log") as direct:
+        watch = [sys.executable, "-m", "pegboard", "watch", "--url", direct, "--http", "0"]
+        with _started(watch, home, home / "watch.log") as watched:
+            yield direct, watched
+
+
+def _environment(home: Path) -> dict[str, str]:
+    """Return an environment with folders of its own."""
+    return {
         **{key: value for key, value in os.environ.items() if not key.startswith(("PEGBOARD_", "MCP_"))},
         "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
         "PEGBOARD_CONFIG": str(home / "config.toml"),
-        "PEGBOARD_SERVE_TOKEN": secrets.token_urlsafe(32),
         **{f"PEGBOARD_{name}_DIR": str(home / name.lower()) for name in ("DATA", "STATE", "CACHE")},
     }
-    log = home / "serve.log"
+
+
+@contextmanager
+def _started(command: list[str], home: Path, log: Path, **variables: str) -> Iterator[str]:
+    """Run a program that prints its address; yield the address."""
     with log.open("w") as out:
-        command = [sys.executable, "-m", "pegboard", "serve", "--http", "0", "--tool-allow", "suite.*"]
-        process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stderr=out)
+        environment = {**_environment(home), **variables}
+        process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
     try:
         found = None
         for _ in range(600):
@@ -205,11 +232,23 @@ def serving(home: Path) -> Iterator[str]:
                 break
             time.sleep(0.1)
         assert found, log.read_text()
-        with Proxy(found[0], environment["PEGBOARD_SERVE_TOKEN"]) as proxy:
-            yield proxy.url
+        yield found[0]
     finally:
         process.terminate()
         process.wait(20)
+
+
+@contextmanager
+def serving(home: Path) -> Iterator[str]:
+    """Run `pegboard serve --http` with the server of the suite, behind the proxy; yield the proxy's address."""
+    server = json.dumps(str(Path(__file__).with_name("suite_server.py")))
+    config = f"[mcp.servers.suite]\ncommand = {json.dumps(sys.executable)}\nargs = [{server}]\n"
+    (home / "config.toml").write_text(config)
+    (home / "approvals.toml").write_text('[[rule]]\nallow = "suite.*"\nscope = "mcp"\n')
+    token = secrets.token_urlsafe(32)
+    command = [sys.executable, "-m", "pegboard", "serve", "--http", "0", "--tool-allow", "suite.*"]
+    with _started(command, home, home / "serve.log", PEGBOARD_SERVE_TOKEN=token) as url, Proxy(url, token) as proxy:
+        yield proxy.url
 
 
 def _verdict(revision: str, scenario: str, checks: list[dict[str, str]], output: str) -> Verdict:
@@ -229,13 +268,16 @@ def _verdict(revision: str, scenario: str, checks: list[dict[str, str]], output:
         len(by_status["FAILURE"]),
         len(by_status["WARNING"]),
         tuple(reasons),
+        tuple((check["id"], check["status"]) for check in checks),
     )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the suite and print a table; return 1 if a required scenario fails."""
     parser = argparse.ArgumentParser(prog="python tests/conformance", description=__doc__)
-    parser.add_argument("side", nargs="?", choices=("client", "server"), default="client", help="what is tested")
+    parser.add_argument(
+        "side", nargs="?", choices=("client", "server", "proxy"), default="client", help="what is tested"
+    )
     parser.add_argument("--revision", action="append", choices=REVISIONS, help="only this revision; may be repeated")
     parser.add_argument("--scenario", action="append", help="only this scenario; may be repeated")
     parser.add_argument("--extensions", action="store_true", help="also run the scenarios of extensions")
@@ -245,21 +287,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     suite = Suite(options.cache)
     suite.install()
-    is_server = options.side == "server"
+    is_server = options.side != "client"
+    left_out = NOT_APPLICABLE if options.side == "server" else {}
     jobs = [
         (revision, scenario)
         for revision in options.revision or REVISIONS
         for scenario in (suite.server_scenarios if is_server else suite.scenarios)(revision)
-        if not is_server or scenario not in NOT_APPLICABLE or scenario in (options.scenario or ())
+        if scenario not in left_out or scenario in (options.scenario or ())
         if not options.scenario or scenario in options.scenario
         if options.extensions or scenario not in EXTENSIONS
     ]
     verdicts: list[Verdict] = []
     with ExitStack() as stack:
-        run = run_scenario
+        run: Callable[[Suite, str, str], Verdict] = run_scenario
         if is_server:
-            home = stack.enter_context(tempfile.TemporaryDirectory(prefix="conformance-"))
-            run = partial(run_server_scenario, url=stack.enter_context(serving(Path(home))))
+            home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="conformance-")))
+            if options.side == "server":
+                run = partial(run_server_scenario, url=stack.enter_context(serving(home)))
+            else:
+                direct, watched = stack.enter_context(watching(home))
+                run = partial(compare, direct=direct, watched=watched)
         pool = stack.enter_context(ThreadPoolExecutor(options.jobs))
         for verdict in pool.map(lambda job: run(suite, *job), jobs):
             verdicts.append(verdict)
@@ -270,7 +317,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"\n{len(verdicts) - len(failed)} of {len(verdicts)} scenarios passed or are expected to fail.")
     for (revision, scenario), reason in EXPECTED.items():
         print(f"expected: {revision} {scenario}: {reason}")
-    if is_server:
+    if options.side == "server":
         for scenario, reason in NOT_APPLICABLE.items():
             print(f"not applicable: {scenario}: {reason}")
     return 1 if failed else 0

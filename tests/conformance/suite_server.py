@@ -1,4 +1,6 @@
-"""A server over stdio with the tools, resources and prompts that the server scenarios of the suite expect.
+"""A server with the tools, resources and prompts that the server scenarios of the suite expect.
+
+`python suite_server.py` serves over stdio; `python suite_server.py http` serves on a free port and prints its address.
 
 It answers with plain JSON in the protocol 2026-07-28, so that what arrives at a client of `pegboard serve` is what this
 file says.
@@ -10,6 +12,8 @@ import asyncio
 import hashlib
 import hmac
 import secrets
+import socket
+import sys
 from collections.abc import Callable
 from typing import Any, get_args
 
@@ -393,5 +397,17 @@ async def main() -> None:
         await server.run(read, write, server.create_initialization_options())
 
 
+def serve_http() -> None:
+    """Serve over HTTP on a free port."""
+    import uvicorn
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    print(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp", flush=True)
+    uvicorn.Server(uvicorn.Config(server.streamable_http_app(), log_level="warning")).run(sockets=[listener])
+
+
 if __name__ == "__main__":
-    asyncio.run(main())
+    if sys.argv[1:] == ["http"]:
+        serve_http()
+    else:
+        asyncio.run(main())

@@ -175,6 +175,26 @@ def test_the_entry_for_a_client_starts_this_pegboard(client: str) -> None:
         assert "http://127.0.0.1:8768/mcp" in over_http.stdout
 
 
+@pytest.mark.parametrize("client", ["claude-code", "claude-desktop", "cursor", "vscode"])
+def test_the_entry_for_a_client_has_this_configuration_and_no_secrets(client: str, home: Path, tmp_path: Path) -> None:
+    packs = os.pathsep.join([str(tmp_path / "one"), "two"])
+    secrets = {"PEGBOARD_SERVE_TOKEN": "t0ken-" * 5, "PEGBOARD_MODELS__HUB__KEY": "k3y-4711", "HUB_API_KEY": "k3y-4712"}
+    done = serve("--print-config", client, PEGBOARD_PACKS=packs, PEGBOARD_CACHE_DIR="", **secrets)
+    entry = json.loads(done.stdout)["servers" if client == "vscode" else "mcpServers"]["pegboard"]
+    assert entry["env"] == {
+        "PEGBOARD_CONFIG": str(home / "config.toml"),
+        "PEGBOARD_DATA_DIR": str(home / "data"),
+        "PEGBOARD_STATE_DIR": str(home / "state"),
+        "PEGBOARD_PACKS": os.pathsep.join([str(tmp_path / "one"), str(Path("two").absolute())]),
+    }
+    assert "Not in the entry, because they may be secret: PEGBOARD_MODELS__HUB__KEY." in done.stderr
+    assert not [value for value in secrets.values() if value in done.stdout + done.stderr]
+    started = subprocess.run(
+        [entry["command"], "paths", "--json"], env=entry["env"], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert str(home / "state") in started.stdout
+
+
 def test_wrong_options_are_explained() -> None:
     assert "needs --http" in serve("9000").stderr
     assert "need --http" in serve("--host", "localhost").stderr

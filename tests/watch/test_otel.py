@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 import pytest
@@ -331,6 +332,17 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], dict[str, str], int]] = {
     "other host": (lambda: b"{}", JSON | {"host": "evil.example:4318"}, 403),
     "web page": (lambda: b"{}", JSON | {"origin": "https://evil.example"}, 403),
 }
+PAGES = {
+    "page of another site": {"origin": "https://evil.example"},
+    "page without an origin": {"origin": "null"},
+    "page on another port of this machine": {"origin": "http://127.0.0.1:1"},
+    "extension": {"origin": "chrome-extension://abc"},
+    "page whose name was rebound to this machine": {
+        "host": "evil.example:{port}",
+        "origin": "http://evil.example:{port}",
+    },
+    "page without the port": {"host": "127.0.0.1"},
+}
 
 
 @pytest.mark.promise("WAT-6")
@@ -353,6 +365,22 @@ def test_hostile_bodies_are_rejected_with_a_reason_and_harm_nothing(receiver: Re
     assert peak < 600_000
     receiver.end()
     recorded(1)
+
+
+@pytest.mark.promise("WAT-6")
+@pytest.mark.parametrize("headers", PAGES.values(), ids=PAGES)
+def test_a_web_page_cannot_send_spans(receiver: Receiving, headers: dict[str, str]) -> None:
+    port = str(urlsplit(receiver.address).port)
+    headers = {name: value.replace("{port}", port) for name, value in headers.items()}
+    body = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [tool(1)]}]}]}).encode()
+    assert receiver.post(body, JSON | headers).status_code == 403
+    # What a page can send without being asked for permission: a simple request, and the request for that permission.
+    assert receiver.post(body, {"content-type": "text/plain"} | headers).status_code == 403
+    asked = httpx2.options(receiver.address, headers=headers | {"access-control-request-method": "POST"})
+    assert asked.status_code == 403
+    assert not [name for name in asked.headers if name.startswith("access-control-")]
+    receiver.end()
+    assert not Runtime.from_environment().activity.page(HistoryQuery()).calls
 
 
 @pytest.mark.promise("WAT-6")

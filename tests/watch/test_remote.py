@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -133,6 +134,18 @@ async def test_the_official_client_works_through_the_bridge() -> None:
             assert result.structured_content == {"total": 5}
     found = recorded(1)[0]
     assert (found.tool, found.ok) == ("far.add", True)
+
+
+def test_a_bridge_ends_with_its_client_after_the_last_response() -> None:
+    with sdk_server() as url:
+        bridge = subprocess.Popen([PROGRAM, "watch", "--url", url], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "tester", "version": "7"}}
+        line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
+        began = time.monotonic()
+        out, _ = bridge.communicate(line.encode() + b"\n", timeout=30)
+        assert json.loads(out)["id"] == 1
+        assert bridge.returncode == 0
+        assert time.monotonic() - began < 5
 
 
 @pytest.mark.promise("WAT-1")

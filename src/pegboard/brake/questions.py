@@ -168,6 +168,14 @@ class Questions:
         found = [question for question in self._all() if not self._answer_file(question.id).exists()]
         return tuple(sorted(found, key=lambda question: question.asked_at))
 
+    def is_pending(self, question: Question) -> bool:
+        """Return whether a question still waits for an answer."""
+        return (
+            question.is_asked
+            and self._question_file(question.id).exists()
+            and not self._answer_file(question.id).exists()
+        )
+
     def answer(self, id_: str, answer: Answer) -> None:
         """Answer a question.
 

@@ -46,7 +46,12 @@ class TerminalApprover:
             args, edited = call.args, False
             while True:
                 _show(spec, call, args, edited=edited)
-                match (await ask_line("Run it? [y/N/e] ")).strip().casefold():
+                try:
+                    typed = await ask_line("Run it? [y/N/e] ")
+                except asyncio.CancelledError:
+                    narrate("\nRejected.")
+                    raise
+                match typed.strip().casefold():
                     case "y" | "yes":
                         return Approval(answer="once", args=args if edited else None)
                     case "e" | "edit":
@@ -93,9 +98,6 @@ async def ask_line(question: str) -> str:
     loop.add_reader(descriptor, read)
     try:
         typed = await line
-    except asyncio.CancelledError:
-        narrate("\nRejected.")
-        raise
     finally:
         loop.remove_reader(descriptor)
     if not typed.endswith(b"\n"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -12,7 +12,7 @@ from pegboard.cli.brake import open_questions, question_json
 from pegboard.cli.root import NOT_FOUND, TOOL_FAILED, USAGE, JsonOption, app
 
 if TYPE_CHECKING:
-    from pegboard.brake import Question, Questions
+    from pegboard.brake import Answer, Question, Questions
     from pegboard.models import JsonObject
 
 
@@ -79,7 +79,9 @@ def _answer(questions: Questions, call: str, *, yes: bool, no: str | None, args:
     narrate("Approved." if yes else "Rejected.")
 
 
-_BY = "pegboard approve"
+_BY: Final = "pegboard approve"
+_WHY: Final = "Reason for the agent (may be empty): "
+_POLL_SECONDS: Final = 0.1
 
 
 def _object(text: str) -> JsonObject:
@@ -98,8 +100,7 @@ def _object(text: str) -> JsonObject:
 
 
 async def _answer_all(questions: Questions) -> None:
-    from pegboard.brake import Answer, AnsweredError, BrakeError
-    from pegboard.cli.approval import ask_line, edit_arguments
+    from pegboard.brake import AnsweredError, BrakeError
     from pegboard.cli.output import narrate
 
     left: set[str] = set()
@@ -114,29 +115,61 @@ async def _answer_all(questions: Questions) -> None:
                 await asyncio.sleep(0.1)
                 continue
             question, is_announced = pending[0], False
-            args: JsonObject | None = None
-            while True:
-                _show(question, args)
-                typed = (await ask_line("Run it? [y/n/e] ")).strip().casefold()
-                if typed in {"e", "edit"}:
-                    changed = await edit_arguments(question.args if args is None else args)
-                    args = args if changed is None else changed
-                    continue
-                break
-            if typed in {"y", "yes"}:
-                answer = Answer("approve", args=args, by=_BY)
-            elif typed in {"n", "no"}:
-                reason = (await ask_line("Reason for the agent (may be empty): ")).strip()
-                answer = Answer("reject", reason, by=_BY)
-            else:
-                left.add(question.id)
-                narrate(f"Left unanswered. Answer it later with: pegboard approve {question.id} --yes")
-                continue
             try:
+                answer = await _decide(questions, question)
+                if answer is None:
+                    left.add(question.id)
+                    narrate(f"Left unanswered. Answer it later with: pegboard approve {question.id} --yes")
+                    continue
                 questions.answer(question.id, answer)
                 narrate("Approved." if answer.kind == "approve" else "Rejected.")
             except (AnsweredError, BrakeError) as error:
                 narrate(str(error))
+
+
+async def _decide(questions: Questions, question: Question) -> Answer | None:
+    """Show a call and return the answer; None if the user gave none.
+
+    Raises:
+        AnsweredError: The call no longer waits.
+    """
+    from pegboard.brake import Answer
+    from pegboard.cli.approval import edit_arguments
+
+    args: JsonObject | None = None
+    while True:
+        _show(question, args)
+        typed = (await _line(questions, question, "Run it? [y/n/e] ")).casefold()
+        if typed in {"e", "edit"}:
+            changed = await edit_arguments(question.args if args is None else args)
+            args = args if changed is None else changed
+        elif typed in {"y", "yes"}:
+            return Answer("approve", args=args, by=_BY)
+        elif typed in {"n", "no"}:
+            return Answer("reject", await _line(questions, question, _WHY), by=_BY)
+        else:
+            return None
+
+
+async def _line(questions: Questions, question: Question, text: str) -> str:
+    """Ask for a line while a call waits.
+
+    Raises:
+        AnsweredError: It no longer waits.
+    """
+    from pegboard.brake import AnsweredError
+    from pegboard.cli.approval import ask_line
+    from pegboard.cli.output import narrate
+
+    asking = asyncio.create_task(ask_line(text))
+    try:
+        while not (await asyncio.wait({asking}, timeout=_POLL_SECONDS))[0]:
+            if not await asyncio.to_thread(questions.is_pending, question):
+                narrate("")
+                raise AnsweredError("The call is no longer waiting: it was answered, or it ended.")
+        return asking.result().strip()
+    finally:
+        asking.cancel()
 
 
 def _show(question: Question, args: JsonObject | None) -> None:

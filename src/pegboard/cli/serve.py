@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from pegboard.runtime import Runtime
+    from pegboard.serve.entries import Entry
     from pegboard.serve.service import Service
     from pegboard.serve.token import Token
 
@@ -136,7 +137,9 @@ def _token(runtime: Runtime, host: str, file: Path | None) -> tuple[Token, str]:
 def _print_entry(context: typer.Context, client: str, allow: list[str] | tuple[()], url: str | None) -> None:
     """Print the entry for a client's file on stdout, and where it belongs on stderr."""
     from pegboard.cli.output import narrate, print_json
+    from pegboard.config import Paths
     from pegboard.serve.entries import CLIENTS, http_entry, stdio_entry
+    from pegboard.serve.token import VARIABLE
 
     if client not in CLIENTS:
         _fail(f"--print-config doesn't know the client {client!r}. It knows {', '.join(CLIENTS)}.", USAGE)
@@ -145,11 +148,21 @@ def _print_entry(context: typer.Context, client: str, allow: list[str] | tuple[(
         *(word for server in context.meta.get("pegboard.mcp", []) for word in ("--mcp", server)),
         *(word for patterns in allow for word in ("--tool-allow", patterns)),
     ]
-    entry = http_entry(client, url) if url is not None else stdio_entry(client, [*_program(), "serve", *options])
+    variables = Paths.from_environment().variables()
+    if url is None:
+        entry: Entry | None = stdio_entry(client, [*_program(), "serve", *options], variables)
+    else:
+        entry = http_entry(client, url)
     if entry is None:
         _fail(f"The configuration of {client} can't name HTTP servers. Leave out --http.", USAGE)
     print_json(entry.json)
     narrate(f"Add this to {entry.file}.{f' {entry.note}' if entry.note else ''}")
+    known = {*variables, VARIABLE}
+    left = sorted(
+        name for name, value in os.environ.items() if name.startswith("PEGBOARD_") and value and name not in known
+    )
+    if left and url is None:
+        narrate(f"Not in the entry, because they may be secret: {', '.join(left)}. Add those that the server needs.")
 
 
 def _program() -> list[str]:

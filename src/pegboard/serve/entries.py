@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from pegboard.models import JsonObject
@@ -30,14 +30,17 @@ class Entry(NamedTuple):
     """Further steps for the user."""
 
 
-def stdio_entry(client: str, command: Sequence[str]) -> Entry:
+def stdio_entry(client: str, command: Sequence[str], variables: Mapping[str, str]) -> Entry:
     """Return the entry with which a client starts `pegboard serve`.
 
     Args:
         client: One of `CLIENTS`.
         command: The command line.
+        variables: Environment variables of the server.
     """
     entry: JsonObject = {"command": command[0], "args": list(command[1:])}
+    if variables:
+        entry["env"] = dict(variables)
     if client in ("claude-code", "vscode"):
         entry = {"type": "stdio", **entry}
     return Entry({_key(client): {NAME: entry}}, _FILES[client])

@@ -26,6 +26,8 @@ from pegboard.watch.sse import EventReader
 
 CONNECT_SECONDS: Final = 30.0
 _RESUMES: Final = 5
+_END_SECONDS: Final = 5.0
+"""Time for responses to requests after the client has closed stdin."""
 _CONNECTION: Final = 1
 _BREAKS: Final = re.compile(rb"[\r\n]+")
 
@@ -129,7 +131,8 @@ class _Bridge:
                 await self._accept(line)
             self._gate.drop_all(_CONNECTION)
             if not ended.is_set():  # Requests from before stdin was closed still get their responses.
-                await asyncio.wait((*self._requests.values(), ending), return_when=asyncio.ALL_COMPLETED, timeout=5.0)
+                responding = asyncio.gather(*self._requests.values(), return_exceptions=True)
+                await asyncio.wait((responding, ending), return_when=asyncio.FIRST_COMPLETED, timeout=_END_SECONDS)
             for task in (*self._tasks, ending):
                 task.cancel()
             if self._session:

@@ -1,0 +1,110 @@
+"""`pegboard approve` on a terminal: calls are shown as they arrive, and answered with y, n or e."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import commands
+import pytest
+from terminals import Terminal, pegboard
+from watched import PLAIN_SERVER, Watched
+
+from pegboard.brake import Answer, Questions
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Return the file of the calls that the server received."""
+    return tmp_path / "calls.jsonl"
+
+
+@pytest.fixture
+def watched(log: Path, home: Path) -> Iterator[Watched]:
+    """Yield a proxy whose tool `delete` needs approval."""
+    (home / "approvals.toml").write_text('[[rule]]\nask = "plain.delete"\nscope = "mcp"\n')
+    with Watched(sys.executable, "-S", PLAIN_SERVER, str(log)) as started:
+        started.initialize()
+        yield started
+
+
+@pytest.fixture
+def terminal(watched: Watched) -> Iterator[Terminal]:
+    """Yield a terminal with `pegboard approve`, which has no editor."""
+    with pegboard("approve", environ={"EDITOR": "", "VISUAL": ""}) as started:
+        started.read_until("No call is waiting. Waiting for calls; press ctrl+c to end.")
+        yield started
+
+
+def answer(terminal: Terminal, *lines: tuple[str, str]) -> None:
+    """Wait for each text, and answer the question that follows it."""
+    for question, text in lines:
+        terminal.read_until(question)
+        terminal.output = terminal.output.partition(question)[2]
+        if not question.startswith(("Run", "Arg", "Reason")):
+            terminal.read_until(RUN)
+            terminal.output = terminal.output.partition(RUN)[2]
+        terminal.type(f"{text}\n")
+
+
+RUN = "Run it? [y/n/e]"
+
+
+@pytest.mark.promise("WAT-4")
+def test_a_terminal_approves_edits_and_rejects_calls_as_they_arrive(
+    watched: Watched, terminal: Terminal, log: Path
+) -> None:
+    watched.call(1, "delete", path="a\x1b[2J")
+    terminal.read_until(RUN)
+    assert "tester 7" in terminal.output
+    assert "calls plain.delete" in terminal.output
+    assert "The agent's client may time out while the call waits." in terminal.output
+    assert "\x1b[2J" not in terminal.output
+    answer(terminal, (RUN, "y"))
+    assert watched.receive()["id"] == 1
+
+    watched.call(2, "delete", path="b")
+    answer(terminal, (RUN, "e"), ("Arguments as JSON", '["no object"]'))
+    terminal.read_until("The arguments are unchanged because they must be a JSON object")
+    answer(terminal, (RUN, "e"), ("Arguments as JSON", '{"path": "c"}'), ("Edited arguments:", ""))
+    terminal.read_until("Left unanswered. Answer it later with: pegboard approve ")
+    commands.pegboard("approve", terminal.output.partition("pegboard approve ")[2].split()[0], "--yes")
+    assert watched.receive()["id"] == 2
+
+    watched.call(3, "delete", path="d")
+    answer(terminal, (RUN, "e"), ("Arguments as JSON", '{"path": "e"}'), ("Edited arguments:", "y"))
+    assert watched.receive()["id"] == 3
+
+    watched.call(4, "delete", path="f")
+    answer(terminal, (RUN, "n"), ("Reason for the agent", "not today"))
+    assert "The user rejected this call. They said: not today" in str(watched.receive())
+    received = [json.loads(line)[1]["path"] for line in log.read_text().splitlines()]
+    assert received == ["a\x1b[2J", "b", "e"]
+
+
+@pytest.mark.promise("WAT-4")
+def test_a_call_that_is_answered_elsewhere_is_no_longer_asked(
+    watched: Watched, terminal: Terminal, log: Path, home: Path
+) -> None:
+    questions = Questions(home / "state")
+    watched.call(1, "delete", path="a")
+    terminal.read_until(RUN)
+    (question,) = questions.pending()
+    questions.answer(question.id, Answer("reject", "not today"))
+    terminal.read_until("The call is no longer waiting: it was answered, or it ended.")
+    assert "not today" in str(watched.receive())
+    terminal.read_until("No call is waiting.")
+    terminal.type("\x03")
+    assert terminal.read_all() == 130
+    assert not log.exists()
+
+
+def test_without_a_waiting_call_the_list_says_so(home: Path) -> None:
+    done = commands.pegboard("approve")
+    assert done.returncode == 0
+    assert "No call is waiting for approval." in done.stdout + done.stderr
+    assert json.loads(commands.pegboard("approve", "--json").stdout) == []
+    unknown = commands.pegboard("approve", "1f0c3a5b7d9e2468", "--yes")
+    assert "no longer waiting" in unknown.stderr
