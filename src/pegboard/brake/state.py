@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,6 +33,7 @@ class Brake:
     def read(self) -> tuple[BrakeState, datetime | None]:
         """Return the state, and when it began."""
         try:
+            os.stat(self.file)  # noqa: PTH116 - asked at every call, and opening a missing file costs more
             content = json.loads(self.file.read_bytes())
             since = datetime.fromisoformat(content["since"])
             return ("stopped" if content["state"] == "stopped" else "paused"), since

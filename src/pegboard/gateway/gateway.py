@@ -219,8 +219,8 @@ class Gateway:
         return ToolResult.failed("execution_error", "\n".join(lines), "dependency_missing")
 
     async def _verdict(self, spec: ToolSpec, call: ToolCall) -> Verdict:
-        if self._rules.is_quick:
-            return self._rules.verdict(spec, call)
+        if (verdict := self._rules.quick_verdict(spec, call)) is not None:
+            return verdict
         import asyncio
 
         return await asyncio.to_thread(self._rules.verdict, spec, call)

@@ -49,6 +49,7 @@ class Rules:
 
     def __init__(self, file: Path | None = None, roots: Callable[[str], Sequence[str]] | None = None) -> None:
         self._file = file
+        self._path = str(file)
         self._roots = roots
         self._lock = Lock()
         self._mark: tuple[int, ...] | None = None
@@ -75,6 +76,15 @@ class Rules:
         with self._lock:
             self._refresh()
             rules, problem = self._rules, self._problem
+        return self._decided(spec, call, rules, problem)
+
+    def quick_verdict(self, spec: ToolSpec, call: ToolCall) -> Verdict | None:
+        """Return the decision on a call; None if it must read the file or resolve paths, which needs a thread."""
+        if self._mark != self._current_mark() or any(rule.where for rule in self._rules):
+            return None
+        return self._decided(spec, call, self._rules, self._problem)
+
+    def _decided(self, spec: ToolSpec, call: ToolCall, rules: tuple[Rule, ...], problem: Problem | None) -> Verdict:
         folders = self._folders(spec)
         matching = [(number, rule.action) for number, rule in enumerate(rules) if matches(rule, spec, call, folders)]
         if is_unsaved(spec):  # Another server may have had its name when the rules were made; to deny is always safe.
@@ -105,11 +115,6 @@ class Rules:
         if isinstance(spec.handler, McpHandler):
             return Verdict("ask", f"{spec.name} of the MCP server {spec.handler.server} {manner}.")
         return Verdict("ask", f"{spec.name} {manner}.")
-
-    @property
-    def is_quick(self) -> bool:
-        """Whether `verdict` neither reads the file nor resolves paths now, so that it needs no thread."""
-        return self._mark == self._current_mark() and not any(rule.where for rule in self._rules)
 
     def _folders(self, spec: ToolSpec) -> Folders:
         return Folders(tuple(self._roots(spec.pack)) if self._roots else ())
@@ -240,7 +245,7 @@ class Rules:
         if self._file is None:
             return None
         try:
-            status = self._file.stat()
+            status = os.stat(self._path)  # noqa: PTH116 - asked at every call, and `Path` costs three times as much
         except FileNotFoundError:
             return (int(self._file.is_symlink()),)
         except OSError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pegboard import models
 from pegboard.models import Problem
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from pegboard.runtime.parts import Parts
 
 ALLOW_FIX = "See `pegboard tools list` for the names."
+_LABELS: Final = {"type", "title", "description"}
+_SCALARS: Final[dict[str, type]] = {"string": str, "integer": int, "number": float, "boolean": bool}
+"""Types whose values a schema of nothing but a type and labels accepts."""
 
 
 class Tools:
@@ -112,11 +115,12 @@ class Tools:
 
     def output_fault(self, spec: ToolSpec, data: JsonValue) -> str:
         """Return why data doesn't match the tool's output schema; empty if it does, or if the tool has none."""
-        if spec.output_schema is None:
+        schema = spec.output_schema
+        if schema is None or (schema.keys() <= _LABELS and type(data) is _SCALARS.get(str(schema.get("type")))):
             return ""
         from pegboard.schema.validation import validator
 
-        checker = validator(spec.output_schema)
+        checker = validator(schema)
         fault = next(iter(checker.faults_within(checker.schema, data, "")), None)
         return "" if fault is None else f"{fault.where or 'it'} {fault.message}."
 

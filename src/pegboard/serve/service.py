@@ -8,7 +8,7 @@ import binascii
 from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import mcp_types as types
 from mcp.server.caching import CacheableMethod, CacheHint
@@ -41,13 +41,20 @@ _CONNECT_SECONDS: Final = 15.0
 """Time that servers have to connect before the first list of tools is answered without theirs."""
 _LARGE: Final = 100_000
 """Bytes of a result that is converted in a thread."""
-_AGENT: Final = "pegboard.agent"
+_CLIENT: Final = "pegboard.client"
 """Key of a connection's state."""
 _MOST_AGENTS: Final = 256
 _FRESH_MS: Final = 5_000
 _CACHEABLE: Final[tuple[CacheableMethod, ...]] = (
     "server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read",
 )  # fmt: skip
+
+
+class _Client(NamedTuple):
+    """A client, and the session of its calls."""
+
+    agent: Agent
+    session: str
 
 
 class _Server(Server[None]):
@@ -87,7 +94,7 @@ class Service:
         self._bus = InMemorySubscriptionBus()
         self._listening = ListenHandler(self._bus)
         self._connections: set[Connection] = set()
-        self._agents: OrderedDict[tuple[str, str], Agent] = OrderedDict()
+        self._agents: OrderedDict[tuple[str, str], _Client] = OrderedDict()
         self.server = self._make_server()
         """The server of the SDK, for a transport."""
 
@@ -221,8 +228,8 @@ class Service:
             leaving.cancel()
 
     def _call(self, context: Context, spec: ToolSpec, arguments: JsonObject) -> ToolCall:
-        agent = self._agent(context)
-        return ToolCall(name=spec.name, args=arguments, source="serve", session=agent.session, agent=agent)
+        client = self._client(context)
+        return ToolCall(name=spec.name, args=arguments, source="serve", session=client.session, agent=client.agent)
 
     async def _answer(self, spec: ToolSpec, call: ToolCall, result: ToolResult) -> JsonObject:
         hint = ""
@@ -254,25 +261,29 @@ class Service:
 
     # Clients
 
-    def _agent(self, context: Context) -> Agent:
+    def _client(self, context: Context) -> _Client:
         """Return the client that sent a request: its connection, or all its requests if the protocol has none."""
-        info = context.session.client_params.client_info if context.session.client_params is not None else None
-        name, version = (info.name, info.version) if info is not None else ("", "")
+        params = context.session.client_params
+        name, version = (params.client_info.name, params.client_info.version) if params is not None else ("", "")
         if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             state = context.session._connection.state  # noqa: SLF001 - handlers have no other way to it
-            agent = state.get(_AGENT)
-            if not isinstance(agent, Agent):
-                agent = state[_AGENT] = Agent.connected(self._process, name=name, version=version)
-            return agent
-        agent = self._agents.get((name, version))
-        if agent is None:
-            agent = self._agents[name, version] = Agent.connected(self._process, name=name, version=version)
+            client = state.get(_CLIENT)
+            if not isinstance(client, _Client):
+                client = state[_CLIENT] = self._connected(name, version)
+            return client
+        found = self._agents.get((name, version))
+        if found is None:
+            found = self._agents[name, version] = self._connected(name, version)
             if len(self._agents) > _MOST_AGENTS:
                 self._agents.popitem(last=False)
-        return agent
+        return found
+
+    def _connected(self, name: str, version: str) -> _Client:
+        agent = Agent.connected(self._process, name=name, version=version)
+        return _Client(agent, agent.session)
 
     async def _greet(self, context: Context, params: types.NotificationParams) -> None:
-        connection = context.session._connection  # noqa: SLF001 - as in `_agent`
+        connection = context.session._connection  # noqa: SLF001 - as in `_client`
         if connection.has_standalone_channel and connection not in self._connections:
             self._connections.add(connection)
             connection.exit_stack.callback(self._connections.discard, connection)

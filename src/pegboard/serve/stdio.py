@@ -11,6 +11,7 @@ import os
 import select
 import sys
 import threading
+from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 LONGEST_MESSAGE: Final = 32 * 2**20
 """Bytes of one message."""
 _CHUNK: Final = 2**18
+_MOST_CHUNKS: Final = 16
+"""Chunks that wait for the server beyond which no more are read."""
 
 
 async def serve_stdio(service: Service) -> None:
@@ -116,11 +119,24 @@ async def _lines(wire: int) -> AsyncIterator[bytes | None]:
 async def _chunks(wire: int) -> AsyncIterator[bytes]:
     """Yield what arrives; wait without a thread if the descriptor can be polled."""
     loop = asyncio.get_running_loop()
-    readable = asyncio.Event()
-    poll = select.poll()
-    poll.register(wire, select.POLLIN)
+    arrived: deque[bytes] = deque()
+    changed = asyncio.Event()
+    is_paused = False
+
+    def read() -> None:
+        nonlocal is_paused
+        # Read here and not in the task: until then, the event loop would report the same data again.
+        try:
+            arrived.append(os.read(wire, _CHUNK))
+        except OSError:  # the terminal was closed
+            arrived.append(b"")
+        if not arrived[-1] or len(arrived) >= _MOST_CHUNKS:
+            is_paused = True
+            loop.remove_reader(wire)
+        changed.set()
+
     try:
-        loop.add_reader(wire, readable.set)
+        loop.add_reader(wire, read)
     except (OSError, NotImplementedError):  # a regular file
         while chunk := os.read(wire, _CHUNK):
             yield chunk
@@ -128,17 +144,15 @@ async def _chunks(wire: int) -> AsyncIterator[bytes]:
         return
     try:
         while True:
-            await readable.wait()
-            readable.clear()
-            if not poll.poll(0):  # The event loop reported the data that was read before.
-                continue
-            try:
-                chunk = os.read(wire, _CHUNK)
-            except OSError:  # the terminal was closed
-                return
-            if not chunk:
-                return
-            yield chunk
+            await changed.wait()
+            changed.clear()
+            while arrived:
+                if not arrived[0]:
+                    return
+                yield arrived.popleft()
+            if is_paused:
+                is_paused = False
+                loop.add_reader(wire, read)
     finally:
         loop.remove_reader(wire)
 
