@@ -119,9 +119,11 @@ def test_the_inspector_calls_tools_over_http(inspect: list[str], http_server: Ht
 @pytest.mark.promise("WAT-1")
 def test_the_inspector_works_through_watch(inspect: list[str], watched: list[str]) -> None:
     direct = watched[watched.index("--") + 1 :]
+    # The Inspector passes none of its variables to a server.
+    variables = [f"{name}={value}" for name, value in os.environ.items() if name.startswith("PEGBOARD_")]
     for method in (["tools/list"], ["tools/call", "--tool-name", "add", "--tool-arg", "a=2", "b=3"]):
         options = ["--method", *method]
-        seen = _run([*inspect, *watched, *options])
+        seen = _run([*inspect, "env", *variables, *watched, *options])
         assert json.loads(seen) == json.loads(_run([*inspect, *direct, *options]))
     (record,) = eventually(lambda: records("kit.add"))
     assert (record.source, record.args) == ("watch", {"a": 2, "b": 3})
