@@ -106,7 +106,7 @@ async def _delays(
                     came.clear()
                     await came.wait()
             if number >= 0:
-                # A call is seen at once as done if its start was missed.
+                # If its start was missed, a call is only seen as done.
                 begun.append(shown.get(("running", number), shown["done", number]) - sent)
                 ended.append(max(0.0, shown["done", number] - got))
     following.cancel()
@@ -225,7 +225,7 @@ class _Client:
         self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     def call_all(self, tool: str, calls: list[dict[str, Any]]) -> None:
-        """Send many calls at once; return when all have a response."""
+        """Send many calls without waiting in between; return when all have a response."""
         for number, args in enumerate(calls):
             params = {"name": tool, "arguments": args}
             self._send({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params})

@@ -1,4 +1,4 @@
-"""A client that makes many calls at once: `python calling_client.py COUNT TOOL,TOOL… COMMAND ARGS…`.
+"""A client that makes many concurrent calls: `python calling_client.py COUNT TOOL,TOOL… COMMAND ARGS…`.
 
 It starts the command, calls the tools in turns, and prints the id of each response as it arrives, with ` failed` if the
 tool failed. It ends when every call has a response, or when the server closes its output; the last line is `end`, the
@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
+from typing import Any
 
 
 def main(count: int, tools: list[str], command: list[str]) -> None:
@@ -22,7 +23,7 @@ def main(count: int, tools: list[str], command: list[str]) -> None:
     assert server.stdin is not None
     assert server.stdout is not None
     info = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "caller", "version": "1"}}
-    messages = [{"jsonrpc": "2.0", "id": "init", "method": "initialize", "params": info}]
+    messages: list[dict[str, Any]] = [{"jsonrpc": "2.0", "id": "init", "method": "initialize", "params": info}]
     messages += [{"jsonrpc": "2.0", "method": "notifications/initialized"}]
     for number in range(count):
         args = {"number": number, "seconds": chance.uniform(0, 0.5)}

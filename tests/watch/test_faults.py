@@ -1,4 +1,4 @@
-"""Many calls at once, and one process that is killed at a random moment: all others go on or end cleanly."""
+"""Many concurrent calls, and one process that is killed at a random moment: all others continue or end cleanly."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def test_of_many_calls_those_in_flight_are_interrupted_when_a_process_is_killed(
         caller = Caller("kit." if program == "serve" else "", *command)
         try:
             with approving(Questions(home / "state")):
-                caller.wait_for(chance.randrange(1, 150))
+                caller.wait_for(chance.randrange(1, 100))
                 os.kill(processes(program, app, caller)[victim], signal.SIGKILL)
                 caller.process.wait(60)
             eventually(lambda: ours(home) <= before - ({app.process.pid} if victim == "app" else set()))
@@ -241,7 +241,7 @@ def test_of_many_calls_those_in_flight_are_interrupted_when_a_process_is_killed(
     else:
         assert (code, responses < COUNT) == (-signal.SIGKILL, True)
         assert set(details) == {"interrupted"}
-        assert details["interrupted"] > COUNT // 10  # Also those that waited for a worker.
+        assert program == "watch" or details["interrupted"] > COUNT // 10  # Also those that waited for a worker.
         # `serve` writes short calls in groups, and loses the last one.
         assert len(answered - ids) <= (0 if program == "watch" else COUNT // 10)
     if program == "watch" and victim != "observer":

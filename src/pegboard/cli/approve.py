@@ -128,7 +128,7 @@ async def _answer_all(questions: Questions) -> None:
 
 
 async def _decide(questions: Questions, question: Question) -> Answer | None:
-    """Show a call and return the answer; None if the user gave none.
+    """Show a call and return the answer; None if it stays unanswered.
 
     Raises:
         AnsweredError: The call no longer waits.
