@@ -11,7 +11,7 @@ import pytest
 
 from pegboard.batch.errors import MappingError, RowsError
 from pegboard.batch.mapping import ColumnMap
-from pegboard.batch.rows import Row, Rows
+from pegboard.batch.rows import InputRows, Row
 from pegboard.models import JsonObject, PackHandler, ToolSpec
 
 pytestmark = pytest.mark.promise("BAT-1")
@@ -26,7 +26,7 @@ def read(tmp_path: Path) -> Read:
     def read(content: bytes | str, name: str = "rows.csv", encoding: str | None = None) -> list[Row]:
         file = tmp_path / name
         file.write_bytes(content.encode() if isinstance(content, str) else content)
-        rows = Rows(str(file), encoding=encoding)
+        rows = InputRows(str(file), encoding=encoding)
         try:
             return list(rows)
         finally:
@@ -101,7 +101,7 @@ def test_two_gigabytes_after_an_open_quote_or_without_a_line_break_end_in_bounde
     with file.open("wb") as out:  # a sparse file
         out.write(start)
         out.truncate(2 * 2**30)
-    rows = Rows(str(file))
+    rows = InputRows(str(file))
     tracemalloc.start()
     try:
         with pytest.raises(RowsError, match=r"row 2 \(line 3\)"):
@@ -123,13 +123,13 @@ def test_wide_text_without_a_byte_order_mark_is_a_message(read: Read, encoding: 
 
 def test_a_missing_file_and_an_unknown_encoding_are_messages(tmp_path: Path) -> None:
     with pytest.raises(RowsError, match="No such file"):
-        Rows(str(tmp_path / "nope.csv"))
+        InputRows(str(tmp_path / "nope.csv"))
     with pytest.raises(RowsError, match="directory"):
-        Rows(os.fspath(tmp_path))
+        InputRows(os.fspath(tmp_path))
     file = tmp_path / "a.csv"
     file.write_text("a\n1\n")
     with pytest.raises(RowsError, match="'klingon' is unknown"):
-        Rows(str(file), encoding="klingon")
+        InputRows(str(file), encoding="klingon")
 
 
 SPEC = ToolSpec(

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from pegboard.checks.junit import junit
-from pegboard.checks.model import CheckReport, Difference
+from pegboard.checks.model import CheckReport, FailedExpectation
 from pegboard.models import Problem
 
 _PIECES = (
@@ -28,7 +28,7 @@ def test_reports_are_valid_xml_and_readable_whatever_they_contain() -> None:
     chance = random.Random(4)
     for _ in range(400):
         name, tool, file, message = (_text(chance) for _ in range(4))
-        difference = Difference(expectation="exact", path="", message=message)
+        difference = FailedExpectation(expectation="exact", path="", message=message)
         failed = CheckReport(check=name, tool=tool, file=file, status="failed", differences=(difference, difference))
         broken = CheckReport(check=name, tool=tool, file=file, status="error", problem=Problem(message=message))
         root = ET.fromstring(junit([failed, broken], [Problem(message=message, file=file)]))

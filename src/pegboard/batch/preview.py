@@ -7,7 +7,7 @@ from itertools import islice
 
 from pegboard.batch.mapping import ColumnMap
 from pegboard.batch.plan import BatchPlan
-from pegboard.batch.rows import Rows, RowsFormat
+from pegboard.batch.rows import InputRows, RowsFormat
 from pegboard.errors import FormFaults
 from pegboard.models import JsonObject
 
@@ -52,7 +52,7 @@ def preview(plan: BatchPlan, most: int = 3) -> BatchPreview:
     Raises:
         BatchError: The file can't be read, or its columns don't match the tool.
     """
-    rows = Rows(plan.source, encoding=plan.encoding)
+    rows = InputRows(plan.source, encoding=plan.encoding)
     try:
         columns = ColumnMap(plan.spec, plan.maps, given=plan.given, format=rows.format, columns=rows.columns)
         calls: list[PreviewCall] = []

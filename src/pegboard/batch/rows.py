@@ -60,7 +60,7 @@ class Row(NamedTuple):
     """Number of characters."""
 
 
-class Rows:
+class InputRows:
     """The rows of one file. Iterate once, and close it.
 
     Args:

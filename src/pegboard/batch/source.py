@@ -9,7 +9,7 @@ from pegboard.batch.errors import JournalError, RowsError
 from pegboard.batch.journal import Journal
 from pegboard.batch.mapping import ColumnMap
 from pegboard.batch.plan import BatchPlan
-from pegboard.batch.rows import Row, Rows, read_some
+from pegboard.batch.rows import InputRows, Row, read_some
 from pegboard.errors import FormFaults
 from pegboard.models import JsonObject
 
@@ -53,7 +53,7 @@ class Source:
 
     def __init__(self, plan: BatchPlan) -> None:
         self._plan = plan
-        self.rows = Rows(plan.source, encoding=plan.encoding)
+        self.rows = InputRows(plan.source, encoding=plan.encoding)
         try:
             self.map = ColumnMap(
                 plan.spec, plan.maps, given=plan.given, format=self.rows.format, columns=self.rows.columns

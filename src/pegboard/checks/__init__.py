@@ -4,6 +4,6 @@ Everything here is a client of `Runtime`: calls pass the gateway, with the sourc
 """
 
 from pegboard.checks.file import CheckError, Checks
-from pegboard.checks.model import Check, CheckReport, Difference, Expectations, Snapshot
+from pegboard.checks.model import Check, CheckReport, Expectations, FailedExpectation, StoredSnapshot
 
-__all__ = ["Check", "CheckError", "CheckReport", "Checks", "Difference", "Expectations", "Snapshot"]
+__all__ = ["Check", "CheckError", "CheckReport", "Checks", "Expectations", "FailedExpectation", "StoredSnapshot"]

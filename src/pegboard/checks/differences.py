@@ -7,7 +7,7 @@ from itertools import islice
 
 from pydantic import JsonValue
 
-from pegboard.checks.model import Difference
+from pegboard.checks.model import FailedExpectation
 from pegboard.data.json_text import same, write
 from pegboard.data.pointer import pointer, steps
 from pegboard.models.readable_path import readable
@@ -25,7 +25,7 @@ def differences(
     *,
     is_subset: bool = False,
     ignore: Sequence[str] = (),
-) -> tuple[Difference, ...]:
+) -> tuple[FailedExpectation, ...]:
     """Return the first differences between two values.
 
     Args:
@@ -38,7 +38,7 @@ def differences(
     ignored = [steps(path) for path in ignore]
     found = _compare(expected, got, (), is_subset=is_subset, ignored=ignored)
     return tuple(
-        Difference(expectation=expectation, path=path, message=message, expected=wanted, got=value)
+        FailedExpectation(expectation=expectation, path=path, message=message, expected=wanted, got=value)
         for path, message, wanted, value in islice(found, MOST)
     )
 

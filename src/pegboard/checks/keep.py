@@ -7,7 +7,7 @@ from typing import Final, Literal, TypeAlias
 from pydantic import JsonValue
 
 from pegboard.checks.file import CheckError
-from pegboard.checks.model import Check, Expectations, ExpectedError, Snapshot
+from pegboard.checks.model import Check, Expectations, ExpectedError, StoredSnapshot
 from pegboard.data.json_text import write
 from pegboard.models import CallRecord, JsonObject, ToolResult, ToolSpec
 from pegboard.results.export import whole
@@ -87,7 +87,7 @@ def kept_check(runtime: Runtime, record: CallRecord, result: ToolResult, name: s
         elif expect == "schema":
             raise CheckError(f"{record.tool} has no output schema. Choose another expectation.")
         if expect == "snapshot":
-            wanted["snapshot"] = Snapshot(ignore=(), data=_data(result)).model_dump(mode="json")
+            wanted["snapshot"] = StoredSnapshot(ignore=(), data=_data(result)).model_dump(mode="json")
         elif expect == "exact":
             wanted["exact"] = _data(result)
     return Check(name=name, tool=record.tool, arguments=record.args, expect=Expectations.model_validate(wanted))

@@ -21,7 +21,7 @@ class ExpectedError(DataModel):
     detail: str | None = None
 
 
-class Snapshot(DataModel):
+class StoredSnapshot(DataModel):
     """The data of an earlier result, which new data must equal."""
 
     ignore: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class Expectations(DataModel):
     """Data that the result must contain: every key of an object, and every item of a list at its index."""
     jq: tuple[str, ...] = ()
     """jq filters that must return `true` for the data."""
-    snapshot: Snapshot | None = None
+    snapshot: StoredSnapshot | None = None
     max_seconds: float | None = Field(default=None, gt=0)
     """Longest duration of the call, in seconds."""
 
@@ -69,7 +69,7 @@ class Check(DataModel):
     """Absolute path of its file; empty before it is saved."""
 
 
-class Difference(DataModel):
+class FailedExpectation(DataModel):
     """One failed expectation, or one part of it."""
 
     expectation: str
@@ -89,7 +89,7 @@ class CheckReport(DataModel):
     tool: str
     file: str
     status: CheckStatus
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[FailedExpectation, ...] = ()
     problem: Problem | None = None
     """Why the check could not run."""
     call: str | None = None

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from pegboard.checks.differences import MOST, differences, named, shortened
 from pegboard.checks.file import CheckError, Checks
-from pegboard.checks.model import Check, CheckReport, CheckStatus, Difference, Expectations
+from pegboard.checks.model import Check, CheckReport, CheckStatus, Expectations, FailedExpectation
 from pegboard.config.trust import REVIEW
 from pegboard.errors import FormFaults
 from pegboard.models import Problem, ToolCall, ToolResult
@@ -69,7 +69,7 @@ class CheckRunner:
             call, result = await self._engine(call)
         except CheckError as error:
             return _unable(check, Problem(message=str(error), file=check.file))
-        found: list[Difference] = [*_of_outcome(check.expect, result)]
+        found: list[FailedExpectation] = [*_of_outcome(check.expect, result)]
         stored = False
         if not found and result.ok:
             try:
@@ -110,10 +110,10 @@ class CheckRunner:
         verdict = self._runtime.rules.verdict(call.model_copy(update={"name": spec.name, "args": prepared}))
         return "" if verdict is None or verdict.action == "allow" else verdict.reason
 
-    async def _of_data(self, check: Check, data: JsonValue) -> list[Difference]:
+    async def _of_data(self, check: Check, data: JsonValue) -> list[FailedExpectation]:
         """Return the failed expectations about the data, except the snapshot."""
         expect = check.expect
-        found: list[Difference] = []
+        found: list[FailedExpectation] = []
         if expect.result_schema is not None:
             found += await asyncio.to_thread(self._of_schema, check, data)
         if expect.has("exact"):
@@ -124,7 +124,7 @@ class CheckRunner:
             found += await self._of_jq(number, program, data)
         return found
 
-    def _of_schema(self, check: Check, data: JsonValue) -> Iterator[Difference]:
+    def _of_schema(self, check: Check, data: JsonValue) -> Iterator[FailedExpectation]:
         from pegboard.schema.validation import validator
 
         schema: JsonValue = check.expect.result_schema
@@ -132,55 +132,57 @@ class CheckRunner:
             spec = self._runtime.tools.get(check.tool)
             schema = spec.output_schema if spec is not None else None
             if schema is None:
-                yield Difference(expectation="schema", path="", message=f"{check.tool} has no output schema.")
+                yield FailedExpectation(expectation="schema", path="", message=f"{check.tool} has no output schema.")
                 return
         # The validator validates objects, so the data is validated as a part of one.
         checker = validator({"type": "object", "properties": {"data": schema}})
         for fault in checker.faults({"data": data})[:MOST]:
             path = fault.path.removeprefix("/data")
             message = f"{named(path)} {fault.message}."
-            yield Difference(expectation="schema", path=path, message=message)
+            yield FailedExpectation(expectation="schema", path=path, message=message)
 
-    async def _of_jq(self, number: int, program: str, data: JsonValue) -> list[Difference]:
+    async def _of_jq(self, number: int, program: str, data: JsonValue) -> list[FailedExpectation]:
         result = await self._runtime.queries.jq(program, data)
         path = f"/jq/{number}"
         if result.error is not None:
             message = f"`{program}` could not be evaluated: {result.error.message}"
-            return [Difference(expectation="jq", path=path, message=message, expected=True)]
+            return [FailedExpectation(expectation="jq", path=path, message=message, expected=True)]
         values = result.data["results"] if isinstance(result.data, dict) else None
         if isinstance(values, list) and values and all(value is True for value in values):
             return []
         got: JsonValue = values[0] if isinstance(values, list) and len(values) == 1 else values
         message = f"`{program}` returned {shortened(got)} instead of true."
-        return [Difference(expectation="jq", path=path, message=message, expected=True, got=got)]
+        return [FailedExpectation(expectation="jq", path=path, message=message, expected=True, got=got)]
 
 
-def _of_outcome(expect: Expectations, result: ToolResult) -> Iterator[Difference]:
+def _of_outcome(expect: Expectations, result: ToolResult) -> Iterator[FailedExpectation]:
     """Yield the failed expectations about outcome, error and duration."""
     outcome = "ok" if result.ok else "failed"
     if outcome != expect.outcome:
         reason = f": {result.error.message}" if result.error is not None else "."
         message = f"The call {'succeeded' if result.ok else 'failed'}{reason}"
-        yield Difference(expectation="outcome", path="", message=message, expected=expect.outcome, got=outcome)
+        yield FailedExpectation(expectation="outcome", path="", message=message, expected=expect.outcome, got=outcome)
     elif expect.error is not None and result.error is not None:
         for name in ("code", "detail"):
             wanted, got = getattr(expect.error, name), getattr(result.error, name)
             if wanted is not None and wanted != got:
                 message = f"Expected the error {name} {shortened(wanted)}, got {shortened(got)}."
-                yield Difference(expectation="error", path=f"/{name}", message=message, expected=wanted, got=got)
+                yield FailedExpectation(expectation="error", path=f"/{name}", message=message, expected=wanted, got=got)
     seconds = result.meta.duration_ms / 1000
     if expect.max_seconds is not None and seconds > expect.max_seconds:
         message = f"The call took {seconds:.3g} s; the limit is {expect.max_seconds:g} s."
-        yield Difference(expectation="max_seconds", path="", message=message, expected=expect.max_seconds, got=seconds)
+        yield FailedExpectation(
+            expectation="max_seconds", path="", message=message, expected=expect.max_seconds, got=seconds
+        )
 
 
-def _of_snapshot(expect: Expectations, data: JsonValue) -> tuple[Difference, ...]:
+def _of_snapshot(expect: Expectations, data: JsonValue) -> tuple[FailedExpectation, ...]:
     snapshot = expect.snapshot
     if snapshot is None:
         return ()
     if not snapshot.is_stored:
         message = "No snapshot is stored yet. Run `pegboard check run --update` to store this result."
-        return (Difference(expectation="snapshot", path="", message=message, got=data),)
+        return (FailedExpectation(expectation="snapshot", path="", message=message, got=data),)
     return differences("snapshot", snapshot.data, data, ignore=snapshot.ignore)
 
 

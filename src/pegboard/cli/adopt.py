@@ -31,11 +31,11 @@ def adopt(
     from pegboard.cli.output import narrate, print_json, print_text
     from pegboard.config import Paths
     from pegboard.results.clean import clean, clean_line
-    from pegboard.watch.adoption import Adoption, AdoptionError, FileChange
+    from pegboard.watch.adoption import AdoptedFile, Adoption, AdoptionError
 
     adoption = Adoption(Paths.from_environment().state)
     wanted = set(server or ())
-    changes: list[FileChange] = []
+    changes: list[AdoptedFile] = []
     try:
         files = adoption.files(client)
         plans = [adoption.plan(file, wanted, undo=undo) for file in files]

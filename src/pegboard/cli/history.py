@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from pegboard.models import HistoryQuery, RecordedCall
-    from pegboard.models.difference import Difference, ValueDiff
+    from pegboard.models.difference import JsonDifference, ValueDiff
     from pegboard.runtime import Runtime
 
 _HELP = """List past calls from every source, the newest first.
@@ -224,7 +224,7 @@ def _diff_lines(name: str, values: ValueDiff) -> Iterator[str]:
         yield "  The values are too large to be compared completely."
 
 
-def _difference_lines(difference: Difference) -> Iterator[str]:
+def _difference_lines(difference: JsonDifference) -> Iterator[str]:
     from pegboard.results.clean import clean_line
 
     yield f"  {clean_line(difference.path) or '(whole value)'}"

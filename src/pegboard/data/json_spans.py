@@ -19,7 +19,7 @@ _DEEPEST: Final = 200
 
 
 @dataclass
-class Span:
+class JsonSpan:
     """A value and its position in a text."""
 
     start: int
@@ -28,7 +28,7 @@ class Span:
     """The value of a text, number, boolean or null."""
     members: list[Member] | None = None
     """The members of an object."""
-    items: list[Span] | None = None
+    items: list[JsonSpan] | None = None
     """The items of a list."""
 
     def member(self, name: str) -> Member | None:
@@ -36,9 +36,9 @@ class Span:
         found = [one for one in self.members or () if one.name == name]
         return found[-1] if found else None
 
-    def at(self, *names: str) -> Span | None:
+    def at(self, *names: str) -> JsonSpan | None:
         """Return the value below this one at a path of names; None if there is none."""
-        span: Span | None = self
+        span: JsonSpan | None = self
         for name in names:
             member = span.member(name) if span is not None else None
             span = member.value if member is not None else None
@@ -60,10 +60,10 @@ class Member:
     name: str
     start: int
     """Position of its name."""
-    value: Span = field(repr=False)
+    value: JsonSpan = field(repr=False)
 
 
-def spans(text: str, *, comments: bool = False) -> Span:
+def spans(text: str, *, comments: bool = False) -> JsonSpan:
     """Return the positions of all values of a JSON text.
 
     Args:
@@ -94,7 +94,7 @@ class _Reader:
         line = self._text.count("\n", 0, at) + 1
         return f"(line {line}, column {at - (self._text.rfind(chr(10), 0, at) + 1) + 1})"
 
-    def value(self, at: int, depth: int) -> Span:
+    def value(self, at: int, depth: int) -> JsonSpan:
         if depth > _DEEPEST:
             raise JsonTextError("is nested too deeply")
         sign = self._text[at : at + 1]
@@ -106,11 +106,11 @@ class _Reader:
         if found is None:
             raise JsonTextError(f"is not JSON: expected a value {self.place(at)}")
         try:
-            return Span(at, found.end(), json.loads(found[0]))
+            return JsonSpan(at, found.end(), json.loads(found[0]))
         except ValueError:
             raise JsonTextError(f"is not JSON: expected a value {self.place(at)}") from None
 
-    def _object(self, start: int, depth: int) -> Span:
+    def _object(self, start: int, depth: int) -> JsonSpan:
         members: list[Member] = []
         at = self.skip(start + 1)
         while self._text[at : at + 1] != "}":
@@ -122,15 +122,15 @@ class _Reader:
             value = self.value(self.skip(colon + 1), depth + 1)
             members.append(Member(name.value, name.start, value))
             at = self._next(value.end, "}")
-        return Span(start, at + 1, members=members)
+        return JsonSpan(start, at + 1, members=members)
 
-    def _list(self, start: int, depth: int) -> Span:
-        items: list[Span] = []
+    def _list(self, start: int, depth: int) -> JsonSpan:
+        items: list[JsonSpan] = []
         at = self.skip(start + 1)
         while self._text[at : at + 1] != "]":
             items.append(self.value(at, depth + 1))
             at = self._next(items[-1].end, "]")
-        return Span(start, at + 1, items=items)
+        return JsonSpan(start, at + 1, items=items)
 
     def _next(self, end: int, closing: str) -> int:
         """Return the position of the next item, or of the closing bracket."""

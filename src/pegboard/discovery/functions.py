@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from pegboard.discovery.parsed import PlainProblem, PlainTool
-    from pegboard.discovery.requirements import Requirements
+    from pegboard.discovery.requirements import FileRequirements
     from pegboard.models import JsonObject
 
 _LONGEST_DEFAULT = 60
@@ -33,7 +33,7 @@ class Parameter(NamedTuple):
 
 
 def tool(
-    node: Function, definitions: Definitions, pack: str, file: str, needs: Requirements | None = None
+    node: Function, definitions: Definitions, pack: str, file: str, needs: FileRequirements | None = None
 ) -> PlainTool:
     """Return a function as a tool.
 
@@ -79,7 +79,7 @@ class _Description:
             ),
         ]
 
-    def tool(self, needs: Requirements | None) -> PlainTool:
+    def tool(self, needs: FileRequirements | None) -> PlainTool:
         node = self.node
         text = docstrings.read(docstring(node))
         if not text.description and not docstring(node).strip():

@@ -18,7 +18,7 @@ _WORDS = ("requires_cli", "requires_lib", "requires_secret", "get_secret", "api_
 takes as long as parsing."""
 
 
-def read(tree: ast.Module, source: str | bytes, tools: Collection[str]) -> Requirements | None:
+def read(tree: ast.Module, source: str | bytes, tools: Collection[str]) -> FileRequirements | None:
     """Return the requirements of the tools in a file, or None if it declares none.
 
     Args:
@@ -31,10 +31,10 @@ def read(tree: ast.Module, source: str | bytes, tools: Collection[str]) -> Requi
         return None
     from pegboard.sdk.source import read_requirements
 
-    return Requirements(tree, read_requirements(tree), tools)
+    return FileRequirements(tree, read_requirements(tree), tools)
 
 
-class Requirements:
+class FileRequirements:
     """Requirements of the tools in one file.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pegboard.data.json_text import same, write
-from pegboard.forms.fields import FieldFacts, FieldPosition
+from pegboard.forms.fields import FieldDescription, FieldPosition
 from pegboard.forms.labels import facts_of, is_long, is_secret, picks, with_null
 from pegboard.forms.lists import ListField, MultiChoiceField, TupleField
 from pegboard.forms.scalars import ChoiceField, ConstField, JsonField, NumberField, Option, SwitchField, TextField
@@ -71,7 +71,7 @@ class Builder:
 
     # --- Unions ---
 
-    def _union(self, node: JsonObject, facts: FieldFacts, position: FieldPosition) -> Field | None:
+    def _union(self, node: JsonObject, facts: FieldDescription, position: FieldPosition) -> Field | None:
         """Build the field of a schema with several types, or return None if it has only one."""
         variants = [one for one in self._shapes.variants(node) if not self._shapes.is_rule(one)]
         if len(variants) > 1:
@@ -88,7 +88,7 @@ class Builder:
         return None
 
     def _variants(
-        self, node: JsonObject, variants: list[JsonValue], facts: FieldFacts, position: FieldPosition
+        self, node: JsonObject, variants: list[JsonValue], facts: FieldDescription, position: FieldPosition
     ) -> VariantField:
         """Build a choice of variants. Keywords beside the union apply to each of them."""
         beside = without(node, "anyOf", "oneOf", "title", "description", "default", "examples")
@@ -116,7 +116,7 @@ class Builder:
 
     # --- Listed values ---
 
-    def _fixed(self, node: JsonObject, facts: FieldFacts, position: FieldPosition) -> Field | None:
+    def _fixed(self, node: JsonObject, facts: FieldDescription, position: FieldPosition) -> Field | None:
         """Build the field of a schema that lists its values, or return None."""
         if "const" in node:
             value = node["const"]
@@ -133,7 +133,7 @@ class Builder:
 
     # --- Values of one type ---
 
-    def _typed(self, node: JsonObject, facts: FieldFacts, position: FieldPosition) -> Field:
+    def _typed(self, node: JsonObject, facts: FieldDescription, position: FieldPosition) -> Field:
         match without_null(meant_types(node)):
             case ["string"]:
                 return _text_field(node, facts, position)
@@ -149,7 +149,7 @@ class Builder:
             return ConstField(facts.but(nullable=True), position, options=())
         return self._anything(facts, position)
 
-    def _anything(self, facts: FieldFacts, position: FieldPosition) -> Field:
+    def _anything(self, facts: FieldDescription, position: FieldPosition) -> Field:
         """Build the field of a schema without a type."""
         flaw = self._shapes.flaw(facts.schema)
         if flaw:
@@ -160,7 +160,7 @@ class Builder:
         ]
         return VariantField(facts.but(nullable=True), position, options=options, rank=_kind_of)
 
-    def _list_field(self, node: JsonObject, facts: FieldFacts, position: FieldPosition) -> Field:
+    def _list_field(self, node: JsonObject, facts: FieldDescription, position: FieldPosition) -> Field:
         items = node.get("items")
         fixed = node.get("prefixItems", items if isinstance(items, list) else None)
         further = node.get("additionalItems") if isinstance(items, list) else items
@@ -180,7 +180,12 @@ class Builder:
         return _options([one for one in listed or () if one[0] is not None and has_type(one[0], kinds)])
 
     def _tuple(
-        self, node: JsonObject, fixed: list[JsonValue], further: JsonValue, facts: FieldFacts, position: FieldPosition
+        self,
+        node: JsonObject,
+        fixed: list[JsonValue],
+        further: JsonValue,
+        facts: FieldDescription,
+        position: FieldPosition,
     ) -> TupleField:
         least, most = node.get("minItems"), node.get("maxItems")
         needed = least if isinstance(least, int) else 0
@@ -195,12 +200,12 @@ class Builder:
             validator=self._validator,
         )
 
-    def _object(self, node: JsonObject, facts: FieldFacts, position: FieldPosition) -> Field:
+    def _object(self, node: JsonObject, facts: FieldDescription, position: FieldPosition) -> Field:
         if node.get("properties") or node.get("required") or _is_closed(node):
             return self._section(node, facts, position)
         return self._entries(node, facts, position, frozenset())
 
-    def _section(self, node: JsonObject, facts: FieldFacts, position: FieldPosition) -> SectionField:
+    def _section(self, node: JsonObject, facts: FieldDescription, position: FieldPosition) -> SectionField:
         properties, listed = node.get("properties"), node.get("required")
         named = properties if isinstance(properties, dict) else {}
         required = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
@@ -222,9 +227,13 @@ class Builder:
 
     def _rest(self, node: JsonObject, position: FieldPosition, taken: frozenset[str]) -> MapField:
         label = self._types.map_label(node, 0)
-        return self._entries(node, FieldFacts(schema={}, label="other arguments", type_label=label), position, taken)
+        return self._entries(
+            node, FieldDescription(schema={}, label="other arguments", type_label=label), position, taken
+        )
 
-    def _entries(self, node: JsonObject, facts: FieldFacts, position: FieldPosition, taken: frozenset[str]) -> MapField:
+    def _entries(
+        self, node: JsonObject, facts: FieldDescription, position: FieldPosition, taken: frozenset[str]
+    ) -> MapField:
         return MapField(
             facts,
             position,
@@ -313,7 +322,7 @@ def _options(listed: list[tuple[JsonValue, str | None]]) -> tuple[Option, ...]:
     )
 
 
-def _text_field(node: JsonObject, facts: FieldFacts, position: FieldPosition) -> TextField:
+def _text_field(node: JsonObject, facts: FieldDescription, position: FieldPosition) -> TextField:
     secret = is_secret(node, position.name)
     return TextField(
         facts,

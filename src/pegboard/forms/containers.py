@@ -16,7 +16,7 @@ from pegboard.forms.fields import Field, FieldPosition, FieldReading, FieldStatu
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from pegboard.forms.fields import FieldFacts, State
+    from pegboard.forms.fields import FieldDescription, State
 
 Maker: TypeAlias = Callable[[FieldPosition], Field]
 """Function that builds an untouched field at a position."""
@@ -38,7 +38,7 @@ class Container(Field):
     source: JsonValue = None
     """Schema part from which the inner fields are built, the same object on every level of a recursive schema."""
 
-    def __init__(self, facts: FieldFacts, position: FieldPosition) -> None:
+    def __init__(self, facts: FieldDescription, position: FieldPosition) -> None:
         super().__init__(facts, position)
         self._unreadable: str | None = None
         self._left_out = False

@@ -25,7 +25,7 @@ State: TypeAlias = Literal["unset", "null", "value"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class FieldFacts:
+class FieldDescription:
     """Properties of an argument that its field displays or follows."""
 
     schema: JsonValue
@@ -55,7 +55,7 @@ class FieldFacts:
         type_label: str | None = None,
         nullable: bool | None = None,
         reason: str | None = None,
-    ) -> FieldFacts:
+    ) -> FieldDescription:
         """Return a copy with some facts replaced."""
         return replace(
             self,
@@ -105,7 +105,7 @@ class Field:
 
     kind: ClassVar[str]
 
-    def __init__(self, facts: FieldFacts, position: FieldPosition) -> None:
+    def __init__(self, facts: FieldDescription, position: FieldPosition) -> None:
         self.facts = facts
         self.parent = position.parent
         self.name = position.name

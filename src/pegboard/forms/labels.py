@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pegboard.data.json_text import write
-from pegboard.forms.fields import FieldFacts
+from pegboard.forms.fields import FieldDescription
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -42,7 +42,7 @@ _NO_PATH = {"json", "jq", "object", "key", "property", "url", "route", "field"}
 
 def facts_of(
     node: JsonObject, schema: JsonValue, name: str, *, required: bool, nullable: bool, in_list: bool
-) -> FieldFacts:
+) -> FieldDescription:
     """Return facts about an argument from its schema, without its type.
 
     Args:
@@ -55,7 +55,7 @@ def facts_of(
     """
     title, description, examples = node.get("title"), node.get("description"), node.get("examples")
     says_more = isinstance(title, str) and _letters(title) not in {_letters(name), ""}
-    return FieldFacts(
+    return FieldDescription(
         schema=schema,
         label=title if says_more and isinstance(title, str) else "",
         description=description if isinstance(description, str) else "",

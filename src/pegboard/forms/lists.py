@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from pegboard.forms.containers import Maker
-    from pegboard.forms.fields import Field, FieldFacts
+    from pegboard.forms.fields import Field, FieldDescription
     from pegboard.forms.scalars import Option
     from pegboard.schema.validation import Validator
 
@@ -33,7 +33,7 @@ class ListField(Container):
     fixed = 0
     """Number of leading rows that can't be removed or moved."""
 
-    def __init__(self, facts: FieldFacts, position: FieldPosition, *, make_row: Maker | None) -> None:
+    def __init__(self, facts: FieldDescription, position: FieldPosition, *, make_row: Maker | None) -> None:
         super().__init__(facts, position)
         self._rows: list[Field] | None = None
         self._make_row = make_row
@@ -192,7 +192,7 @@ class TupleField(ListField):
 
     def __init__(
         self,
-        facts: FieldFacts,
+        facts: FieldDescription,
         position: FieldPosition,
         *,
         source: JsonValue,
@@ -279,7 +279,7 @@ class MultiChoiceField(Container):
     kind = "multi"
 
     def __init__(
-        self, facts: FieldFacts, position: FieldPosition, *, options: tuple[Option, ...], allows_twice: bool
+        self, facts: FieldDescription, position: FieldPosition, *, options: tuple[Option, ...], allows_twice: bool
     ) -> None:
         super().__init__(facts, position)
         self.options = options

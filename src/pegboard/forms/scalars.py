@@ -16,7 +16,7 @@ from pegboard.forms.fields import Field, FieldReading
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from pegboard.forms.fields import FieldFacts, FieldPosition
+    from pegboard.forms.fields import FieldDescription, FieldPosition
     from pegboard.schema.validation import Validator
 
 PathKind: TypeAlias = Literal["", "file", "folder"]
@@ -41,7 +41,7 @@ class TextField(Field):
 
     def __init__(
         self,
-        facts: FieldFacts,
+        facts: FieldDescription,
         position: FieldPosition,
         *,
         multiline: bool = False,
@@ -91,7 +91,7 @@ class NumberField(Field):
 
     kind = "number"
 
-    def __init__(self, facts: FieldFacts, position: FieldPosition, *, integer: bool = False) -> None:
+    def __init__(self, facts: FieldDescription, position: FieldPosition, *, integer: bool = False) -> None:
         super().__init__(facts, position)
         self.integer = integer
 
@@ -154,7 +154,7 @@ class ChoiceField(Field):
 
     kind = "choice"
 
-    def __init__(self, facts: FieldFacts, position: FieldPosition, *, options: tuple[Option, ...]) -> None:
+    def __init__(self, facts: FieldDescription, position: FieldPosition, *, options: tuple[Option, ...]) -> None:
         super().__init__(facts, position)
         self.options = options
 
@@ -192,7 +192,7 @@ class SwitchField(ChoiceField):
 
     kind = "switch"
 
-    def __init__(self, facts: FieldFacts, position: FieldPosition) -> None:
+    def __init__(self, facts: FieldDescription, position: FieldPosition) -> None:
         super().__init__(facts, position, options=(Option("true", True), Option("false", False)))
 
 

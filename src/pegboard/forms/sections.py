@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from pegboard.forms.containers import Maker
-    from pegboard.forms.fields import Field, FieldFacts
+    from pegboard.forms.fields import Field, FieldDescription
     from pegboard.schema.validation import Validator
 
 
@@ -35,7 +35,7 @@ class SectionField(Container):
 
     def __init__(
         self,
-        facts: FieldFacts,
+        facts: FieldDescription,
         position: FieldPosition,
         *,
         source: JsonValue,
@@ -246,7 +246,7 @@ class MapField(Container):
 
     def __init__(
         self,
-        facts: FieldFacts,
+        facts: FieldDescription,
         position: FieldPosition,
         *,
         make: Maker,

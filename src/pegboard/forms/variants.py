@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from pegboard.forms.containers import Maker
-    from pegboard.forms.fields import Field, FieldFacts, FieldReading
+    from pegboard.forms.fields import Field, FieldDescription, FieldReading
 
 
 class Variant:
@@ -47,7 +47,7 @@ class VariantField(Container):
 
     def __init__(
         self,
-        facts: FieldFacts,
+        facts: FieldDescription,
         position: FieldPosition,
         *,
         options: Sequence[Variant],

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-__all__ = ["ORDER", "Page", "pages"]
+__all__ = ["ORDER", "GuidePage", "pages"]
 
 ORDER: Final = (
     "tools",
@@ -32,7 +32,7 @@ ORDER: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class GuidePage:
     """One page of the guide.
 
     Attributes:
@@ -63,8 +63,8 @@ class Page:
 
 
 @cache
-def pages() -> tuple[Page, ...]:
+def pages() -> tuple[GuidePage, ...]:
     """Return all pages in reading order."""
     found = {file.stem: file for file in sorted(Path(__file__).parent.glob("*.md"))}
     names = [*(name for name in ORDER if name in found), *(name for name in found if name not in ORDER)]
-    return tuple(Page(name, found[name].read_text(encoding="utf-8")) for name in names)
+    return tuple(GuidePage(name, found[name].read_text(encoding="utf-8")) for name in names)

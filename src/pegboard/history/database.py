@@ -19,7 +19,7 @@ from pathlib import Path
 
 from pegboard import storage
 from pegboard.errors import StoreError
-from pegboard.history.rows import CallRow, Column
+from pegboard.history.rows import Column, StoredCall
 from pegboard.history.schema import INTERRUPTED, MIGRATION_1, RUNNING, SCHEMA, SESSIONS_SCHEMA, TERMS, VERSION
 from pegboard.models import Problem
 
@@ -28,7 +28,7 @@ BUSY_SECONDS = 5.0
 UNDO_SECONDS = 3600
 """Time during which a deleted call can be restored."""
 
-_COLUMNS = [field.name for field in fields(CallRow)]
+_COLUMNS = [field.name for field in fields(StoredCall)]
 # A finished call replaces the row that was written at its start. Rows written by a commit that reported failure are
 # inserted again with the next batch, which changes nothing.
 _INTO = f"INSERT INTO calls ({', '.join(_COLUMNS)}) VALUES "  # noqa: S608 - our own names
@@ -123,7 +123,7 @@ class Database:
             run(TERMS)
         self._connection.create_function("folded", 1, _folded, deterministic=True)
 
-    def insert(self, rows: Sequence[CallRow], size_limit: int) -> list[str]:
+    def insert(self, rows: Sequence[StoredCall], size_limit: int) -> list[str]:
         """Add calls; remove the oldest ones if the database exceeds its limit.
 
         Args:

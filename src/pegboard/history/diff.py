@@ -10,7 +10,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from pegboard.data.json_text import identical
-from pegboard.models.difference import Difference, DiffLine, ValueDiff
+from pegboard.models.difference import DiffLine, JsonDifference, ValueDiff
 
 MOST_DIFFERENCES: Final = 2000
 """Maximum number of differences in one comparison."""
@@ -43,16 +43,16 @@ class _Comparison:
     def __init__(self) -> None:
         self.left = MOST_VISITED
 
-    def values(self, path: str, before: JsonValue, after: JsonValue) -> Iterator[Difference]:
+    def values(self, path: str, before: JsonValue, after: JsonValue) -> Iterator[JsonDifference]:
         # Not by recursion: values may be nested deeper than Python's stack.
-        waiting: list[Iterator[Difference | tuple[str, JsonValue, JsonValue]]] = [iter([(path, before, after)])]
+        waiting: list[Iterator[JsonDifference | tuple[str, JsonValue, JsonValue]]] = [iter([(path, before, after)])]
         while waiting and self.left > 0:
             try:
                 item = next(waiting[-1])
             except StopIteration:
                 waiting.pop()
                 continue
-            if isinstance(item, Difference):
+            if isinstance(item, JsonDifference):
                 yield item
                 continue
             self.left -= 1
@@ -67,23 +67,23 @@ class _Comparison:
                 if old != new:
                     yield _texts(path, old, new)
             elif isinstance(old, dict | list) or isinstance(new, dict | list) or not identical(old, new):
-                yield Difference(path=path, kind="changed", before=old, after=new)
+                yield JsonDifference(path=path, kind="changed", before=old, after=new)
 
     def _objects(
         self, path: str, old: dict[str, JsonValue], new: dict[str, JsonValue]
-    ) -> Iterator[Difference | tuple[str, JsonValue, JsonValue]]:
+    ) -> Iterator[JsonDifference | tuple[str, JsonValue, JsonValue]]:
         for key, value in old.items():
             if key in new:
                 yield _inner(path, key), value, new[key]
             else:
-                yield Difference(path=_inner(path, key), kind="removed", before=value)
+                yield JsonDifference(path=_inner(path, key), kind="removed", before=value)
         for key, value in new.items():
             if key not in old:
-                yield Difference(path=_inner(path, key), kind="added", after=value)
+                yield JsonDifference(path=_inner(path, key), kind="added", after=value)
 
     def _lists(
         self, path: str, old: list[JsonValue], new: list[JsonValue]
-    ) -> Iterator[Difference | tuple[str, JsonValue, JsonValue]]:
+    ) -> Iterator[JsonDifference | tuple[str, JsonValue, JsonValue]]:
         if len(old) == len(new) or max(len(old), len(new)) > _MOST_ITEMS:
             yield from self._by_index(path, old, new, 0, 0)
             return
@@ -94,14 +94,14 @@ class _Comparison:
 
     def _by_index(
         self, path: str, old: list[JsonValue], new: list[JsonValue], at: int, new_at: int
-    ) -> Iterator[Difference | tuple[str, JsonValue, JsonValue]]:
+    ) -> Iterator[JsonDifference | tuple[str, JsonValue, JsonValue]]:
         common = min(len(old), len(new))
         for index in range(common):
             yield f"{path}[{at + index}]", old[index], new[index]
         for index in range(common, len(old)):
-            yield Difference(path=f"{path}[{at + index}]", kind="removed", before=old[index])
+            yield JsonDifference(path=f"{path}[{at + index}]", kind="removed", before=old[index])
         for index in range(common, len(new)):
-            yield Difference(path=f"{path}[{new_at + index}]", kind="added", after=new[index])
+            yield JsonDifference(path=f"{path}[{new_at + index}]", kind="added", after=new[index])
 
 
 def _key(value: JsonValue) -> str:
@@ -124,12 +124,14 @@ def _inner(path: str, key: str) -> str:
         return f"{path}[{key!r}]"
 
 
-def _texts(path: str, old: str, new: str) -> Difference:
+def _texts(path: str, old: str, new: str) -> JsonDifference:
     if ("\n" not in old and "\n" not in new) or len(old) + len(new) > _TEXT_LIMIT:
-        return Difference(path=path, kind="changed", before=old, after=new)
+        return JsonDifference(path=path, kind="changed", before=old, after=new)
     lines = tuple(islice(_changed_lines(old.split("\n"), new.split("\n")), MOST_DIFFERENCES + 1))
     is_whole = len(lines) <= MOST_DIFFERENCES
-    return Difference(path=path, kind="text", before=old, after=new, lines=lines[:MOST_DIFFERENCES], is_whole=is_whole)
+    return JsonDifference(
+        path=path, kind="text", before=old, after=new, lines=lines[:MOST_DIFFERENCES], is_whole=is_whole
+    )
 
 
 def _changed_lines(before: Sequence[str], after: Sequence[str]) -> Iterator[DiffLine]:

@@ -17,14 +17,14 @@ from pegboard import storage
 from pegboard.errors import StoreError
 from pegboard.history.losses import Losses
 from pegboard.history.notify import notify
-from pegboard.history.presence import Presence, is_alive
+from pegboard.history.presence import HistoryLock, is_alive
 from pegboard.history.result_files import ResultFiles
 from pegboard.history.schema import RUNNING, UNREADABLE
 from pegboard.models import CallRecord, JsonObject, Problem, ToolCall, ToolResult, ToolUses
 
 if TYPE_CHECKING:
     from pegboard.history.database import Database
-    from pegboard.history.rows import CallRow, Column
+    from pegboard.history.rows import Column, StoredCall
 
 SIZE_LIMIT: Final = 500_000_000
 
@@ -65,8 +65,8 @@ class History:
         self._waiting: deque[tuple[ToolCall, ToolResult, datetime]] = deque()
         self._started: dict[str, tuple[ToolCall, datetime, float]] = {}
         """Calls whose start isn't written yet, with the time at which it is due."""
-        self._presence = Presence(database.parent / "running")
-        self._unwritten: list[CallRow] = []
+        self._presence = HistoryLock(database.parent / "running")
+        self._unwritten: list[StoredCall] = []
         self._wake = threading.Event()
         self._starting = threading.Lock()
         self._writer: threading.Thread | None = None

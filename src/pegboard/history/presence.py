@@ -14,7 +14,7 @@ from pathlib import Path
 from pegboard.storage import make_folder, open_lock
 
 
-class Presence:
+class HistoryLock:
     """Lock file of one history that is in use; created when it is first needed.
 
     Args:

@@ -15,7 +15,7 @@ from pegboard import storage
 from pegboard.models import ToolCall, ToolResult
 
 if TYPE_CHECKING:
-    from pegboard.history.rows import CallRow
+    from pegboard.history.rows import StoredCall
 
 INLINE_LIMIT: Final = 64_000
 """Maximum size of a result in the database, in bytes of JSON. Larger results get a file."""
@@ -52,7 +52,7 @@ class ResultFiles:
         failed: Callable[[OSError], object],
         *,
         has_files: bool,
-    ) -> CallRow:
+    ) -> StoredCall:
         """Return the row of a finished call, after writing a large result to a file.
 
         Args:

@@ -33,7 +33,7 @@ _ROW_OVERHEAD = 300
 
 
 @dataclass(frozen=True)
-class CallRow:
+class StoredCall:
     """One recorded call."""
 
     id: str
@@ -64,7 +64,9 @@ class CallRow:
     """Start of a result that is stored in a file only, for full-text search."""
 
 
-def row_of(call: ToolCall, result: ToolResult, at: datetime, data: str | None, file: str | None, size: int) -> CallRow:
+def row_of(
+    call: ToolCall, result: ToolResult, at: datetime, data: str | None, file: str | None, size: int
+) -> StoredCall:
     """Convert a finished call to a row.
 
     Args:
@@ -77,7 +79,7 @@ def row_of(call: ToolCall, result: ToolResult, at: datetime, data: str | None, f
     """
     args, meta = json_of(call.args), json_of(result.meta.model_dump())
     error = json_of(result.error.model_dump()) if result.error else None
-    return CallRow(
+    return StoredCall(
         **_request(call, at, args),
         ok=result.ok,
         error=error,
@@ -93,10 +95,10 @@ def row_of(call: ToolCall, result: ToolResult, at: datetime, data: str | None, f
     )
 
 
-def started_row(call: ToolCall, at: datetime, process: str | None) -> CallRow:
+def started_row(call: ToolCall, at: datetime, process: str | None) -> StoredCall:
     """Convert a call that is running, or waits for approval, to a row."""
     args = json_of(call.args)
-    return CallRow(
+    return StoredCall(
         **_request(call, at, args),
         ok=False,
         error=None,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mcp import Client
     from mcp.shared.dispatcher import ProgressFnT
 
-    from pegboard.mcp.connection import Connection
+    from pegboard.mcp.connection import ServerConnection
     from pegboard.mcp.running_call import RunningCall
     from pegboard.mcp.services import Services
 
@@ -41,7 +41,7 @@ _SMALL = 100_000
 
 
 async def send_call(
-    connection: Connection, running: RunningCall, spec: ToolSpec, tool: str, seconds: float, *, is_started: bool
+    connection: ServerConnection, running: RunningCall, spec: ToolSpec, tool: str, seconds: float, *, is_started: bool
 ) -> None:
     """Call a tool and end the call with its result. Never raise because of the server.
 
@@ -104,7 +104,7 @@ async def send_call(
     running.end(result)
 
 
-async def _answer(connection: Connection, client: Client, running: RunningCall, tool: str) -> CallToolResult:
+async def _answer(connection: ServerConnection, client: Client, running: RunningCall, tool: str) -> CallToolResult:
     """Call the tool; if it first requires visits to URLs, ask the user and call it again."""
 
     async def on_progress(progress: float, total: float | None, message: str | None) -> None:
@@ -131,7 +131,7 @@ async def _answer(connection: Connection, client: Client, running: RunningCall, 
 
 
 async def _forwarding(
-    connection: Connection, client: Client, running: RunningCall, tool: str, on_progress: ProgressFnT
+    connection: ServerConnection, client: Client, running: RunningCall, tool: str, on_progress: ProgressFnT
 ) -> CallToolResult:
     """Call the tool; pass requests that come instead of a result on to the MCP client that made the call."""
     state: str | None = None

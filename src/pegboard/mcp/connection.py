@@ -22,11 +22,11 @@ from pegboard import __version__
 from pegboard.discovery.collector import collector_paused
 from pegboard.mcp.announcements import Announcements
 from pegboard.mcp.backoff import pause
-from pegboard.mcp.failures import ERRORS, Failure, UnusableServerError, error_text
+from pegboard.mcp.failures import ERRORS, ServerFailure, UnusableServerError, error_text
 from pegboard.mcp.limits import FIRST_REST, LONGEST_REST
-from pegboard.mcp.link import Link, link
+from pegboard.mcp.link import ServerLink, link
 from pegboard.mcp.listing import list_tools
-from pegboard.mcp.questions import Questions
+from pegboard.mcp.questions import RequestAnswers
 from pegboard.mcp.specs import tool_specs
 from pegboard.mcp.texts import capability_names, log_line, quotation
 from pegboard.mcp.watch import MOST_REASONS, Watch
@@ -51,14 +51,14 @@ Request: TypeAlias = Callable[[Client], Awaitable[_T]]
 """Sends a request to a server."""
 
 
-class Snapshot(NamedTuple):
+class ServerTools(NamedTuple):
     """Tools and problems of a server at one moment."""
 
     specs: tuple[ToolSpec, ...] = ()
     problems: tuple[Problem, ...] = ()
 
 
-class Connection:
+class ServerConnection:
     """Connection to one server. All methods run on the connections' thread; the attributes can be read anywhere.
 
     Args:
@@ -73,7 +73,7 @@ class Connection:
         config: ServerConfig,
         services: Services,
         *,
-        name_pack: Callable[[Connection, str], str],
+        name_pack: Callable[[ServerConnection, str], str],
         changed: Callable[[], None],
     ) -> None:
         self.config = config
@@ -82,11 +82,11 @@ class Connection:
         self._changed = changed
         self.pack = config.name
         """Name of its pack; empty until a server without a name has reported one."""
-        self.snapshot = self._tools = Snapshot()
+        self.snapshot = self._tools = ServerTools()
         state = ServerState.CONNECTING if config.enabled else ServerState.DISABLED
         self.status = ServerStatus(name=config.name, state=state)
         self._client: Client | None = None
-        self._link: Link | None = None
+        self._link: ServerLink | None = None
         self._watch: Watch | None = None
         self._settled = asyncio.Event()
         self._retry = asyncio.Event()
@@ -98,7 +98,7 @@ class Connection:
         """Problems of the lists of resources and prompts."""
         self._calls: dict[RunningCall, anyio.CancelScope] = {}
         self.announcements = Announcements(tools_changed=self._mark_stale, contents_changed=self._note_contents)
-        self._questions = Questions(
+        self._questions = RequestAnswers(
             config,
             services,
             pack=lambda: self.pack,
@@ -235,7 +235,7 @@ class Connection:
         return self.services.user.requests is not None
 
     async def answer_all(self, call: ToolCall, requests: Mapping[str, BaseModel]) -> dict[str, JsonObject]:
-        """Return the results of requests that came instead of the result of a call; see `Questions.answer_all`."""
+        """Return the results of requests that came instead of the result of a call; see `RequestAnswers.answer_all`."""
         return await self._questions.answer_all(call, requests)
 
     async def wait_until_lost(self) -> None:
@@ -281,7 +281,7 @@ class Connection:
         reason = self.status.reason or f"It didn't connect within {self.config.timeout:g} s."
         return self._problem(f"The server {self.pack or 'of --mcp'} is not connected. {reason}", self.status.fix)
 
-    def login_missing(self) -> Failure | None:
+    def login_missing(self) -> ServerFailure | None:
         """Report that the user must log in, if the last response says so; return the failure of the call."""
         failure = None if self._link is None else self._link.login_failure
         if failure is not None:
@@ -292,20 +292,20 @@ class Connection:
         """Report an error of Pegboard itself, which ended `run`."""
         self._client = None
         self._report_failure(
-            Failure(f"The connection failed: {error!r}.", "Report this error.", is_final=True), retries=False
+            ServerFailure(f"The connection failed: {error!r}.", "Report this error.", is_final=True), retries=False
         )
         self._settled.set()
 
     # Connecting
 
-    async def _connect_once(self) -> Failure:
+    async def _connect_once(self) -> ServerFailure:
         """Connect and serve until the connection ends; return why it did, or why it couldn't be made."""
         config = self.config
         if config.problem is not None:
-            return Failure(config.problem.message, config.problem.fix, is_final=True)
+            return ServerFailure(config.problem.message, config.problem.fix, is_final=True)
         resolved = await asyncio.to_thread(self.services.resolve, config)
         if isinstance(resolved, Problem):
-            return Failure(resolved.message, resolved.fix, is_final=True)
+            return ServerFailure(resolved.message, resolved.fix, is_final=True)
         self._closed.clear()
         self._is_stale = False
         self._list_problems.clear()
@@ -383,7 +383,7 @@ class Connection:
 
     async def _list(self, client: Client) -> None:
         if client.server_capabilities.tools is None:
-            self._publish(Snapshot(), 0, None)
+            self._publish(ServerTools(), 0, None)
             return
         assert self._watch is not None, "it is connected"
         listing = await list_tools(client, self._watch)
@@ -392,7 +392,7 @@ class Connection:
         own = [*self._own_problems()]
         if listing.problem:
             own.append(self._problem(listing.problem, "Report this to the server's author.", "warning"))
-        self._publish(Snapshot(specs, (*own, *problems)), len(specs), listing.latency_ms)
+        self._publish(ServerTools(specs, (*own, *problems)), len(specs), listing.latency_ms)
 
     async def _list_again(self, client: Client) -> None:
         try:
@@ -402,7 +402,7 @@ class Connection:
             if not self._closed.is_set():
                 reason = f"The server {self.pack} changed its list of tools, which can't be read again: {error}"
                 problem = self._problem(reason, "The tools listed before stay.", "warning")
-                self._publish(Snapshot(self.snapshot.specs, (problem,)), len(self.snapshot.specs), None)
+                self._publish(ServerTools(self.snapshot.specs, (problem,)), len(self.snapshot.specs), None)
 
     def _own_problems(self) -> Iterator[Problem]:
         if self.config.name and self.pack != self.config.name:
@@ -410,10 +410,10 @@ class Connection:
             fix = f"Rename `[mcp.servers.{self.config.name}]`."
             yield self._problem(message, fix if self.config.saved else "", "warning")
 
-    def _publish(self, snapshot: Snapshot, tools: int, latency_ms: float | None) -> None:
+    def _publish(self, snapshot: ServerTools, tools: int, latency_ms: float | None) -> None:
         self._tools = snapshot
         others = [problem for found in self._list_problems.values() for problem in found]
-        self.snapshot = snapshot = Snapshot(snapshot.specs, (*snapshot.problems, *others))
+        self.snapshot = snapshot = ServerTools(snapshot.specs, (*snapshot.problems, *others))
         worst = next((problem for problem in snapshot.problems if problem.severity == "error"), None)
         worst = worst or next(iter(snapshot.problems), None)
         more = f" ({len(snapshot.problems) - 1} more)" if len(snapshot.problems) > 1 else ""
@@ -425,7 +425,7 @@ class Connection:
             latency_ms=self.status.latency_ms if latency_ms is None else latency_ms,
         )
 
-    def _report_failure(self, failure: Failure, *, retries: bool) -> None:
+    def _report_failure(self, failure: ServerFailure, *, retries: bool) -> None:
         unusable = (ServerState.FAILED, ServerState.NEEDS_LOGIN)
         was_ready = bool(self.status.protocol) and self.status.state not in unusable
         state = ServerState.FAILED
@@ -435,7 +435,7 @@ class Connection:
             state = ServerState.CONNECTING
         name = self.pack or self.config.command or self.config.url
         problem = self._problem(f"The MCP server {name} is not connected. {failure.reason}", failure.fix)
-        self.snapshot = Snapshot(self.snapshot.specs, (problem,))
+        self.snapshot = ServerTools(self.snapshot.specs, (problem,))
         self._set(state=state, reason=failure.reason, fix=failure.fix)
 
     def _set(self, **fields: object) -> None:

@@ -40,7 +40,7 @@ _ADDRESS: Final = re.compile(r"https?:|(localhost|[\w-]+(\.[\w-]+)+)(:\d+|(?=/))
 """Start of an address that was given as a command."""
 
 
-class Failure(NamedTuple):
+class ServerFailure(NamedTuple):
     """Why a server can't be used."""
 
     reason: str
@@ -54,59 +54,59 @@ class Failure(NamedTuple):
 class UnusableServerError(Exception):
     """A server can't be started or connected to, for a known reason."""
 
-    def __init__(self, failure: Failure) -> None:
+    def __init__(self, failure: ServerFailure) -> None:
         super().__init__(failure.reason)
         self.failure = failure
 
 
-def command_missing(config: ServerConfig, program: str) -> Failure:
+def command_missing(config: ServerConfig, program: str) -> ServerFailure:
     """Return the failure of a command that doesn't exist."""
     where = "doesn't exist or can't be executed" if "/" in program else "was not found on the PATH"
     fix = f"Install it, or correct {_entry(config, 'command')}."
     if _ADDRESS.match(program) and not config.args:
         fix = "If it is an address, use `url`" if config.saved else "If it is an address, write it in full"
         fix += ", starting with http:// or https://."
-    return Failure(f"The command {program!r} {where}.", fix, True)
+    return ServerFailure(f"The command {program!r} {where}.", fix, True)
 
 
-def folder_missing(config: ServerConfig, folder: str) -> Failure:
+def folder_missing(config: ServerConfig, folder: str) -> ServerFailure:
     """Return the failure of a working directory that doesn't exist."""
-    return Failure(f"The working directory {folder} doesn't exist.", f"Correct {_entry(config, 'cwd')}.", True)
+    return ServerFailure(f"The working directory {folder} doesn't exist.", f"Correct {_entry(config, 'cwd')}.", True)
 
 
-def no_answer(config: ServerConfig, process: ServerProcess | None, seconds: float) -> Failure:
+def no_answer(config: ServerConfig, process: ServerProcess | None, seconds: float) -> ServerFailure:
     """Return the failure of a server that didn't answer in time."""
     reason = f"The server didn't answer within {seconds:g} s."
     if process is not None and process.reader.garbage:
         reason += f" It printed text on stdout instead of messages: {quotation(process.reader.sample)}."
-    return Failure(reason, _try_yourself(config) or f"Check {config.url}, or set a longer `timeout`.")
+    return ServerFailure(reason, _try_yourself(config) or f"Check {config.url}, or set a longer `timeout`.")
 
 
-def ended(config: ServerConfig, process: ServerProcess) -> Failure:
+def ended(config: ServerConfig, process: ServerProcess) -> ServerFailure:
     """Return the failure of a server process that ended."""
     if process.reader.is_flooded:
         reason = f"The server flooded stdout with text that isn't messages: {quotation(process.reader.sample)}."
-        return Failure(reason, "Configure the server to log to stderr.")
+        return ServerFailure(reason, "Configure the server to log to stderr.")
     reason = f"The server ended with {process.exit}." if process.exit else "The server closed its stdout."
     last = process.stderr[-1].strip() if process.stderr else ""
     if last:
         reason += f" Its last line on stderr: {quotation(last)}."
     elif process.reader.garbage:
         reason += f" It printed on stdout: {quotation(process.reader.sample)}."
-    return Failure(reason, _try_yourself(config))
+    return ServerFailure(reason, _try_yourself(config))
 
 
-def login_needed(config: ServerConfig, why: str) -> Failure:
+def login_needed(config: ServerConfig, why: str) -> ServerFailure:
     """Return the failure of a server at which the user must log in."""
     fix = f"Run `pegboard mcp login {config.name}`."
     if not config.saved:
         fix = "Add it with `pegboard mcp add`, then run `pegboard mcp login`."
-    return Failure(why, fix, is_final=True, needs_login=True)
+    return ServerFailure(why, fix, is_final=True, needs_login=True)
 
 
 def explain(
     config: ServerConfig, error: BaseException, process: ServerProcess | None, last: LastResponse | None
-) -> Failure:
+) -> ServerFailure:
     """Return why connecting failed, as the user should read it.
 
     Args:
@@ -125,17 +125,17 @@ def explain(
         return http
     for cause in causes:
         if isinstance(cause, ValidationError):
-            return Failure(
+            return ServerFailure(
                 f"The server's answer is not valid MCP: {validation_text(cause)}.", "Report this to its author."
             )
         if isinstance(cause, MCPError) and cause.message == NOT_JSON_RPC:
-            return Failure(NOT_JSON_RPC, f"Check {_entry(config, 'url')}.", is_final=True)
+            return ServerFailure(NOT_JSON_RPC, f"Check {_entry(config, 'url')}.", is_final=True)
         if isinstance(cause, MCPError):
             fix = "Report this to the server's author." if config.url is None else f"Check {_entry(config, 'url')}."
-            return Failure(f"The server rejected the connection: {quotation(cause.message)}.", fix)
+            return ServerFailure(f"The server rejected the connection: {quotation(cause.message)}.", fix)
     if process is not None:
         return no_answer(config, process, config.timeout) if process.reader.garbage else ended(config, process)
-    return Failure(f"The connection failed: {quotation(str(causes[-1]) or type(causes[-1]).__name__)}.", "")
+    return ServerFailure(f"The connection failed: {quotation(str(causes[-1]) or type(causes[-1]).__name__)}.", "")
 
 
 def validation_text(error: ValidationError) -> str:
@@ -145,7 +145,7 @@ def validation_text(error: ValidationError) -> str:
     return f"{where}: {first['msg']}" if where else first["msg"]
 
 
-def _version_mismatch(causes: list[BaseException]) -> Failure | None:
+def _version_mismatch(causes: list[BaseException]) -> ServerFailure | None:
     for cause in causes:
         if isinstance(cause, RuntimeError) and "protocol version" in str(cause):
             spoken = str(cause).rpartition(": ")[2]
@@ -155,11 +155,11 @@ def _version_mismatch(causes: list[BaseException]) -> Failure | None:
         else:
             continue
         reason = f"The server speaks MCP protocol version {quotation(spoken)}; Pegboard speaks {_VERSIONS}."
-        return Failure(reason, "Update the server or Pegboard.", True)
+        return ServerFailure(reason, "Update the server or Pegboard.", True)
     return None
 
 
-def _http_failure(config: ServerConfig, causes: list[BaseException], last: LastResponse) -> Failure | None:
+def _http_failure(config: ServerConfig, causes: list[BaseException], last: LastResponse) -> ServerFailure | None:
     entry = _entry(config, "url")
     return (
         _tls_or_name_failure(config, causes, entry)
@@ -172,64 +172,70 @@ def _host(config: ServerConfig) -> str:
     return urlsplit(config.url or "").hostname or config.url or ""
 
 
-def _tls_or_name_failure(config: ServerConfig, causes: list[BaseException], entry: str) -> Failure | None:
+def _tls_or_name_failure(config: ServerConfig, causes: list[BaseException], entry: str) -> ServerFailure | None:
     """Return the failure of a connection that couldn't be made; the cause says most about it."""
     host = _host(config)
     for cause in causes:
         if isinstance(cause, ssl.SSLError):
             if cause.reason in _NOT_TLS:
                 fix = f"If it has no TLS, use http:// instead of https:// in {entry}."
-                return Failure(f"{host} didn't answer with TLS.", fix)
+                return ServerFailure(f"{host} didn't answer with TLS.", fix)
             reason = getattr(cause, "verify_message", "") or cause.reason or str(cause)
             fix = f"Check {entry}. For a private certificate authority, set SSL_CERT_FILE to its certificate."
             is_final = isinstance(cause, ssl.SSLCertVerificationError)
-            return Failure(f"The TLS connection to {host} failed: {reason}.", fix, is_final)
+            return ServerFailure(f"The TLS connection to {host} failed: {reason}.", fix, is_final)
         if isinstance(cause, socket.gaierror):
-            return Failure(f"The host {host} can't be found.", f"Check {entry} and the network.")
+            return ServerFailure(f"The host {host} can't be found.", f"Check {entry} and the network.")
         if isinstance(cause, ConnectionRefusedError):
             fix = f"Start the server, or check {entry}."
-            return Failure(f"Nothing listens at {config.url} (connection refused).", fix)
+            return ServerFailure(f"Nothing listens at {config.url} (connection refused).", fix)
     return None
 
 
-def _answer_failure(config: ServerConfig, last: LastResponse, entry: str) -> Failure | None:
+def _answer_failure(config: ServerConfig, last: LastResponse, entry: str) -> ServerFailure | None:
     """Return the failure that the last response explains."""
     url, fix = config.url, f"Check {entry}; MCP endpoints often end in /mcp."
     if last.too_long:
-        return Failure("The server's answer exceeds the limit of a message.", "Report this to the server's author.")
+        return ServerFailure(
+            "The server's answer exceeds the limit of a message.", "Report this to the server's author."
+        )
     if last.status in (401, 403):
         return _login(config, last)
     said = f" It said: {quotation(last.text)}." if last.text else ""
     if last.is_html or (last.status == 200 and last.kind not in ("application/json", "text/event-stream")):
         what = "an HTML page" if last.is_html else f"{last.kind or 'no media type'}"
-        return Failure(f"{url} answered with {what} (HTTP {last.status}), not with MCP messages.{said}", fix, True)
+        return ServerFailure(
+            f"{url} answered with {what} (HTTP {last.status}), not with MCP messages.{said}", fix, True
+        )
     if 300 <= last.status < 400:
-        return Failure(f"{url} redirects to another address.{said}", f"Use that address in {entry}.", True)
+        return ServerFailure(f"{url} redirects to another address.{said}", f"Use that address in {entry}.", True)
     if last.status >= 500 or last.status == 429:
-        return Failure(f"The server at {url} failed (HTTP {last.status}).{said}", "Try again later.")
+        return ServerFailure(f"The server at {url} failed (HTTP {last.status}).{said}", "Try again later.")
     if last.status >= 400:
-        return Failure(f"{url} is not an MCP endpoint (HTTP {last.status}).{said}", fix, True)
+        return ServerFailure(f"{url} is not an MCP endpoint (HTTP {last.status}).{said}", fix, True)
     return None
 
 
-def _network_failure(config: ServerConfig, causes: list[BaseException], entry: str) -> Failure | None:
+def _network_failure(config: ServerConfig, causes: list[BaseException], entry: str) -> ServerFailure | None:
     host, fix = _host(config), f"Check {entry} and the network."
     for cause in causes:
         if isinstance(cause, httpx2.TimeoutException):
-            return Failure(f"{host} didn't answer in time.", fix)
+            return ServerFailure(f"{host} didn't answer in time.", fix)
         if isinstance(cause, httpx2.TransportError | OSError):
-            return Failure(f"The connection to {host} failed: {quotation(str(cause) or type(cause).__name__)}.", fix)
+            return ServerFailure(
+                f"The connection to {host} failed: {quotation(str(cause) or type(cause).__name__)}.", fix
+            )
     return None
 
 
-def _login(config: ServerConfig, last: LastResponse) -> Failure:
+def _login(config: ServerConfig, last: LastResponse) -> ServerFailure:
     said = f" It said: {quotation(last.text)}." if last.text else ""
     if last.status == 401:
         if any(header.lower() == "authorization" for header in config.headers):
             reason = f"The server rejected the `Authorization` header (HTTP 401).{said}"
-            return Failure(reason, f"Correct {_entry(config, 'headers')}.", True, needs_login=True)
+            return ServerFailure(reason, f"Correct {_entry(config, 'headers')}.", True, needs_login=True)
         return login_needed(config, f"The server requires a login (HTTP 401).{said}")
-    return Failure(
+    return ServerFailure(
         f"The server refuses access (HTTP 403).{said}", f"Check your account, or {_entry(config, 'headers')}.", True
     )
 

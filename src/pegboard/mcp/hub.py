@@ -19,7 +19,7 @@ from pegboard.models import Problem, ServerConfig, ServerState, ServerStatus, To
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from pegboard.mcp.connection import Connection
+    from pegboard.mcp.connection import ServerConnection
     from pegboard.mcp.services import Services
 
 _T = TypeVar("_T")
@@ -40,7 +40,7 @@ class Hub:
         self.services = services
         self._configs = list(configs)
         self._left_out: list[ServerConfig] = []
-        self._connections: list[Connection] = []
+        self._connections: list[ServerConnection] = []
         self._tasks: set[asyncio.Task[Any]] = set()
         self._lock = threading.Lock()
         self._naming = threading.Lock()
@@ -83,7 +83,7 @@ class Hub:
             return connection.config
         return next((config for config in (*self._configs, *self._left_out) if config.name == name), None)
 
-    def connection(self, name: str) -> Connection | None:
+    def connection(self, name: str) -> ServerConnection | None:
         """Return the connection whose pack has this name, or else the server in the configuration."""
         connections = [*self._connections]
         found = next((one for one in connections if one.pack == name), None)
@@ -217,7 +217,7 @@ class Hub:
         for name in ("mcp", "client"):  # the SDK's loggers; without a handler, Python prints to the terminal
             logging.getLogger(name).addHandler(logging.NullHandler())
         self._stop = asyncio.Event()
-        from pegboard.mcp.connection import Connection  # noqa: F401 - imports the SDK, before others wait for the loop
+        from pegboard.mcp.connection import ServerConnection  # noqa: F401 - imports the SDK, before others wait for the loop
 
         with self._lock:
             for config in self._configs:
@@ -229,9 +229,9 @@ class Hub:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _connect(self, config: ServerConfig) -> None:
-        from pegboard.mcp.connection import Connection
+        from pegboard.mcp.connection import ServerConnection
 
-        connection = Connection(config, self.services, name_pack=self._name_pack, changed=self._changed)
+        connection = ServerConnection(config, self.services, name_pack=self._name_pack, changed=self._changed)
         self._connections.append(connection)
         if not config.enabled:
             return
@@ -249,7 +249,7 @@ class Hub:
         for changed in [*self._listeners]:
             changed()
 
-    def _name_pack(self, connection: Connection, reported: str) -> str:
+    def _name_pack(self, connection: ServerConnection, reported: str) -> str:
         """Return the name of a connection's pack: the configured one, or else the reported one, unless it is taken."""
         from pegboard.config import pack_name
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple  # Any: the types of the SDK's
 
 from pegboard.mcp.environment import server_environment
 from pegboard.mcp.failures import (
-    Failure,
+    ServerFailure,
     UnusableServerError,
     command_missing,
     ended,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pegboard.models import ServerConfig
 
 
-class Link(NamedTuple):
+class ServerLink(NamedTuple):
     """Transport to a server: a process, or a URL."""
 
     config: ServerConfig
@@ -39,11 +39,11 @@ class Link(NamedTuple):
     login: ServerAuthorization | None = None
 
     @property
-    def login_failure(self) -> Failure | None:
+    def login_failure(self) -> ServerFailure | None:
         """The failure of a server at which the user must log in, or None."""
         return login_needed(self.config, self.login.needed) if self.login is not None and self.login.needed else None
 
-    def explain(self, error: BaseException) -> Failure:
+    def explain(self, error: BaseException) -> ServerFailure:
         """Return why connecting failed.
 
         Args:
@@ -51,13 +51,15 @@ class Link(NamedTuple):
         """
         return self.login_failure or explain(self.config, error, self.process, self.last)
 
-    def no_answer(self) -> Failure:
+    def no_answer(self) -> ServerFailure:
         """Return the failure of a server that didn't answer in time."""
         return no_answer(self.config, self.process, self.config.timeout)
 
-    def ended(self) -> Failure:
+    def ended(self) -> ServerFailure:
         """Return why the connection ended, as far as the transport knows."""
-        return Failure("The connection was lost.", "") if self.process is None else ended(self.config, self.process)
+        return (
+            ServerFailure("The connection was lost.", "") if self.process is None else ended(self.config, self.process)
+        )
 
 
 def link(
@@ -66,7 +68,7 @@ def link(
     *,
     authorize: Callable[[ServerConfig], ServerAuthorization | None],
     on_stderr: Callable[[str], None],
-) -> Link:
+) -> ServerLink:
     """Return the transport to a server; it connects when it is entered.
 
     Args:
@@ -80,7 +82,7 @@ def link(
     """
     if resolved.url is not None:
         last, login = LastResponse(), authorize(resolved)
-        return Link(config, http_streams(resolved.url, resolved.headers, last, login), last=last, login=login)
+        return ServerLink(config, http_streams(resolved.url, resolved.headers, last, login), last=last, login=login)
     assert resolved.command is not None, "a server without both has a problem"
     environment = server_environment(os.environ, resolved.env)
     program = shutil.which(resolved.command, path=environment.get("PATH"))
@@ -92,4 +94,4 @@ def link(
     process = ServerProcess(
         str(Path(program).absolute()), resolved.args, environment=environment, folder=folder, on_stderr=on_stderr
     )
-    return Link(config, process, process=process)
+    return ServerLink(config, process, process=process)

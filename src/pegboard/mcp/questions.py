@@ -41,7 +41,7 @@ _REJECTED: Final = -1
 """Code of the specification for a request that the user rejected."""
 
 
-class Questions:
+class RequestAnswers:
     """Answers to the requests of one server, one at a time.
 
     Args:

@@ -30,7 +30,7 @@ class SamplingError(Exception):
     """A prompt can't be answered; the message is a sentence for the server."""
 
 
-class User:
+class ServerUser:
     """The user's side of servers' questions: who answers, and in which event loop."""
 
     def __init__(self) -> None:
@@ -74,4 +74,4 @@ class Services:
     """Ask the configured model; runs in the user's event loop; raises `SamplingError`."""
     authorize: Callable[[ServerConfig], ServerAuthorization | None] = lambda _: None
     """Return the authorization of the requests to an HTTP server, whose secrets are filled in; None for none."""
-    user: User = field(default_factory=User)
+    user: ServerUser = field(default_factory=ServerUser)

@@ -21,7 +21,7 @@ class DiffLine(DataModel):
     text: str
 
 
-class Difference(DataModel):
+class JsonDifference(DataModel):
     """One difference of two JSON values."""
 
     path: str
@@ -39,7 +39,7 @@ class Difference(DataModel):
 class ValueDiff(DataModel):
     """The differences of two JSON values."""
 
-    differences: tuple[Difference, ...]
+    differences: tuple[JsonDifference, ...]
     is_whole: bool = True
     """Whether these are all differences; a comparison of large values ends early."""
 

@@ -12,9 +12,9 @@ from pegboard.models import Problem
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from pegboard.mcp.connection import Connection, Request
+    from pegboard.mcp.connection import Request, ServerConnection
     from pegboard.mcp.contents import Listed
-    from pegboard.mcp.services import Sampled, User
+    from pegboard.mcp.services import Sampled, ServerUser
     from pegboard.models import JsonObject, SamplingRequest, ServerConfig, ServerStatus
     from pegboard.models.conversation import Message
     from pegboard.models.server_content import (
@@ -120,7 +120,7 @@ class Servers:
 
         if questions is None and not self._parts.has_servers:
             return
-        user: User = self._parts.hub.services.user
+        user: ServerUser = self._parts.hub.services.user
         user.questions = questions
         with suppress(RuntimeError):  # no event loop runs
             asyncio.get_running_loop()
@@ -160,7 +160,7 @@ class Servers:
         config = hub.config(name)
         if config is None:
             return self._unknown(name)
-        user: User = hub.services.user
+        user: ServerUser = hub.services.user
         user.is_here()
 
         async def ask(url: str) -> bool:
@@ -241,7 +241,7 @@ class Servers:
                 loop.call_soon_threadsafe(changed.set)
 
         async def subscribe() -> None:
-            connection: Connection | None = hub.connection(name)
+            connection: ServerConnection | None = hub.connection(name)
             assert connection is not None, "every server has one once the hub runs"
             await connection.announcements.follow(uri, wake)
 
@@ -302,14 +302,14 @@ class Servers:
         return await self._connected(name, lambda connection: connection.request(send))
 
     async def _connected(
-        self, name: str, use: Callable[[Connection], Coroutine[Any, Any, _T | Problem]]
+        self, name: str, use: Callable[[ServerConnection], Coroutine[Any, Any, _T | Problem]]
     ) -> _T | Problem:
         hub = self._parts.hub if self._parts.has_servers else None
         if hub is None or hub.config(name) is None:
             return self._unknown(name)
 
         async def run() -> _T | Problem:
-            connection: Connection | None = hub.connection(name)
+            connection: ServerConnection | None = hub.connection(name)
             assert connection is not None, "every server has one once the hub runs"
             return await use(connection)
 

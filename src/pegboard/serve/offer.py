@@ -20,7 +20,7 @@ _FORBIDDEN: Final = re.compile(r"[^A-Za-z0-9._-]")
 _DIGITS: Final = 8
 
 
-class Offer:
+class ServedTools:
     """The tools that are offered at one moment, by the names that clients use.
 
     The protocol allows letters of ASCII, digits, `_`, `-` and `.` in names, so almost all tools keep theirs. Other
@@ -61,7 +61,7 @@ class Offer:
             described = self._described[name] = _description(name, self._specs[name])
         return described
 
-    def is_like(self, other: Offer) -> bool:
+    def is_like(self, other: ServedTools) -> bool:
         """Return whether both offer the same tools with the same descriptions."""
         return self._specs == other._specs
 

@@ -30,7 +30,7 @@ from pegboard.brake import NOT_SHOWN
 from pegboard.models import Agent, JsonObject, ToolCall, ToolResult, ToolSpec
 from pegboard.serve.calls import Context, Input, ServedCall, ServedCalls, set_log_level
 from pegboard.serve.contents import Contents
-from pegboard.serve.offer import Offer
+from pegboard.serve.offer import ServedTools
 from pegboard.serve.results import call_result
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Service:
         self._runtime = runtime
         self._approver = approver
         self._process = process
-        self._offer = Offer(())
+        self._offer = ServedTools(())
         self._ready = asyncio.Event()
         self._calls = ServedCalls(runtime)
         self._contents = Contents(runtime)
@@ -151,7 +151,7 @@ class Service:
         settling: asyncio.Task[None] | None = None
         try:
             async for _ in watching:
-                offer = Offer(self._runtime.tools.all())
+                offer = ServedTools(self._runtime.tools.all())
                 has_changed = not offer.is_like(self._offer)
                 self._offer = offer
                 if settling is None:
@@ -170,7 +170,7 @@ class Service:
         """Wait until all servers are connected or have failed, so that the first list of tools is complete."""
         try:
             await self._runtime.servers.connect(timeout=_CONNECT_SECONDS)
-            self._offer = Offer(self._runtime.tools.all())
+            self._offer = ServedTools(self._runtime.tools.all())
         finally:
             self._ready.set()
 

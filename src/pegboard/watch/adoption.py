@@ -25,7 +25,7 @@ from pegboard.config.display import looks_secret, shown_words
 from pegboard.config.files import shown
 from pegboard.config.redaction import Redactor
 from pegboard.config.servers import is_server_name, pack_name
-from pegboard.data.json_spans import Span, spans
+from pegboard.data.json_spans import JsonSpan, spans
 from pegboard.data.json_text import JsonTextError
 from pegboard.data.mask import MASK
 from pegboard.errors import PegboardError
@@ -62,7 +62,7 @@ class EntryChange:
 
 
 @dataclass(frozen=True)
-class FileChange:
+class AdoptedFile:
     """The change of one file."""
 
     file: Path
@@ -110,7 +110,7 @@ class Adoption:
             raise AdoptionError(f"{client} has no configuration: {places} is missing. Name its file instead.")
         return found
 
-    def plan(self, file: Path, servers: Collection[str] = (), *, undo: bool = False) -> FileChange:
+    def plan(self, file: Path, servers: Collection[str] = (), *, undo: bool = False) -> AdoptedFile:
         """Return the change of a file; nothing is written.
 
         Args:
@@ -139,9 +139,9 @@ class Adoption:
             if entry.action != "skipped" and span is not None:
                 changed = changed[: span.start] + entry.after + changed[span.end :]
         bom = text[: len(text) - len(body)]
-        return FileChange(file, text, bom + changed, tuple(entries))
+        return AdoptedFile(file, text, bom + changed, tuple(entries))
 
-    def apply(self, file: Path, servers: Collection[str] = (), *, undo: bool = False) -> FileChange:
+    def apply(self, file: Path, servers: Collection[str] = (), *, undo: bool = False) -> AdoptedFile:
         """Change a file: read it again, and replace it atomically. A backup and the originals are written first.
 
         Raises:
@@ -169,12 +169,12 @@ class Adoption:
                 raise AdoptionError(f"{shown(file)} was not changed: {error.strerror or error}.") from error
             if undo:
                 self._forget(change)
-            return FileChange(change.file, change.before, change.after, change.entries, backup)
+            return AdoptedFile(change.file, change.before, change.after, change.entries, backup)
         raise AdoptionError(f"{shown(file)} was not changed because another program keeps writing it. Close it first.")
 
     # Entries
 
-    def _adopted(self, path: tuple[str, ...], text: str, span: Span) -> EntryChange:
+    def _adopted(self, path: tuple[str, ...], text: str, span: JsonSpan) -> EntryChange:
         server = path[-1]
         before = text[span.start : span.end]
         entry = span.json()
@@ -202,7 +202,7 @@ class Adoption:
             [*args[:3]] == ["-m", "pegboard", "watch"]
         )
 
-    def _wrapped(self, text: str, span: Span, words: Sequence[str]) -> str:
+    def _wrapped(self, text: str, span: JsonSpan, words: Sequence[str]) -> str:
         """Return the text of an entry with another command and more arguments; the rest stays as it is written."""
         command, args = span.at("command"), span.at("args")
         assert command is not None, "it has a command"
@@ -255,7 +255,7 @@ class Adoption:
         step = found[1].removeprefix(outer) or "  "
         return json.dumps(new, ensure_ascii=False, indent=step).replace("\n", f"\n{outer}"), ""
 
-    def _restored(self, file: Path, text: str, root: Span) -> Iterator[EntryChange]:
+    def _restored(self, file: Path, text: str, root: JsonSpan) -> Iterator[EntryChange]:
         for path, (before, after) in self._originals(file).items():
             span = root.at(*path)
             server = path[-1]
@@ -294,14 +294,14 @@ class Adoption:
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise AdoptionError(f"The record of adopted entries can't be read: {error}.") from error
 
-    def _remember(self, change: FileChange) -> None:
+    def _remember(self, change: AdoptedFile) -> None:
         originals = self._originals(change.file)
         for entry in change.entries:
             if entry.action == "adopted":
                 originals[entry.path] = (entry.before, entry.after)
         self._write_originals(change.file, originals)
 
-    def _forget(self, change: FileChange) -> None:
+    def _forget(self, change: AdoptedFile) -> None:
         originals = self._originals(change.file)
         for entry in change.entries:
             if entry.action == "restored":
@@ -317,7 +317,7 @@ class Adoption:
         else:
             self._record(file).unlink(missing_ok=True)
 
-    def _back_up(self, change: FileChange) -> Path:
+    def _back_up(self, change: AdoptedFile) -> Path:
         storage.make_folder(self._folder)
         storage.tighten(self._folder)
         backup = self._folder / f"{change.file.name}.{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}.backup"
@@ -365,7 +365,7 @@ def masked(text: str) -> str:
     return body
 
 
-def _entries(root: Span) -> Iterator[tuple[tuple[str, ...], Span]]:
+def _entries(root: JsonSpan) -> Iterator[tuple[tuple[str, ...], JsonSpan]]:
     """Yield the entries of a client's file, each with the names that lead to it."""
     holders: list[tuple[str, ...]] = [(), ("mcp",)]
     projects = root.at("projects")
@@ -380,7 +380,7 @@ def _entries(root: Span) -> Iterator[tuple[tuple[str, ...], Span]]:
                     yield (*holder, key, name), span
 
 
-def _start(root: Span, path: Sequence[str]) -> int:
+def _start(root: JsonSpan, path: Sequence[str]) -> int:
     span = root.at(*path)
     return span.start if span is not None else -1
 

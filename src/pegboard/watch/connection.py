@@ -28,7 +28,7 @@ class Flight:
 
 
 @dataclass
-class Connection:
+class ClientConnection:
     """State of a connection.
 
     Args:
@@ -44,7 +44,7 @@ class Connection:
     tools: dict[str, ToolSpec] = field(default_factory=dict)
 
     @classmethod
-    def opened(cls, about: dict[str, Any], recorder: CallRecorder) -> Connection:
+    def opened(cls, about: dict[str, Any], recorder: CallRecorder) -> ClientConnection:
         """Return the connection that the proxy describes."""
         name = str(about.get("name") or "")
         if not name:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from pegboard.watch.lines import LONGEST_PARSED
-from pegboard.watch.link import CLIENT, GONE, HELLO, HOLD, MESSAGE, REJECT, VERDICT, Frame, Link
+from pegboard.watch.link import CLIENT, GONE, HELLO, HOLD, MESSAGE, REJECT, VERDICT, Frame, ObserverLink
 
 _CALL, _CANCELLED = b"tools/call", b"notifications/cancelled"
 _DISGUISES = (b"\\u", b"\\/", b"\0")
@@ -57,7 +57,7 @@ class Gate:
         self._rules = ""
         self._state = ""
         self._harmless: Mark = ()
-        self.link = Link(self._receive, self._lose)
+        self.link = ObserverLink(self._receive, self._lose)
 
     def may_be_call(self, line: bytes) -> bool:
         """Return whether a message may call a tool, however its JSON is written."""

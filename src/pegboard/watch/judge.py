@@ -12,7 +12,7 @@ from pegboard.data.json_spans import spans
 from pegboard.data.json_text import JsonTextError
 from pegboard.gateway.rules import Rules
 from pegboard.models import JsonObject, ToolCall
-from pegboard.watch.connection import Connection
+from pegboard.watch.connection import ClientConnection
 from pegboard.watch.gate import Mark, mark_of, rejections
 from pegboard.watch.link import HOLD, PASS, REJECT
 from pegboard.watch.messages import has_repeated_keys, items, read
@@ -25,7 +25,7 @@ _MOST_RELEASED: Final = 10_000
 class _Held:
     """A call that waits for an answer."""
 
-    connection: Connection
+    connection: ClientConnection
     line: bytes
     key: str
     call: ToolCall
@@ -51,7 +51,7 @@ class Judge:
     wait: float
     send: Callable[[int, bytes], None]
     _held: dict[int, _Held] = field(default_factory=dict)
-    _released: dict[int, tuple[Connection, list[str]]] = field(default_factory=dict)
+    _released: dict[int, tuple[ClientConnection, list[str]]] = field(default_factory=dict)
     _harmless: Mark = ()
 
     @property
@@ -59,7 +59,7 @@ class Judge:
         """Whether calls wait for an answer."""
         return bool(self._held)
 
-    def decide(self, number: int, connection: Connection, line: bytes, at: float) -> None:
+    def decide(self, number: int, connection: ClientConnection, line: bytes, at: float) -> None:
         """Decide on a message, or ask a person."""
         self._report_harmless_rules()
         message = read(line)
@@ -162,7 +162,7 @@ class Judge:
     def _release(
         self,
         number: int,
-        connection: Connection,
+        connection: ClientConnection,
         calls: list[tuple[str, ToolCall]],
         at: float,
         verdict: bytes,
@@ -179,7 +179,7 @@ class Judge:
     def _reject(
         self,
         number: int,
-        connection: Connection,
+        connection: ClientConnection,
         line: bytes,
         calls: list[tuple[str, ToolCall]],
         at: float,
@@ -191,7 +191,7 @@ class Judge:
             connection.rejected(call, at, text)
         self.send(number, REJECT + rejections(line, text))
 
-    def _verdict(self, connection: Connection, call: ToolCall) -> tuple[str, str]:
+    def _verdict(self, connection: ClientConnection, call: ToolCall) -> tuple[str, str]:
         """Return the action of a rule that holds a call, and its reason; `allow` if none does."""
         spec = connection.spec_named(call.name)
         try:

@@ -85,7 +85,7 @@ def frames(receive: Callable[[int], bytes]) -> Iterator[Frame]:
         buffer += chunk
 
 
-class Link:
+class ObserverLink:
     """The proxy's side: sending never blocks, and never raises.
 
     Args:

@@ -28,7 +28,7 @@ from pegboard.watch.link import (
 )
 
 if TYPE_CHECKING:
-    from pegboard.watch.connection import Connection
+    from pegboard.watch.connection import ClientConnection
 
 _POLL_SECONDS = 0.03
 """Interval in which answers are looked for while calls wait."""
@@ -57,7 +57,7 @@ class Observer:
         self._recorder = CallRecorder(History(paths.database, paths.results), redaction, self._tell)
         rules = Rules(paths.approvals)
         self._judge = Judge(rules, str(paths.approvals), Questions(paths.state), settings.brake.wait, self._decided)
-        self._connections: dict[int, Connection] = {}
+        self._connections: dict[int, ClientConnection] = {}
         self._send(HELLO, 0, b"\0".join((os.fsencode(paths.approvals), os.fsencode(paths.brake))))
 
     def run(self) -> None:
@@ -77,11 +77,11 @@ class Observer:
         return b""
 
     def _handle(self, frame: Frame) -> None:
-        from pegboard.watch.connection import Connection
+        from pegboard.watch.connection import ClientConnection
         from pegboard.watch.messages import read
 
         if frame.kind == OPENED:
-            self._connections[frame.connection] = Connection.opened(read(frame.payload) or {}, self._recorder)
+            self._connections[frame.connection] = ClientConnection.opened(read(frame.payload) or {}, self._recorder)
             return
         connection = self._connections.get(frame.connection)
         if connection is None:
@@ -105,7 +105,7 @@ class Observer:
             connection.close(frame.at, "The connection ended before the call finished.")
             del self._connections[frame.connection]
 
-    def _handle_client(self, connection: Connection, frame: Frame) -> None:
+    def _handle_client(self, connection: ClientConnection, frame: Frame) -> None:
         from pegboard.watch.messages import items, key_of, read
 
         message = read(frame.payload)

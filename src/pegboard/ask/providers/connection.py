@@ -40,7 +40,7 @@ _LONGEST_WAIT: Final = 5.0
 """Seconds that a provider may ask the library to wait before it retries; if longer, the user gets the error instead."""
 
 
-class Connection:
+class ModelConnection:
     """A model and the HTTP connections to its provider.
 
     Args:

@@ -13,7 +13,7 @@ from pegboard.errors import ModelError
 from pegboard.models.conversation import ModelEvent, Prompt
 
 if TYPE_CHECKING:
-    from pegboard.ask.providers.connection import Connection
+    from pegboard.ask.providers.connection import ModelConnection
 
 
 def model(
@@ -48,7 +48,7 @@ class _Line(NamedTuple):
 
     key: str | None
     loop: asyncio.AbstractEventLoop
-    connection: Connection
+    connection: ModelConnection
 
 
 class ProviderModel:
@@ -102,13 +102,13 @@ class ProviderModel:
         """Return the connection for the current key; leave others open, as another turn may use them."""
         key = self._key()
         preload()
-        from pegboard.ask.providers.connection import Connection
+        from pegboard.ask.providers.connection import ModelConnection
 
         with self._connecting:
             for line in self._lines:
                 if line.key == key and line.loop is loop:
                     return line
-            line = _Line(key, loop, Connection(self._endpoint, key, self._patience))
+            line = _Line(key, loop, ModelConnection(self._endpoint, key, self._patience))
             self._lines.append(line)
             return line
 

@@ -14,7 +14,7 @@ from pydantic_ai import messages as theirs
 from pydantic_ai.direct import model_request_stream
 from pydantic_ai.models import StreamedResponse
 
-from pegboard.ask.providers.connection import Connection
+from pegboard.ask.providers.connection import ModelConnection
 from pegboard.ask.providers.endpoint import Patience
 from pegboard.ask.providers.errors import ErrorFactory
 from pegboard.ask.providers.messages import their_messages, their_settings, their_tools
@@ -33,7 +33,7 @@ from pegboard.models.conversation import (
 
 
 async def turn(
-    connection: Connection, prompt: Prompt, patience: Patience, errors: ErrorFactory
+    connection: ModelConnection, prompt: Prompt, patience: Patience, errors: ErrorFactory
 ) -> AsyncGenerator[ModelEvent]:
     """Send a prompt to a model and yield its answer piece by piece, `TurnEnded` last.
 

@@ -11,7 +11,7 @@ from typing import Final
 from pydantic import JsonValue
 from rich.cells import cell_len, chop_cells
 
-from pegboard.models.difference import CallDiff, Difference, ValueDiff
+from pegboard.models.difference import CallDiff, JsonDifference, ValueDiff
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.sizes import count
 
@@ -129,7 +129,7 @@ def _section(title: str, diff: ValueDiff, budget: _Budget) -> DifferenceSection:
     return DifferenceSection(f"{title} · {count(len(blocks), 'difference')}", blocks, note)
 
 
-def _block(one: Difference, budget: _Budget) -> DifferenceBlock:
+def _block(one: JsonDifference, budget: _Budget) -> DifferenceBlock:
     path = clean_line(one.path) or "the whole value"
     if one.kind == "text":
         note = "" if one.is_whole else "only the first changed lines shown"
@@ -161,7 +161,7 @@ def _text(value: JsonValue) -> str:
         return "… (nested too deeply)"
 
 
-def _text_pairs(one: Difference) -> Iterator[LinePair]:
+def _text_pairs(one: JsonDifference) -> Iterator[LinePair]:
     last: int | None = None
     for is_equal, group in groupby(one.lines, key=lambda line: line.kind == "equal"):
         lines = list(group)

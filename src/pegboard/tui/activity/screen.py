@@ -277,22 +277,19 @@ class ActivityScreen(PageScreen):
         self.refresh_bindings()
 
     @on(CallList.EndNear)
-    def _end_near(self, event: CallList.EndNear) -> None:
-        event.stop()
-        self._feed.load_more()
-
     @on(CallList.StartNear)
-    def _start_near(self, event: CallList.StartNear) -> None:
-        event.stop()
-        self._feed.load_newer()
-
     @on(CallList.EndWanted)
-    def _end_wanted(self, event: CallList.EndWanted) -> None:
+    def _load(self, event: CallList.EndNear | CallList.StartNear | CallList.EndWanted) -> None:
         event.stop()
-        if event.is_oldest:
-            self._feed.go_to_oldest()
-        else:
-            self._feed.go_to_newest()
+        match event:
+            case CallList.EndNear():
+                self._feed.load_more()
+            case CallList.StartNear():
+                self._feed.load_newer()
+            case CallList.EndWanted(is_oldest=True):
+                self._feed.go_to_oldest()
+            case _:
+                self._feed.go_to_newest()
 
     @on(CallList.Scrolled)
     def _scrolled(self, event: CallList.Scrolled) -> None:
@@ -403,11 +400,12 @@ class ActivityScreen(PageScreen):
 
     def action_edit(self) -> None:
         """Edit the selected call and run it again."""
-        self._with_call(lambda call: self._actions.edit(call, self._run_edited))
 
-    def _run_edited(self, call: RecordedCall, arguments: JsonObject) -> None:
-        # A worker of the app, so that the call continues when this screen is left.
-        self.app.run_worker(self._actions.run_again([call], arguments), group="calls")
+        def run(call: RecordedCall, arguments: JsonObject) -> None:
+            # A worker of the app, so that the call continues when this screen is left.
+            self.app.run_worker(self._actions.run_again([call], arguments), group="calls")
+
+        self._with_call(lambda call: self._actions.edit(call, run))
 
     def action_run_again(self) -> None:
         """Run the selected calls again."""
@@ -485,13 +483,6 @@ class ActivityScreen(PageScreen):
 
     def focus_work(self) -> None:
         """Focus the list."""
-        self._list.focus()
-
-    def action_back(self) -> None:
-        """Restore a maximized pane, or focus the list."""
-        if self.maximized is not None:
-            self.minimize()
-            return
         self._list.focus()
 
     @property

@@ -16,7 +16,7 @@ from textual.getters import query_one
 from textual.widgets import Input, Markdown, OptionList
 from textual.widgets.option_list import Option
 
-from pegboard.guide import Page, pages
+from pegboard.guide import GuidePage, pages
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.widgets.dialog import Dialog
 
@@ -24,7 +24,7 @@ _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class GuideSection:
     """A part of the guide: a whole page, or the text below one of its headings.
 
     Attributes:
@@ -104,7 +104,7 @@ class GuideScreen(Dialog[None]):
         words = event.value.casefold().split()
         self._show([one for one in self._sections if all(word in one.searched for word in words)])
 
-    def _show(self, sections: list[Section]) -> None:
+    def _show(self, sections: list[GuideSection]) -> None:
         self._found = sections
         self._list.clear_options()
         self._list.add_options(map(_option, sections))
@@ -153,17 +153,17 @@ class GuideScreen(Dialog[None]):
             self._text.scroll_page_up(animate=False)
 
 
-def _sections_of(page: Page) -> Iterable[Section]:
+def _sections_of(page: GuidePage) -> Iterable[GuideSection]:
     """Yield a page, then each of its sections."""
     headings = list(_HEADING.finditer(page.text))
     ends = [*(heading.start() for heading in headings), len(page.text)]
-    yield Section(page.name, "", page.text, page.text[: ends[0]].casefold())
+    yield GuideSection(page.name, "", page.text, page.text[: ends[0]].casefold())
     for heading, end in zip(headings, ends[1:], strict=True):
         text = page.text[heading.start() : end]
-        yield Section(page.name, heading[1], text, f"{page.title}\n{text}".casefold())
+        yield GuideSection(page.name, heading[1], text, f"{page.title}\n{text}".casefold())
 
 
-def _option(section: Section) -> Option:
+def _option(section: GuideSection) -> Option:
     if section.heading:
         return Option(Content(f"  {section.heading.replace('`', '')}"))
     return Option(Content.styled(section.text.partition("\n")[0].removeprefix("# "), "bold"))

@@ -25,7 +25,7 @@ _HERE = "./"
 
 
 @dataclass(frozen=True)
-class FolderEntry:
+class ListedFile:
     """File or folder in a folder."""
 
     name: str
@@ -46,7 +46,7 @@ class FolderListing:
     """Content of a folder, folders first."""
 
     folder: Path
-    entries: tuple[FolderEntry, ...]
+    entries: tuple[ListedFile, ...]
     problem: str
     """Why the listing is incomplete, or an empty string."""
 
@@ -55,7 +55,7 @@ def read_folder(folder: Path) -> FolderListing:
     """List a folder; an error becomes the `problem` of the listing."""
     try:
         with os.scandir(folder) as found:
-            some = [FolderEntry(entry.name, _is_folder(entry)) for entry in islice(found, _MOST_ENTRIES + 1)]
+            some = [ListedFile(entry.name, _is_folder(entry)) for entry in islice(found, _MOST_ENTRIES + 1)]
     except OSError as error:
         return FolderListing(folder, (), f"Can't read this folder: {error.strerror or error}.")
     problem = f"Only the first {_MOST_ENTRIES:,} entries are listed." if len(some) > _MOST_ENTRIES else ""
@@ -109,7 +109,7 @@ class FilePicker(Popup[str | None]):
         self._folders_only = folders_only
         self._shows_hidden = False
         self._listing: FolderListing | None = None
-        self._entries: list[FolderEntry] = []
+        self._entries: list[ListedFile] = []
         self._absolute = Path(text).is_absolute() or text.startswith("~")
         self._base = Path()
 
@@ -192,7 +192,7 @@ class FilePicker(Popup[str | None]):
                 severity="warning",
             )
 
-    def _marked(self) -> FolderEntry | None:
+    def _marked(self) -> ListedFile | None:
         """Return the marked entry, or None for the folder itself."""
         marked = self.list.marked
         return self._entries[marked - 1] if marked else None

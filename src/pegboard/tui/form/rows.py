@@ -24,7 +24,7 @@ from pegboard.forms import (
     TextField,
     VariantField,
 )
-from pegboard.forms.fields import FieldFacts, FieldPosition
+from pegboard.forms.fields import FieldDescription, FieldPosition
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.form.choices import Choices
@@ -317,7 +317,7 @@ class _VariantChoice(ChoiceField):
 
     def __init__(self, field: VariantField) -> None:
         options = tuple(Option(text, index) for index, text in enumerate(field.variants))
-        super().__init__(FieldFacts(schema={}, required=True), FieldPosition(), options=options)
+        super().__init__(FieldDescription(schema={}, required=True), FieldPosition(), options=options)
         self._field = field
 
     @property

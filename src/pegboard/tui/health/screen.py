@@ -308,8 +308,8 @@ class HealthScreen(PageScreen):
             case _:
                 self.notify("The selection has no source file.", severity="warning")
 
-    def action_back(self) -> None:
-        """Return to the report."""
+    def focus_work(self) -> None:
+        """Focus the report."""
         self._list.focus()
 
     @property

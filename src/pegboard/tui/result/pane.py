@@ -192,7 +192,7 @@ class ResultPane(Widget):
         if result.error is not None:
             yield "error"
         if result.ok or result.data is not None:
-            yield from views(result.data, self._code_file, result.meta.server_meta)
+            yield from views(result.data, code_file(self._call.args) if self._call else "", result.meta.server_meta)
         if has_log:
             yield "log"
 
@@ -213,11 +213,11 @@ class ResultPane(Widget):
         self._since = monotonic()
         self._worker = self._approval = ""
         self._log = CallLog()
-        self._views.reset(call.name if call else "", self._log.view, self._code_file)
+        self._views.reset(call.name if call else "", self._log.view, code_file(call.args) if call else "")
 
     def _finish(self, call: ToolCall, result: ToolResult) -> None:
         self._call = call
-        self._whole.reset(result, self._code_file)
+        self._whole.reset(result, code_file(call.args))
         self._progress.display = False
         self._log.finish()
         self.state = "finished"
@@ -228,10 +228,6 @@ class ResultPane(Widget):
     def _result(self) -> ToolResult | None:
         """The result that is shown; it may be a filtered one."""
         return self._whole.result
-
-    @property
-    def _code_file(self) -> str:
-        return code_file(self._call.args) if self._call else ""
 
     def _fitting_views(self, result: ToolResult) -> tuple[ViewName, ...]:
         return tuple(self.fitting(result, has_log=self._log.count > 0))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from pegboard.models import ExpectedCall, ToolSpec
 from pegboard.results.clean import clean_line
 from pegboard.results.text import preview
-from pegboard.tui.script.api import Orchestrator, ScriptCommand, spec_of
+from pegboard.tui.script.api import OfferedCommand, Orchestrator, spec_of
 from pegboard.tui.script.completion import Known
 from pegboard.tui.script.editor import ScriptEditor
 from pegboard.tui.script.findings import ScriptFinding, findings
@@ -38,7 +38,7 @@ class ScriptAnalyzer:
         self._runtime = runtime
         self._editor = editor
         self._orchestrator: Orchestrator | None = None
-        self._commands: dict[str, ScriptCommand] = {}
+        self._commands: dict[str, OfferedCommand] = {}
 
     @property
     def is_ready(self) -> bool:
@@ -51,7 +51,7 @@ class ScriptAnalyzer:
         return [*filter(None, map(spec_of, self._commands.values()))]
 
     @property
-    def command_at_cursor(self) -> ScriptCommand | None:
+    def command_at_cursor(self) -> OfferedCommand | None:
         """The command at the editor's cursor, or None."""
         return self._commands.get(self.names.get(self._editor.command_here(), ""))
 
@@ -60,7 +60,7 @@ class ScriptAnalyzer:
         tools = {name: spec_of(self._commands[command]) for name, command in self.names.items()}
         return Known(tools, self._editor.functions, script, Path.cwd())
 
-    async def load_commands(self) -> Sequence[ScriptCommand]:
+    async def load_commands(self) -> Sequence[OfferedCommand]:
         """Load and return the available commands."""
         orchestrator: Orchestrator = await asyncio.to_thread(self._runtime.scripts.orchestrator)
         commands = orchestrator.commands

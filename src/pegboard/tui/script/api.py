@@ -8,7 +8,7 @@ from typing import Protocol
 from pegboard.models import ScriptAnalysis, ToolSpec
 
 
-class ScriptCommand(Protocol):
+class OfferedCommand(Protocol):
     """A command available to scripts."""
 
     @property
@@ -35,7 +35,7 @@ class Orchestrator(Protocol):
     """Script runner with the currently available tools."""
 
     @property
-    def commands(self) -> Sequence[ScriptCommand]:
+    def commands(self) -> Sequence[OfferedCommand]:
         """Commands available to scripts."""
         ...
 
@@ -44,13 +44,13 @@ class Orchestrator(Protocol):
         ...
 
 
-def spec_of(command: ScriptCommand) -> ToolSpec | None:
+def spec_of(command: OfferedCommand) -> ToolSpec | None:
     """Return the tool of a command, or None for other commands."""
     spec = getattr(command, "spec", None)
     return spec if isinstance(spec, ToolSpec) else None
 
 
-def call_to_fill_in(command: ScriptCommand) -> str:
+def call_to_fill_in(command: OfferedCommand) -> str:
     """Return a call of a command with a placeholder for each required argument."""
     spec = spec_of(command)
     required = spec.input_schema.get("required") if spec is not None else None

@@ -12,7 +12,7 @@ from textual.widgets import Static
 
 from pegboard.results.clean import clean, clean_line
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.script.api import ScriptCommand
+from pegboard.tui.script.api import OfferedCommand
 from pegboard.tui.widgets.dialog import Dialog
 from pegboard.tui.widgets.keys_line import KeysLine
 
@@ -46,7 +46,7 @@ class CommandHelp(Dialog[bool]):
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
-    def __init__(self, command: ScriptCommand) -> None:
+    def __init__(self, command: OfferedCommand) -> None:
         super().__init__()
         self._command = command
 

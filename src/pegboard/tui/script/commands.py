@@ -17,7 +17,7 @@ from textual.widgets import Static
 
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.script.api import ScriptCommand
+from pegboard.tui.script.api import OfferedCommand
 from pegboard.tui.widgets.filter_line import FilterLine
 from pegboard.tui.widgets.pick_list import PickLine, PickList
 
@@ -40,12 +40,12 @@ class CommandsPane(Vertical):
     class Inserted(Message):
         """Request to insert a command into the script."""
 
-        command: ScriptCommand
+        command: OfferedCommand
 
     def __init__(self) -> None:
         super().__init__()
         self.list = PickList()
-        self._commands: Sequence[ScriptCommand] = ()
+        self._commands: Sequence[OfferedCommand] = ()
         self._lines: list[PickLine] = []
         self._about = Static(id="about")
 
@@ -55,7 +55,7 @@ class CommandsPane(Vertical):
         yield self.list
         yield self._about
 
-    def show(self, commands: Sequence[ScriptCommand], empty: str) -> None:
+    def show(self, commands: Sequence[OfferedCommand], empty: str) -> None:
         """List commands and keep the mark if its command is still listed.
 
         Args:
@@ -71,7 +71,7 @@ class CommandsPane(Vertical):
         self.list.show(self._lines, index, sought=self.list.sought)
 
     @property
-    def marked(self) -> ScriptCommand | None:
+    def marked(self) -> OfferedCommand | None:
         """The marked command, or None."""
         index = self.list.marked
         return self._commands[index] if index is not None and index < len(self._commands) else None

@@ -44,7 +44,7 @@ class Suggestion:
 
 
 @dataclass(frozen=True, slots=True)
-class Completion:
+class WordCompletion:
     """Suggestions for the word at the cursor."""
 
     start: int
@@ -69,7 +69,7 @@ class Known:
     """Working directory of the tools."""
 
 
-def complete(before: str, state: ShellState, known: Known) -> Completion | None:
+def complete(before: str, state: ShellState, known: Known) -> WordCompletion | None:
     """Return what can complete the word at the cursor; None within quotes or without suggestions. Read folders.
 
     Args:
@@ -110,7 +110,7 @@ def complete(before: str, state: ShellState, known: Known) -> Completion | None:
     return replace(found, is_value_of_flag=follows_flag) if found is not None else None
 
 
-def _completion(start: int, word: str, offered: Iterable[Suggestion]) -> Completion | None:
+def _completion(start: int, word: str, offered: Iterable[Suggestion]) -> WordCompletion | None:
     """Keep what starts with the word, then what has a part that does."""
     typed = word.lower()
     starts: list[Suggestion] = []
@@ -124,7 +124,7 @@ def _completion(start: int, word: str, offered: Iterable[Suggestion]) -> Complet
         elif typed and any(part.startswith(typed) for part in _PART.split(text)):
             parts.append(one)
     found = [*starts, *parts][:_MOST]
-    return Completion(start, word, found) if found else None
+    return WordCompletion(start, word, found) if found else None
 
 
 def _is_command(before: str, state: ShellState) -> bool:

@@ -11,7 +11,7 @@ from textual.geometry import Offset
 from textual.message import Message
 from textual.widget import Widget
 
-from pegboard.tui.script.completion import Completion, Suggestion
+from pegboard.tui.script.completion import Suggestion, WordCompletion
 
 _LINES = 8
 _WIDEST = 70
@@ -43,13 +43,13 @@ class CompletionPopup(Widget, can_focus=False):
 
     def __init__(self) -> None:
         super().__init__()
-        self.completion: Completion | None = None
+        self.completion: WordCompletion | None = None
         """The suggestions, or None while it is closed."""
         self._marked = 0
         self.is_moved = False
         """Whether the user has moved the mark."""
 
-    def open(self, completion: Completion, cursor: Offset) -> None:
+    def open(self, completion: WordCompletion, cursor: Offset) -> None:
         """Show suggestions below the cursor.
 
         Args:

@@ -15,7 +15,7 @@ from pegboard.results.clean import clean_line
 from pegboard.tui.commands import key_of
 from pegboard.tui.script.draft import Draft, DraftFile
 from pegboard.tui.script.editor import ScriptEditor
-from pegboard.tui.script.open_script import OpenScript
+from pegboard.tui.script.open_script import EditedScript
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -124,11 +124,11 @@ class ScriptDocument:
     # Saving
 
     @property
-    def state(self) -> OpenScript:
+    def state(self) -> EditedScript:
         """Text, name and saved text, for dialogs that change them."""
-        return OpenScript(self._editor.text, self.name, self._saved)
+        return EditedScript(self._editor.text, self.name, self._saved)
 
-    def apply(self, state: OpenScript) -> None:
+    def apply(self, state: EditedScript) -> None:
         """Apply the name and the saved text of a state."""
         self.name, self._saved = state.name, state.saved
         self._changed()
@@ -163,7 +163,7 @@ class ScriptDocument:
         if await save_as(self._page, self._runtime, state, state.name):
             self.apply(state)
 
-    async def _was_changed_elsewhere(self, state: OpenScript) -> bool:
+    async def _was_changed_elsewhere(self, state: EditedScript) -> bool:
         try:
             return bool(await asyncio.to_thread(self._runtime.scripts.saved.read, state.name) != state.saved)
         except SavedScriptError:  # no file that could be overwritten

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass
-class OpenScript:
+class EditedScript:
     """The script in the editor."""
 
     text: str

@@ -17,7 +17,7 @@ from pegboard.models import SavedScript
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.sizes import age, count
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.script.open_script import OpenScript
+from pegboard.tui.script.open_script import EditedScript
 from pegboard.tui.widgets.dialog import ListDialog
 from pegboard.tui.widgets.pick_list import PickLine, PickList
 
@@ -51,7 +51,7 @@ class SavedScriptsScreen(ListDialog[str | None]):
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
-    def __init__(self, runtime: Runtime, script: OpenScript) -> None:
+    def __init__(self, runtime: Runtime, script: EditedScript) -> None:
         super().__init__("Saved scripts", pick_list=PickList(sign=self._sign))
         self._runtime = runtime
         self._script = script
@@ -176,7 +176,7 @@ class SavedScriptsScreen(ListDialog[str | None]):
         self.show_preview(about, _shown(text))
 
 
-async def save_as(screen: Widget, runtime: Runtime, script: OpenScript, name: str) -> str:
+async def save_as(screen: Widget, runtime: Runtime, script: EditedScript, name: str) -> str:
     """Ask for a name and save the script; confirm before overwriting another one.
 
     Args:

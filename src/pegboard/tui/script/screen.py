@@ -20,7 +20,7 @@ from pegboard.results.quotation import quoted
 from pegboard.tui.commands import Command, bindings, key_of
 from pegboard.tui.messages import OpenCall, Scripting, TalkAbout
 from pegboard.tui.script.analyzer import ScriptAnalyzer
-from pegboard.tui.script.api import ScriptCommand, call_to_fill_in
+from pegboard.tui.script.api import OfferedCommand, call_to_fill_in
 from pegboard.tui.script.calls import CallsTree
 from pegboard.tui.script.commands import CommandsPane
 from pegboard.tui.script.completion import complete
@@ -236,7 +236,7 @@ class ScriptScreen(PageScreen):
         event.stop()
         self._insert(event.command)
 
-    def _insert(self, command: ScriptCommand) -> None:
+    def _insert(self, command: OfferedCommand) -> None:
         """Insert a call of a command into the script."""
         if self.has_class("-narrow"):
             self.remove_class("-asked")

@@ -58,6 +58,13 @@ class PageScreen(Screen[None]):
     def focus_work(self) -> None:
         """Focus what the user works in."""
 
+    def action_back(self) -> None:
+        """Restore a maximized pane, or focus what the user works in."""
+        if self.maximized is not None:
+            self.minimize()
+        else:
+            self.focus_work()
+
     def pane_of(self, widget: Widget | None) -> Widget | None:
         """Return the pane that contains a widget, or None."""
         while widget is not None and widget not in self.panes:

@@ -14,7 +14,7 @@ from textual import on, work
 from textual.binding import BindingType
 from textual.content import Content
 
-from pegboard.checks import Check, CheckError, CheckReport, Checks, Difference
+from pegboard.checks import Check, CheckError, CheckReport, Checks, FailedExpectation
 from pegboard.checks.compare import BrokenCall, Compatibility, ToolCompatibility
 from pegboard.checks.file import read_check
 from pegboard.data.json_text import write
@@ -300,7 +300,7 @@ def _changes(changed: ToolCompatibility) -> Content:
     return Content("\n").join(lines) if lines else Content(clean(changed.summary))
 
 
-def _difference(one: Difference) -> Iterator[Content]:
+def _difference(one: FailedExpectation) -> Iterator[Content]:
     """Yield the lines about one difference: its message, and the values if they need more than that."""
     yield Content.assemble(("✗ ", "$text-error"), (f"{one.expectation}: ", "$text-muted"), clean_line(one.message))
     if one.expectation not in {"exact", "subset", "snapshot"}:

@@ -16,7 +16,7 @@ from pegboard.models import Agent, ResultMeta, ToolCall, ToolError, ToolResult
 from pegboard.models.conversation import Usage
 from pegboard.models.turn import ModelTurn
 from pegboard.ports import Redaction
-from pegboard.watch.otel.spans import Attributes, Span
+from pegboard.watch.otel.spans import Attributes, TelemetrySpan
 
 LONGEST_CONTENT: Final = 1_000_000
 """Characters of arguments and results beyond which they are shortened."""
@@ -42,7 +42,7 @@ _ID: Final = re.compile(rf"[A-Za-z0-9_.@/+-]{{1,{_LONGEST_NAME}}}")
 Kind = Literal["agent", "turn", "call"]
 
 
-def kind_of(span: Span) -> Kind | None:
+def kind_of(span: TelemetrySpan) -> Kind | None:
     """Return what a span describes, or None if it isn't one of the conventions."""
     operation = span.attributes.get("gen_ai.operation.name")
     if operation == "execute_tool":
@@ -59,7 +59,7 @@ def kind_of(span: Span) -> Kind | None:
     return "turn" if _text(span.attributes, ("gen_ai.request.model",)) else None
 
 
-def conversation_of(span: Span) -> str:
+def conversation_of(span: TelemetrySpan) -> str:
     """Return the conversation that a span names; empty if it names none."""
     return _text(span.attributes, _CONVERSATION)
 
@@ -70,13 +70,13 @@ def session_of(identity: str) -> str:
     return f"{PACK}:{identity if known else sha256(identity.encode('utf-8', 'replace')).hexdigest()[:32]}"
 
 
-def id_of(span: Span) -> str:
+def id_of(span: TelemetrySpan) -> str:
     """Return the call id of a span. A span that is sent again has the same one."""
     digest = blake2b(f"{span.trace}{span.id}".encode(), digest_size=10).hexdigest()
     return f"{span.start // 1_000_000:012x}{digest}"[:32]
 
 
-def call_of(span: Span, session: str, redaction: Redaction) -> tuple[ToolCall, ToolResult, datetime]:
+def call_of(span: TelemetrySpan, session: str, redaction: Redaction) -> tuple[ToolCall, ToolResult, datetime]:
     """Return the call that a span describes, its result and its start, without secrets."""
     warnings: list[str] = []
     arguments = _content(span, _ARGUMENTS, redaction, "The arguments", warnings)
@@ -102,7 +102,7 @@ def call_of(span: Span, session: str, redaction: Redaction) -> tuple[ToolCall, T
     return call, ToolResult(ok=error is None, data=data, error=error, meta=meta), _start(span)
 
 
-def turn_of(span: Span, session: str, redaction: Redaction) -> ModelTurn:
+def turn_of(span: TelemetrySpan, session: str, redaction: Redaction) -> ModelTurn:
     """Return the model turn that a span describes, without secrets."""
     text = "\n".join(_answers(span))
     if _is_failed(span):
@@ -129,7 +129,7 @@ def _text(attributes: Attributes, keys: Iterable[str]) -> str:
     return next((value for key in keys if isinstance(value := attributes.get(key), str) and value), "")
 
 
-def _first(span: Span, keys: Sequence[str]) -> JsonValue:
+def _first(span: TelemetrySpan, keys: Sequence[str]) -> JsonValue:
     """Return the first attribute of a span or of its events."""
     for attributes in (span.attributes, *(attributes for _, attributes in span.events)):
         for key in keys:
@@ -148,25 +148,25 @@ def _name(text: str) -> str:
     return "".join(sign if sign.isprintable() and not sign.isspace() else "_" for sign in text[:_LONGEST_NAME]) or "_"
 
 
-def _agent(span: Span, redaction: Redaction) -> Agent:
+def _agent(span: TelemetrySpan, redaction: Redaction) -> Agent:
     name = _text(span.attributes, _AGENT) or _text(span.resource, ("service.name",))
     shown = "".join(sign if sign.isprintable() else " " for sign in redaction.text(name)[:_LONGEST_NAME]).strip()
     return Agent(name=shown or "agent")
 
 
-def _start(span: Span) -> datetime:
+def _start(span: TelemetrySpan) -> datetime:
     return datetime.fromtimestamp(span.start / 1e9, UTC)
 
 
-def _duration(span: Span) -> float:
+def _duration(span: TelemetrySpan) -> float:
     return (span.end - span.start) / 1e6
 
 
-def _is_failed(span: Span) -> bool:
+def _is_failed(span: TelemetrySpan) -> bool:
     return span.failed or bool(_text(span.attributes, ("error.type",)))
 
 
-def _reason(span: Span) -> str:
+def _reason(span: TelemetrySpan) -> str:
     """Return why the operation failed."""
     thrown = next((attributes for name, attributes in span.events if name == "exception"), {})
     kind = _text(thrown, ("exception.type",)) or _text(span.attributes, ("error.type",))
@@ -179,7 +179,9 @@ def _reason(span: Span) -> str:
 # Content
 
 
-def _content(span: Span, keys: Sequence[str], redaction: Redaction, what: str, warnings: list[str]) -> JsonValue:
+def _content(
+    span: TelemetrySpan, keys: Sequence[str], redaction: Redaction, what: str, warnings: list[str]
+) -> JsonValue:
     """Return arguments or a result, parsed if they are JSON, without secrets."""
     value = _first(span, keys)
     if value is None:
@@ -207,7 +209,7 @@ def _shortened(text: str, longest: int, redaction: Redaction) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
-def _answers(span: Span) -> Iterator[str]:
+def _answers(span: TelemetrySpan) -> Iterator[str]:
     """Yield the texts and the proposed calls of a response."""
     found = _parsed(_first(span, _OUTPUT))
     messages = found if isinstance(found, list) else [found]

@@ -15,7 +15,7 @@ from pegboard.history.turns import add_turns
 from pegboard.models import Problem
 from pegboard.models.turn import ModelTurn
 from pegboard.watch.otel.conventions import call_of, conversation_of, id_of, kind_of, session_of, turn_of
-from pegboard.watch.otel.spans import Span
+from pegboard.watch.otel.spans import TelemetrySpan
 
 if TYPE_CHECKING:
     from pegboard.runtime.redaction import SecretRedaction
@@ -49,7 +49,9 @@ class SpanRecorder:
         self._history = history
         self._redaction = redaction
         self._on_message = on_message
-        self._queue: queue.Queue[tuple[Sequence[Span], Callable[[], object]] | None] = queue.Queue(MOST_WAITING)
+        self._queue: queue.Queue[tuple[Sequence[TelemetrySpan], Callable[[], object]] | None] = queue.Queue(
+            MOST_WAITING
+        )
         self._conversations: OrderedDict[str, str] = OrderedDict()
         """Conversations by trace: only some spans of a trace name theirs."""
         self._known: OrderedDict[str, None] = OrderedDict()
@@ -62,7 +64,7 @@ class SpanRecorder:
         self._thread = threading.Thread(target=self._run, name="pegboard-otel", daemon=True)
         self._thread.start()
 
-    def offer(self, spans: Sequence[Span], on_written: Callable[[], object]) -> bool:
+    def offer(self, spans: Sequence[TelemetrySpan], on_written: Callable[[], object]) -> bool:
         """Queue spans; return False if the queue is full.
 
         Args:
@@ -102,7 +104,7 @@ class SpanRecorder:
             if time.monotonic() - self._reported >= _REPORT_SECONDS:
                 self._report()
 
-    def _record(self, spans: Sequence[Span]) -> None:
+    def _record(self, spans: Sequence[TelemetrySpan]) -> None:
         self._redaction.renew_now()
         for span in spans:
             conversation = conversation_of(span)
@@ -115,7 +117,7 @@ class SpanRecorder:
                 self._tell(f"a span was not recorded because its content can't be stored: {type(error).__name__}.")
         self._write()
 
-    def _record_span(self, span: Span) -> None:
+    def _record_span(self, span: TelemetrySpan) -> None:
         kind = kind_of(span)
         if kind is None:
             self._ignored += 1

@@ -41,7 +41,7 @@ class BodyError(ValueError):
 
 
 @dataclass(frozen=True)
-class Span:
+class TelemetrySpan:
     """One finished operation of an agent.
 
     Attributes:
@@ -79,7 +79,7 @@ class Received:
         reason: Why the last of them was rejected.
     """
 
-    spans: tuple[Span, ...]
+    spans: tuple[TelemetrySpan, ...]
     rejected: int = 0
     reason: str = ""
 
@@ -121,7 +121,7 @@ def from_json(body: bytes) -> Received:
 
 
 def _received(resource_spans: Sequence[Any], value: Callable[[Any], JsonValue]) -> Received:
-    spans: list[Span] = []
+    spans: list[TelemetrySpan] = []
     rejected, reason = 0, ""
     _check_number(len(resource_spans))
     _check_number(sum(len(group.scope_spans) for group in resource_spans))
@@ -143,8 +143,8 @@ def _check_number(number: int) -> None:
         raise BodyError(f"The body has more than {MOST_SPANS:,} spans. Send smaller batches.")
 
 
-def _span(raw: Any, resource: Attributes, value: Callable[[Any], JsonValue]) -> Span:  # noqa: ANN401 - of either format
-    return Span(
+def _span(raw: Any, resource: Attributes, value: Callable[[Any], JsonValue]) -> TelemetrySpan:  # noqa: ANN401 - of either format
+    return TelemetrySpan(
         trace=_hex(raw.trace_id),
         id=_hex(raw.span_id),
         name=raw.name[:200],

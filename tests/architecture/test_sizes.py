@@ -1,0 +1,33 @@
+"""Files and classes stay small, and a class name means one class."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[2] / "src"
+MOST_LINES = 500
+MOST_METHODS = 50
+TEXTS = {file.relative_to(SOURCE): file.read_text("utf-8") for file in SOURCE.rglob("*.py")}
+CLASSES = [
+    (file, node) for file, text in TEXTS.items() for node in ast.parse(text).body if isinstance(node, ast.ClassDef)
+]
+
+
+def test_no_file_is_longer_than_500_lines() -> None:
+    assert {str(file): n for file, text in TEXTS.items() if (n := text.count("\n")) > MOST_LINES} == {}
+
+
+def test_no_class_has_more_than_50_methods() -> None:
+    methods = {
+        f"{file}: {node.name}": sum(isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) for one in node.body)
+        for file, node in CLASSES
+    }
+    assert methods
+    assert {name: count for name, count in methods.items() if count > MOST_METHODS} == {}
+
+
+def test_every_public_class_has_a_name_of_its_own() -> None:
+    names = Counter(node.name for _, node in CLASSES if not node.name.startswith("_"))
+    assert [name for name, count in names.items() if count > 1] == []
