@@ -50,7 +50,7 @@ async def test_a_person_in_another_process_approves_edits_and_rejects(
     connect: Connect, questions: Questions, tmp_path: Path
 ) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
-    async with connect() as client:
+    async with connect(is_child=True) as client:
         with questions.announce():
             call = asyncio.create_task(client.call_tool("kit.write", {"file": str(first)}))
             question = await waiting(questions)
