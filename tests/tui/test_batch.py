@@ -114,7 +114,7 @@ async def test_a_batch_that_was_interrupted_by_quitting_is_continued_later(
     runtime: Runtime, tmp_path: Path, write_pack: Callable[[str, str], Path]
 ) -> None:
     file = tmp_path / "in.jsonl"
-    file.write_text("".join(f'{{"number": {number}}}\n' for number in range(1, 601)))
+    file.write_text("".join(f'{{"number": {number}}}\n' for number in range(1, 4001)))
     async with on_stage(runtime, size=(120, 40)) as stage:
         screen = await open_dialog(stage)
         await stage.type(str(file))
@@ -127,10 +127,10 @@ async def test_a_batch_that_was_interrupted_by_quitting_is_continued_later(
         await stage.type(str(file))
         await stage.until_seen("This batch was interrupted. alt+g continues it")
         await stage.press("alt+g")
-        await stage.until(lambda: screen._batch is None and len(screen._failed) == 300, "all rows have run")
+        await stage.until(lambda: screen._batch is None and len(screen._failed) == 2000, "all rows have run")
         assert screen._batch is None
         (part,) = screen._parts
-        assert sorted(result["row"] for result in map(json.loads, part.read_text().splitlines())) == [*range(1, 601)]
+        assert sorted(result["row"] for result in map(json.loads, part.read_text().splitlines())) == [*range(1, 4001)]
         await stage.press("escape")
     assert not [*(runtime.paths.state / "batches").iterdir()]
 
