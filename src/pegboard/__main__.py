@@ -29,8 +29,9 @@ def main() -> NoReturn:
     except OSError as error:
         # The rest of the buffer can't be written either; Python would fail again when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        with suppress(OSError):
-            sys.stderr.write(f"pegboard: {error.strerror or error}\n")
+        if not isinstance(error, BrokenPipeError):  # a reader such as `head` has read enough
+            with suppress(OSError):
+                sys.stderr.write(f"pegboard: {error.strerror or error}\n")
         sys.exit(1)
     except Exception as error:  # noqa: BLE001 - nobody else caught it, and Python would print it with a traceback
         with suppress(OSError):

@@ -15,6 +15,7 @@ from pegboard.models.rule import Rule
 from pegboard.runtime import Runtime
 from pegboard.tui.dialogs.confirm import Confirm
 from pegboard.tui.dialogs.rules import RuleDialog, RulesScreen
+from pegboard.tui.widgets import external_editor
 from pegboard.tui.widgets.pick_list import PickList
 
 PACK = '''
@@ -224,7 +225,7 @@ async def test_an_invalid_file_is_reported_and_opened_in_the_editor(
         opened.append(file)
         runtime.paths.approvals.write_text(MINE, encoding="utf-8")
 
-    monkeypatch.setattr("pegboard.tui.widgets.external_editor.open_in_editor", repair)
+    monkeypatch.setattr(external_editor, "open_in_editor", repair)
     async with _rules(runtime) as (stage, screen):
         await stage.until_seen("rule 1: alow")
         await stage.press("ctrl+n")

@@ -16,6 +16,7 @@ import pytest
 from stage import Stage, on_stage
 
 from pegboard.runtime import Runtime
+from pegboard.tui import app as app_module
 
 PACK = '''
 """Greets."""
@@ -115,7 +116,7 @@ async def test_added_changed_and_broken_files_are_listed_live(write_pack: Callab
 async def test_files_of_killed_processes_are_deleted_while_the_app_runs(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pegboard.tui.app._SWEEP_AFTER_SECONDS", 0.1)
+    monkeypatch.setattr(app_module, "_SWEEP_AFTER_SECONDS", 0.1)
     left = home / "state" / "results" / "left.json"
     unused = home / "cache" / "index" / "0123456789abcdef-00"
     for file in (left, unused):
