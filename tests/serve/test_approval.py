@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -13,8 +14,10 @@ import commands
 import pytest
 from mcp.types import CallToolResult
 from serving import Connect
+from terminals import pegboard
 
 from pegboard.brake import Answer, Question, Questions
+from pegboard.models.rule import Rule
 
 SECONDS = 30.0
 
@@ -107,3 +110,115 @@ async def test_the_question_of_a_client_that_leaves_closes(
         assert answer is not None
         assert answer.kind == "closed"
     assert not (tmp_path / "file").exists()
+
+
+RULE = {"allow": ["kit.write"]}
+DAMAGED: tuple[dict[str, Any], ...] = (
+    {"lasts": "always", "rule": {"allow": ["kit.write"], "where": {"file": []}}},
+    {"lasts": "always", "rule": {"allow": ["kit.write"], "where": {"file": [[]]}}},
+    {"lasts": "always", "rule": {"allow": ["kit.write"], "exactly": "[1]"}},
+    {"lasts": "always", "rule": {"deny": ["kit.write"]}},
+    {"lasts": "always", "rule": {"allow": ["kit.write", "\ud800"]}},
+    {"lasts": "always", "rule": ["kit.write"]},
+    {"lasts": "always", "rule": "kit.write"},
+    {"lasts": "always", "rule": None},
+    {"lasts": "always"},
+    {"lasts": "once", "rule": RULE},
+    {"lasts": ["always"], "rule": RULE},
+    {"lasts": "forever", "rule": RULE},
+    {"lasts": "session", "rule": RULE, "args": {"file": "b"}},
+    {"lasts": "session", "rule": RULE, "kind": "reject"},
+    {"kind": ["approve"]},
+    {"kind": "reject", "reason": 5},
+    {"by_person": "yes"},
+)
+"""Changes of an approval that make it invalid."""
+
+
+def put(home: Path, question: Question, changed: dict[str, Any]) -> None:
+    """Write the file of an approval as earlier versions did, with changes."""
+    content = {"kind": "approve", "reason": "", "args": None, "by": "", "by_person": True, **changed}
+    draft = home / "draft"
+    draft.write_text(json.dumps(content))
+    draft.replace(home / "state" / "questions" / f"{question.id}.answer")
+
+
+@pytest.mark.promise("ASK-7", "SEC-2", "WAT-4")
+async def test_a_damaged_approval_rejects_the_call(
+    connect: Connect, questions: Questions, home: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "file"
+    async with connect() as client:
+        with questions.announce():
+            for changed in DAMAGED:
+                call = asyncio.create_task(client.call_tool("kit.write", {"file": str(file)}))
+                put(home, await waiting(questions), changed)
+                result = await call
+                assert text(result).startswith("kit.write was not called. The "), changed
+                assert "answer" in text(result), changed
+            assert not file.exists()
+            call = asyncio.create_task(client.call_tool("kit.write", {"file": str(file)}))
+            put(home, await waiting(questions), {})
+            assert not (await call).is_error
+    assert file.exists()
+    assert not (home / "approvals.toml").exists()
+
+
+@pytest.mark.promise("ASK-7", "STO-2")
+async def test_answers_and_outcomes_keep_no_arguments(
+    connect: Connect, questions: Questions, home: Path, tmp_path: Path
+) -> None:
+    file = str(tmp_path / "private")
+    rule = Rule(allow=("kit.write",), exactly=json.dumps({"file": file}), scope="mcp")
+    async with connect() as client:
+        with questions.announce():
+            call = asyncio.create_task(client.call_tool("kit.write", {"file": file}))
+            question = await waiting(questions)
+            questions.answer(question.id, Answer("approve", lasts="session", rule=rule))
+            assert not (await call).is_error
+        assert not (await client.call_tool("kit.write", {"file": file})).is_error
+    outcome = questions.rule_outcome(question)
+    assert outcome is not None
+    assert (outcome.problem, outcome.is_exact) == ("", True)
+    files = [one for one in (home / "state" / "questions").iterdir() if one.is_file()]
+    assert {one.suffix for one in files} == {".answer", ".rule"}
+    assert "private" not in "".join(one.read_text() for one in files)
+    answer = questions.read_answer(question.id)
+    assert answer is not None
+    assert (answer.kind, answer.lasts) == ("approve", "session")
+
+
+@pytest.mark.promise("ASK-7", "WAT-4")
+async def test_the_command_line_approves_for_the_session(
+    connect: Connect, questions: Questions, tmp_path: Path
+) -> None:
+    async with connect() as client:
+        with questions.announce():
+            call = asyncio.create_task(client.call_tool("kit.write", {"file": str(tmp_path / "a")}))
+            question = await waiting(questions)
+            for options in (("--yes", "--session"), ("--session", "--args", "{}"), ("--session", "--no", "why")):
+                assert commands.pegboard("approve", question.id, *options).returncode == 2
+            done = commands.pegboard("approve", question.id, "--session")
+            assert "Approved for this session." in done.stderr
+            assert not (await call).is_error
+            assert not (await client.call_tool("kit.write", {"file": str(tmp_path / "b")})).is_error
+
+            held = questions.open(Question("kit.write", {}, "agent", "kit", "Why.", via="watch"))
+            refused = commands.pegboard("approve", held.question.id, "--session")
+            assert refused.returncode == 2
+            assert "works only for calls of `pegboard serve`" in refused.stderr
+            assert held.poll() is None
+            held.close("The test ends.")
+
+
+@pytest.mark.promise("ASK-7", "WAT-4")
+async def test_s_on_a_terminal_approves_for_the_session(connect: Connect, questions: Questions, tmp_path: Path) -> None:
+    async with connect() as client:
+        with pegboard("approve") as terminal:
+            await asyncio.to_thread(terminal.read_until, "Waiting for calls")
+            call = asyncio.create_task(client.call_tool("kit.write", {"file": str(tmp_path / "a")}))
+            await asyncio.to_thread(terminal.read_until, "Run it? [y/s/n/e]")
+            terminal.type("s\n")
+            assert not (await call).is_error
+            await asyncio.to_thread(terminal.read_until, "Approved for this session.")
+            assert not (await client.call_tool("kit.write", {"file": str(tmp_path / "b")})).is_error

@@ -12,10 +12,12 @@ from pegboard.brake.questions import (
     Answer,
     AnsweredError,
     AnswerKind,
+    AnswerTerm,
     AskedQuestion,
     BrakeError,
     Question,
     Questions,
+    RuleOutcome,
 )
 from pegboard.brake.state import Brake, BrakeState
 
@@ -24,6 +26,7 @@ __all__ = [
     "RESUMED",
     "Answer",
     "AnswerKind",
+    "AnswerTerm",
     "AnsweredError",
     "AskedQuestion",
     "Brake",
@@ -32,4 +35,5 @@ __all__ = [
     "Presence",
     "Question",
     "Questions",
+    "RuleOutcome",
 ]

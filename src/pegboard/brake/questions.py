@@ -26,8 +26,10 @@ from pegboard.errors import PegboardError
 
 if TYPE_CHECKING:
     from pegboard.models import JsonObject
+    from pegboard.models.rule import Rule
 
 AnswerKind: TypeAlias = Literal["approve", "reject", "closed"]
+AnswerTerm: TypeAlias = Literal["once", "session", "always"]
 
 NOT_SHOWN: Final = "No Pegboard app is open in which a person could approve it."
 """Reason of the rejection of a call that no process shows to a person."""
@@ -39,6 +41,8 @@ _PRESENCE_SECONDS: Final = 0.5
 _KEPT_SECONDS: Final = 3600.0
 """Time for which answers are kept, so that late ones fail."""
 _LARGEST: Final = 64 * 2**20
+_ADDED_FIELDS: Final = {"lasts", "rule"}
+"""Fields that answers of earlier versions don't have."""
 
 
 class BrakeError(PegboardError):
@@ -81,6 +85,11 @@ class Question:
         """Whether the process that asks still runs."""
         return _start_of(self.pid) == self.started
 
+    @property
+    def accepts_rule(self) -> bool:
+        """Whether an answer can add a rule, because the process that asks runs the calls itself."""
+        return self.via == "serve" and self.kind == "ask"
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -95,6 +104,20 @@ class Answer:
     """The process that answered, for people."""
     by_person: bool = True
     """Whether a person decided; False if no person could be asked, or if the call ended."""
+    lasts: AnswerTerm = "once"
+    """For how long it approves: this call, or also calls that match a rule, in its session or permanently."""
+    rule: Rule | None = None
+    """The rule to add. Without one, the process that asks builds the rule of a session itself."""
+
+
+@dataclass(frozen=True)
+class RuleOutcome:
+    """What became of the rule of an answer in the process that asked."""
+
+    problem: str
+    """Why it wasn't added; empty if it was."""
+    is_exact: bool
+    """Whether it matches only exactly the arguments of the call."""
 
 
 class Questions:
@@ -188,8 +211,7 @@ class Questions:
         if not self._question_file(id_).exists():
             raise AnsweredError("The call is no longer waiting: it was answered, or it ended.")
         try:
-            content = json.dumps(asdict(answer)).encode()
-            storage.write(self._answer_file(id_), content, replace=False, durable=False)
+            storage.write(self._answer_file(id_), _content(answer), replace=False, durable=False)
         except FileExistsError:
             raise AnsweredError("The call is no longer waiting: it was answered, or it ended.") from None
         except (OSError, ValueError, RecursionError) as error:
@@ -236,26 +258,50 @@ class Questions:
                 return _refusal("The answer was written by another user.")
             try:
                 content = json.loads(file.read(_LARGEST))
-                answer = Answer(**{one.name: content[one.name] for one in fields(Answer)})
-            except (OSError, ValueError, TypeError, KeyError, RecursionError):
+                names = {one.name for one in fields(Answer)} - (_ADDED_FIELDS - content.keys())
+                return _answer_of({name: content[name] for name in names})
+            except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
                 return _refusal("The answer can't be read.")
-        is_valid = answer.kind in {"approve", "reject", "closed"} and isinstance(answer.args, dict | None)
-        return answer if is_valid else _refusal("The answer is invalid.")
 
     def finish(self, id_: str) -> None:
-        """Remove a question that was answered; keep the answer without its arguments."""
+        """Remove a question that was answered; keep the answer without its arguments and its rule."""
         with suppress(OSError):
             self._question_file(id_).unlink(missing_ok=True)
             answer = self.read_answer(id_)
-            if answer is not None and answer.args is not None:
-                content = json.dumps(asdict(replace(answer, args=None))).encode()
+            if answer is not None and (answer.args is not None or answer.rule is not None):
+                content = _content(replace(answer, args=None, rule=None))
                 storage.write(self._answer_file(id_), content, durable=False)
+
+    def report_rule(self, call: str, outcome: RuleOutcome) -> None:
+        """Report what became of the rule of an answer.
+
+        Args:
+            call: Id of the call in the history.
+            outcome: The outcome.
+
+        Raises:
+            OSError: It can't be written.
+        """
+        storage.write(self._rule_file(call), json.dumps(asdict(outcome)).encode(), durable=False)
+
+    def rule_outcome(self, question: Question) -> RuleOutcome | None:
+        """Return what became of the rule of an answer to a question; None if that is unknown."""
+        if not question.call.isalnum():
+            return None
+        try:
+            content = json.loads(self._rule_file(question.call).read_bytes())
+            return RuleOutcome(str(content["problem"]), bool(content["is_exact"]))
+        except (OSError, ValueError, TypeError, KeyError, RecursionError):
+            return None
 
     def _question_file(self, id_: str) -> Path:
         return self._folder / f"{id_}.question"
 
     def _answer_file(self, id_: str) -> Path:
         return self._folder / f"{id_}.answer"
+
+    def _rule_file(self, call: str) -> Path:
+        return self._folder / f"{call}.rule"
 
     def _all(self) -> Iterator[Question]:
         try:
@@ -288,7 +334,7 @@ class Questions:
         """Remove old answers, and drafts that killed processes left."""
         oldest = time.time() - _KEPT_SECONDS
         for name in os.listdir(self._folder):  # noqa: PTH208 - names suffice
-            if name.endswith(".answer") or name.startswith("."):
+            if name.endswith((".answer", ".rule")) or name.startswith("."):
                 with suppress(OSError):
                     file = self._folder / name
                     if file.stat().st_mtime < oldest:
@@ -359,6 +405,43 @@ class AskedQuestion:
 def _refusal(reason: str, by: str = "") -> Answer:
     """Return a rejection that isn't a person's."""
     return Answer("reject", reason, by=by, by_person=False)
+
+
+def _content(answer: Answer) -> bytes:
+    """Return the content of an answer's file."""
+    rule = None if answer.rule is None else answer.rule.model_dump(mode="json", exclude_defaults=True)
+    return json.dumps({**asdict(replace(answer, rule=None)), "rule": rule}).encode()
+
+
+def _answer_of(content: dict[str, Any]) -> Answer:
+    """Return the answer of a file with all fields; a rejection if it is invalid."""
+    rule = content.pop("rule", None)
+    lasts = content.get("lasts", "once")
+    is_valid = (
+        content["kind"] in ("approve", "reject", "closed")  # Not a set: the value may be a list.
+        and isinstance(content["args"], dict | None)
+        and isinstance(content["reason"], str)
+        and isinstance(content["by"], str)
+        and isinstance(content["by_person"], bool)
+        and lasts in ("once", "session", "always")
+        and (lasts == "once" or (content["kind"] == "approve" and content["args"] is None))
+        and (rule is None or lasts != "once")
+    )
+    if not is_valid:
+        return _refusal("The answer is invalid.")
+    answer = Answer(**content)
+    if rule is None:
+        return answer
+    from pegboard.models.rule import Rule
+
+    try:
+        read = Rule.model_validate(rule)
+        str(read).encode()  # Half a surrogate pair can't be written to the file of the rules.
+    except (ValueError, RecursionError):
+        return _refusal("The rule of the answer is invalid.")
+    if read.action != "allow":
+        return _refusal("The rule of the answer doesn't allow calls.")
+    return replace(answer, rule=read)
 
 
 def _read_question(file: Path) -> Question | None:

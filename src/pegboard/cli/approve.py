@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 def approve(
     call: Annotated[str | None, typer.Argument(metavar="[ID]", help="Id of the waiting call to answer.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Approve the call.")] = False,
+    session: Annotated[
+        bool,
+        typer.Option("--session", help="Approve the call and later ones of the tool in its session (`serve` only)."),
+    ] = False,
     no: Annotated[
         str | None, typer.Option("--no", metavar="REASON", help="Reject the call; the agent reads why.")
     ] = None,
@@ -30,8 +34,9 @@ def approve(
 ) -> None:
     """List the calls of other agents that wait for approval, and answer them.
 
-    On a terminal, each call is shown as it arrives: answer y, n or e to edit its arguments. Press ctrl+c to end. While
-    this runs, calls that need approval wait for it.
+    On a terminal, each call is shown as it arrives: answer y, n or e to edit its arguments; for calls of `pegboard
+    serve` also s, which allows the tool in that session. Press ctrl+c to end. While this runs, calls that need approval
+    wait for it.
 
     Examples: `pegboard approve --json`, `pegboard approve 1f0c3a5b7d9e2468 --no "not in production"`.
     """
@@ -41,9 +46,9 @@ def approve(
 
     questions = open_questions()
     if call is not None:
-        _answer(questions, call, yes=yes, no=no, args=args)
+        _answer(questions, call, yes=yes, session=session, no=no, args=args)
         return
-    if yes or no is not None or args is not None:
+    if yes or session or no is not None or args is not None:
         narrate("Name the call to answer: pegboard approve ID --yes. `pegboard approve --json` lists their ids.")
         raise typer.Exit(USAGE)
     if json:
@@ -59,15 +64,19 @@ def approve(
     )
 
 
-def _answer(questions: Questions, call: str, *, yes: bool, no: str | None, args: str | None) -> None:
+def _answer(questions: Questions, call: str, *, yes: bool, session: bool, no: str | None, args: str | None) -> None:
     from pegboard.brake import Answer, AnsweredError, BrakeError
     from pegboard.cli.output import narrate
 
-    if yes == (no is not None) or (args is not None and not yes):
-        narrate("Answer with --yes or with --no REASON; --args needs --yes.")
+    if [yes, session, no is not None].count(True) != 1 or (args is not None and not yes):
+        narrate("Answer with --yes, with --session or with --no REASON; --args needs --yes.")
+        raise typer.Exit(USAGE)
+    if session and any(one.id == call and not one.accepts_rule for one in questions.pending()):
+        narrate("The call was not answered because --session works only for calls of `pegboard serve`. Use --yes.")
         raise typer.Exit(USAGE)
     edited = None if args is None else _object(args)
-    answer = Answer("approve", args=edited, by=_BY) if yes else Answer("reject", no or "", by=_BY)
+    approval = Answer("approve", args=edited, by=_BY, lasts="session" if session else "once")
+    answer = approval if no is None else Answer("reject", no, by=_BY)
     try:
         questions.answer(call, answer)
     except AnsweredError as error:
@@ -76,7 +85,7 @@ def _answer(questions: Questions, call: str, *, yes: bool, no: str | None, args:
     except BrakeError as error:
         narrate(str(error))
         raise typer.Exit(TOOL_FAILED) from error
-    narrate("Approved." if yes else "Rejected.")
+    narrate(_done(answer))
 
 
 _BY: Final = "pegboard approve"
@@ -122,7 +131,7 @@ async def _answer_all(questions: Questions) -> None:
                     narrate(f"Left unanswered. Answer it later with: pegboard approve {question.id} --yes")
                     continue
                 questions.answer(question.id, answer)
-                narrate("Approved." if answer.kind == "approve" else "Rejected.")
+                narrate(_done(answer))
             except (AnsweredError, BrakeError) as error:
                 narrate(str(error))
 
@@ -139,12 +148,16 @@ async def _decide(questions: Questions, question: Question) -> Answer | None:
     args: JsonObject | None = None
     while True:
         _show(question, args)
-        typed = (await _line(questions, question, "Run it? [y/n/e] ")).casefold()
+        accepts_rule = question.accepts_rule and args is None
+        keys = "y/s/n/e" if accepts_rule else "y/n/e"
+        typed = (await _line(questions, question, f"Run it? [{keys}] ")).casefold()
         if typed in {"e", "edit"}:
             changed = await edit_arguments(question.args if args is None else args)
             args = args if changed is None else changed
         elif typed in {"y", "yes"}:
             return Answer("approve", args=args, by=_BY)
+        elif accepts_rule and typed in {"s", "session"}:
+            return Answer("approve", by=_BY, lasts="session")
         elif typed in {"n", "no"}:
             return Answer("reject", await _line(questions, question, _WHY), by=_BY)
         else:
@@ -186,6 +199,12 @@ def _show(question: Question, args: JsonObject | None) -> None:
         "The agent's client may time out while the call waits.",
     ]
     narrate("\n".join(lines))
+
+
+def _done(answer: Answer) -> str:
+    if answer.kind != "approve":
+        return "Rejected."
+    return "Approved for this session." if answer.lasts == "session" else "Approved."
 
 
 def _age(question: Question) -> str:

@@ -53,5 +53,6 @@ def question_json(question: Question) -> dict[str, Any]:
         "args": question.args,
         "reason": question.reason,
         "kind": question.kind,
+        "via": question.via,
         "askedAt": question.asked_at,
     }

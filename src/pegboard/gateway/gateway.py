@@ -289,7 +289,8 @@ class Gateway:
             except RulesError as error:
                 problem = f"The rule was not added: {error}"
         if self.rule_added is not None:
-            self.rule_added(AddedRule(rule=rule, session=None if is_permanent else call.session, problem=problem))
+            session = None if is_permanent else call.session
+            self.rule_added(AddedRule(rule=rule, session=session, problem=problem, call=call.id))
 
     def _has_secrets(self, rule: Rule, call: ToolCall) -> bool:
         if self._redaction is None or (rule.exactly is None and not rule.where):

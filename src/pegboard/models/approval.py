@@ -43,3 +43,5 @@ class AddedRule(DataModel):
     """The session that the rule belongs to; None for a permanent rule."""
     problem: str = ""
     """Why the rule wasn't added; empty if it was."""
+    call: str = ""
+    """Id of the call that was approved."""

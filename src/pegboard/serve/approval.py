@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from pegboard.brake import RESUMED, Answer, BrakeError, Question, Questions
+from pegboard.brake import RESUMED, Answer, BrakeError, Question, Questions, RuleOutcome
 from pegboard.models import ToolCall, ToolSpec
-from pegboard.models.approval import Approval
+from pegboard.models.approval import AddedRule, Approval
+from pegboard.models.rule_scope import session_rule
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -51,14 +53,24 @@ class BrakeApprover:
                 return Approval(answer="reject", reason=str(error), by_person=False)
             # Rules may have changed while the call was paused.
             if answer.kind != "approve" or answer.by != RESUMED or not await self._must_ask(call):
-                return _approval(answer)
+                return _approval(spec, call, answer)
+
+    def rule_added(self, added: AddedRule) -> None:
+        """Report to the process that answered what became of the rule of its answer."""
+        with suppress(OSError):
+            self._questions.report_rule(added.call, RuleOutcome(added.problem, added.rule.exactly is not None))
 
     async def _must_ask(self, call: ToolCall) -> bool:
         verdict = await asyncio.to_thread(self._runtime.rules.verdict, call)
         return verdict is not None and verdict.action == "ask"
 
 
-def _approval(answer: Answer) -> Approval:
-    if answer.kind == "approve":
+def _approval(spec: ToolSpec, call: ToolCall, answer: Answer) -> Approval:
+    if answer.kind != "approve":
+        return Approval(answer="reject", reason=answer.reason, by_person=answer.by_person)
+    if answer.lasts == "once":
         return Approval(answer="once", args=answer.args)
-    return Approval(answer="reject", reason=answer.reason, by_person=answer.by_person)
+    rule = session_rule(spec, call) if answer.rule is None and answer.lasts == "session" else answer.rule
+    if rule is None:
+        return Approval(answer="reject", reason="The answer has no rule.", by_person=False)
+    return Approval(answer=answer.lasts, rule=rule)

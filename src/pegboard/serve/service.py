@@ -102,7 +102,7 @@ class Service:
     async def running(self) -> AsyncIterator[None]:
         """Follow the registry while the block runs; cancel all calls at its end."""
         if self._approver is not None:
-            self._runtime.rules.approve_with(self._approver)
+            self._runtime.rules.approve_with(self._approver, self._approver.rule_added)
             self._runtime.rules.hold_with(self._approver.held)
         self._runtime.servers.pass_on_to(self._calls)
         following = asyncio.create_task(self._follow())

@@ -34,7 +34,11 @@ async def approval_of(
         case "always":
             from pegboard.tui.dialogs.approval_scope import ApprovalScope
 
-            approval: Approval | None = await app.push_screen_wait(ApprovalScope(runtime, request, shown))
+            def is_waiting() -> bool:
+                return any(one.call.id == request.call.id for one in getattr(app, "requests", ()))
+
+            dialog = ApprovalScope(runtime, request.spec, request.call, shown, is_waiting)
+            approval: Approval | None = await app.push_screen_wait(dialog)
             return approval
         case "reject_why":
             from pegboard.tui.dialogs.ask_name import AskName

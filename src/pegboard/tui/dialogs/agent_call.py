@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
@@ -17,11 +18,13 @@ from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Button, Static
 
-from pegboard.brake import RESUMED, Answer, AnsweredError, BrakeError, Question, Questions
+from pegboard.brake import RESUMED, Answer, AnsweredError, AnswerTerm, BrakeError, Question, Questions
 from pegboard.data.json_text import JsonTextError, parse
+from pegboard.models import ToolCall
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.text import as_text, json_parts
-from pegboard.tui.commands import Command, bindings
+from pegboard.tui.commands import Command, bindings, key_of
+from pegboard.tui.dialogs.approval_scope import ApprovalScope
 from pegboard.tui.dialogs.ask_name import AskName
 from pegboard.tui.dialogs.ask_text import AskText
 from pegboard.tui.result.text import TextView
@@ -29,11 +32,22 @@ from pegboard.tui.widgets.question import QuestionScreen
 
 if TYPE_CHECKING:
     from pegboard.models import JsonObject
+    from pegboard.models.approval import Approval
     from pegboard.runtime import Runtime
+    from pegboard.tui.state.rule_undo import RuleUndo
 
 _HIDDEN: Final = re.compile("«secret [^»]*»")
 """What the arguments show instead of a secret."""
-_Choice: TypeAlias = Literal["once", "reject", "reject_why", "edit"]
+_TERMS: Final[dict[AnswerTerm, str]] = {"once": "", "session": " for its session", "always": " with a permanent rule"}
+_Choice: TypeAlias = Literal["once", "session", "always", "reject", "reject_why", "edit"]
+_OF_RULES: Final = {"session": "agent.session", "always": "agent.always"}
+"""Answers that add a rule, with their commands."""
+_NOT_LISTED: Final = (
+    "This app doesn't list {tool}, so it can't build a permanent rule. Press {key} to allow it in this session."
+)
+_NOT_WRITTEN: Final = (
+    "The rule was not added because the arguments contain a secret. Allow the call in this session instead."
+)
 
 
 @dataclass(frozen=True)
@@ -56,6 +70,17 @@ class AgentCall:
         """Return edited arguments with the secrets that the user saw masked and left unchanged."""
         return _restored(edited, self.args, self.question.args)
 
+    @property
+    def call(self) -> ToolCall:
+        """The call as rules match it."""
+        question = self.question
+        return ToolCall(id=question.call, name=question.tool, args=question.args, source="serve")
+
+    @property
+    def shown(self) -> ToolCall:
+        """The call without known secrets."""
+        return self.call.model_copy(update={"args": self.args if isinstance(self.args, dict) else {}})
+
 
 class AgentCallScreen(QuestionScreen[None]):
     """The card of a waiting call, with all its arguments. It closes when another process answers first.
@@ -71,7 +96,7 @@ class AgentCallScreen(QuestionScreen[None]):
 
     PAGE = "Call of an agent"
     AUTO_FOCUS = "TextView"
-    ANSWERS = ("agent.approve", "agent.reject", "agent.reject_why", "agent.edit")
+    ANSWERS = ("agent.approve", *_OF_RULES.values(), "agent.reject", "agent.reject_why", "agent.edit")
 
     DEFAULT_CSS = """
     AgentCallScreen {
@@ -84,11 +109,20 @@ class AgentCallScreen(QuestionScreen[None]):
         #note { height: auto; color: $text-muted; }
         #answers { height: 1; align-horizontal: right; }
         Button { margin-left: 2; min-width: 10; }
+        #session, #always { display: none; }
+        &.-rules Button { margin-left: 1; min-width: 8; }
+        &.-rules #session, &.-rules #always { display: block; }
         KeysLine { dock: none; }
     }
     """
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("agent.approve", "a", "answer('once')", "Once", "Approve the call once.", footer=True),
+        Command(
+            "agent.session", "s", "answer('session')", "Session", "Approve the tool for this session.", footer=True
+        ),
+        Command(
+            "agent.always", "A", "answer('always')", "Always…", "Add a rule: choose which calls and for how long.", True
+        ),
         Command("agent.reject", "r", "answer('reject')", "Reject", "Reject the call.", footer=True),
         Command("agent.reject_why", "R", "answer('reject_why')", "Reject, why", "Reject the call with a reason.", True),
         Command("agent.edit", "e", "answer('edit')", "Edit", "Edit the arguments, then run the call.", footer=True),
@@ -119,6 +153,8 @@ class AgentCallScreen(QuestionScreen[None]):
             yield Button(Content("Reject"), id="reject", compact=True)
             yield Button(Content("Reject, why"), id="reject_why", compact=True)
             yield Button(Content("Edit"), id="edit", compact=True)
+            yield Button(Content("Always…"), id="always", compact=True)
+            yield Button(Content("Session"), id="session", compact=True)
             yield Button(Content("Approve once"), id="once", variant="warning", compact=True)
 
     def on_mount(self) -> None:
@@ -134,11 +170,22 @@ class AgentCallScreen(QuestionScreen[None]):
         self._arguments.focus()
         self.on_screen_resume()
 
+    @property
+    def answers(self) -> Collection[str]:
+        """The `ANSWERS` to this call; only those of `pegboard serve` can add a rule."""
+        accepts_rule = self.question.accepts_rule
+        return [one for one in self.ANSWERS if accepts_rule or one not in _OF_RULES.values()]
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Disable the answers that this call doesn't have."""
+        is_possible = action != "answer" or parameters[0] not in _OF_RULES or self.question.accepts_rule
+        return is_possible and super().check_action(action, parameters)
+
     def on_screen_resume(self) -> None:
         """Start the delay, or close if the call no longer waits."""
         super().on_screen_resume()
         if self._is_over:
-            self.call_later(self.dismiss, None)
+            self.call_later(self.action_close)  # Not `dismiss`, which may not be awaited here.
 
     def _show(self) -> None:
         question = self.question
@@ -147,6 +194,8 @@ class AgentCallScreen(QuestionScreen[None]):
         lines = [Content.assemble((f"{name:8}", "$text-muted"), (clean_line(text), "bold")) for name, text in rows]
         self._from.update(Content("\n").join([*lines, Content.styled(clean_line(question.reason), "$text-warning")]))
         self._arguments.replace_text(clean(self._call.text))
+        self.set_class(question.accepts_rule, "-rules")
+        self.refresh_bindings()
         self._count()
 
     def _count(self) -> None:
@@ -182,7 +231,7 @@ class AgentCallScreen(QuestionScreen[None]):
         event.stop()
         if not self.is_deliberate:
             self._arguments.focus()  # an early click must not leave the focus on a button
-        elif event.button.id in {"once", "reject", "reject_why", "edit"}:
+        elif event.button.id in {"once", "session", "always", "reject", "reject_why", "edit"}:
             self._answer(event.button.id)
 
     @work(exclusive=True, group="answer")
@@ -201,14 +250,44 @@ class AgentCallScreen(QuestionScreen[None]):
             self._is_over = False
             self.app.notify(clean_line(str(error)), severity="error", markup=False)
             return
+        if answer.lasts != "once":
+            undo: RuleUndo = self.app.rule_undo  # type: ignore[attr-defined]
+            self.app.run_worker(undo.added_elsewhere(self._questions, call.question, answer), group="agent-rules")
         if self._call is call:
             self.dismiss(None)
+
+    async def _always(self, call: AgentCall) -> Approval | None:
+        """Return an approval with the rule that the user chooses; None if none was chosen or it can't be added."""
+        spec = self._runtime.tools.get(call.question.tool)
+        if spec is None:
+            text = _NOT_LISTED.format(tool=clean_line(call.question.tool), key=key_of(self, "agent.session"))
+            self.app.notify(text, severity="warning", markup=False)
+            return None
+
+        def is_waiting() -> bool:
+            return any(one.id == call.question.id for one in getattr(self.app, "agent_calls", ()))
+
+        dialog = ApprovalScope(self._runtime, spec, call.call, call.shown, is_waiting)
+        approval: Approval | None = await self.app.push_screen_wait(dialog)
+        if approval is None or approval.rule is None:
+            return None
+        has_arguments = approval.rule.exactly is not None or bool(approval.rule.where)
+        if approval.answer == "always" and has_arguments and call.args != call.question.args:
+            self.app.notify(_NOT_WRITTEN, severity="warning", markup=False)
+            return None
+        return approval
 
     async def _chosen(self, choice: _Choice, call: AgentCall) -> Answer | None:
         by = f"Pegboard (process {os.getpid()})"
         match choice:
             case "once":
                 return Answer("approve", by=by)
+            case "session":
+                return Answer("approve", by=by, lasts="session")
+            case "always":
+                approval = await self._always(call)
+                lasts: AnswerTerm = "always" if approval is not None and approval.answer == "always" else "session"
+                return None if approval is None else Answer("approve", by=by, lasts=lasts, rule=approval.rule)
             case "reject":
                 return Answer("reject", by=by)
             case "reject_why":
@@ -263,6 +342,5 @@ def _outcome(question: Question, answer: Answer | None) -> str:
         return f"{tool} no longer waits because calls were resumed."
     if not answer.by_person:
         return f"{tool} was rejected. {clean_line(answer.reason)}"
-    return (
-        f"{clean_line(answer.by) or 'Another process'} {'approved' if answer.kind == 'approve' else 'rejected'} {tool}."
-    )
+    done = "approved" if answer.kind == "approve" else "rejected"
+    return f"{clean_line(answer.by) or 'Another process'} {done} {tool}{_TERMS[answer.lasts]}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from textual import on, work
@@ -11,14 +12,13 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Input, Label, RadioButton, RadioSet, Static
 
-from pegboard.models import ToolCall
+from pegboard.models import ToolCall, ToolSpec
 from pegboard.models.approval import Approval
 from pegboard.models.rule import Rule
 from pegboard.models.rule_scope import ANYTHING, any_rule, exact_rule, pattern_rule, suggested_patterns
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.dialogs.confirm import Confirm
-from pegboard.tui.state.approvals import ApprovalRequest
 from pegboard.tui.widgets.control_pictures import ControlPictures
 from pegboard.tui.widgets.question import QuestionScreen
 
@@ -48,8 +48,10 @@ class ApprovalScope(QuestionScreen[Approval | None]):
 
     Args:
         runtime: The runtime that matches rules.
-        request: The call awaiting approval.
+        spec: The tool.
+        call: The call awaiting approval.
         shown: The call with secrets masked.
+        is_waiting: Returns whether the call still awaits approval; called when the app's waiting calls change.
     """
 
     PAGE = "Scope of the rule"
@@ -90,15 +92,18 @@ class ApprovalScope(QuestionScreen[Approval | None]):
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
-    def __init__(self, runtime: Runtime, request: ApprovalRequest, shown: ToolCall) -> None:
-        super().__init__(f"Allow {clean_line(request.call.name)} without asking?")
+    def __init__(
+        self, runtime: Runtime, spec: ToolSpec, call: ToolCall, shown: ToolCall, is_waiting: Callable[[], bool]
+    ) -> None:
+        super().__init__(f"Allow {clean_line(call.name)} without asking?")
         self._runtime = runtime
-        self._request = request
-        self._shown = shown.model_copy(update={"name": request.call.name})
-        args = request.call.args
+        self._spec = spec
+        self._call = call
+        self._shown = shown.model_copy(update={"name": call.name})
+        self._is_waiting = is_waiting
         self._suggested = [
-            (name, pattern if shown.args.get(name) == args.get(name) else ANYTHING)
-            for name, pattern in suggested_patterns(request.spec, request.call, _is_safe)
+            (name, pattern if shown.args.get(name) == call.args.get(name) else ANYTHING)
+            for name, pattern in suggested_patterns(spec, call, _is_safe)
         ]
         self._is_over = False
 
@@ -126,11 +131,12 @@ class ApprovalScope(QuestionScreen[Approval | None]):
         """Select the most specific scope, and watch whether the call still awaits approval."""
         for radio_set in self.query(RadioSet):
             radio_set.query(RadioButton).first().value = True
-        self.watch(self.app, "requests", self._update_requests)
+        for waiting in ("requests", "agent_calls"):
+            self.watch(self.app, waiting, self._update)
         self._preview()
 
-    def _update_requests(self, requests: tuple[ApprovalRequest, ...]) -> None:
-        self._is_over = all(request.call.id != self._request.call.id for request in requests)
+    def _update(self) -> None:
+        self._is_over = not self._is_waiting()
         self._preview()
 
     # The rule
@@ -158,7 +164,7 @@ class ApprovalScope(QuestionScreen[Approval | None]):
         """Why the rule can't be added; empty if it can."""
         if self._is_over:
             return "This call can't be approved because it has already ended. Press esc to close."
-        if not self._runtime.rules.matches(self._rule_for(self._request.call), self._request.call):
+        if not self._runtime.rules.matches(self._rule_for(self._call), self._call):
             return "The rule doesn't match this call. Change the patterns, or choose exactly these arguments."
         return ""
 
@@ -198,11 +204,11 @@ class ApprovalScope(QuestionScreen[Approval | None]):
         if self._problem:
             self.app.bell()
             return
-        rule = self._rule_for(self._request.call)
+        rule = self._rule_for(self._call)
         if not self._is_permanent:
             self.dismiss(Approval(answer="session", rule=rule))
             return
-        if not self._request.spec.hints.destructive or await self._confirmed():
+        if not self._spec.hints.destructive or await self._confirmed():
             self._allow_permanently(rule)
 
     def _allow_permanently(self, rule: Rule) -> None:
@@ -210,7 +216,7 @@ class ApprovalScope(QuestionScreen[Approval | None]):
             self.dismiss(Approval(answer="always", rule=rule))
 
     async def _confirmed(self) -> bool:
-        name = clean_line(self._request.call.name)
+        name = clean_line(self._call.name)
         rule = clean_line(str(self._rule_for(self._shown)))[:_LONGEST_PREVIEW]
         question = f"{name} may delete or overwrite. From now on such calls run without asking:\n\n{rule}"
         return await self.app.push_screen_wait(Confirm(f"Allow {name} permanently?", question, "Allow")) is True

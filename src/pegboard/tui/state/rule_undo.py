@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from textual.app import App
 from textual.notifications import SeverityLevel
 
+from pegboard.brake import Answer, Question, Questions
 from pegboard.errors import RulesError
 from pegboard.models.approval import AddedRule
 from pegboard.results.clean import clean_line
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from pegboard.runtime import Runtime
 
 _TOAST_SECONDS = 10.0
+_OUTCOME_SECONDS = 10.0
+_POLL_SECONDS = 0.05
 
 
 class RuleUndo:
@@ -41,6 +45,34 @@ class RuleUndo:
         duration = "for this session" if added.session is not None else "permanently"
         key = key_of(self._app, "app.undo_rule")
         self._notify(f"Rule added {duration}: {added.rule}. {key or 'Undo the last rule'} undoes it.")
+
+    async def added_elsewhere(self, questions: Questions, question: Question, answer: Answer) -> None:
+        """Wait until the process that asked has added the rule of an answer, and show a toast.
+
+        Only a permanent rule can be undone here; that of a session is in the memory of that process.
+
+        Args:
+            questions: Have the outcome.
+            question: The call.
+            answer: The answer.
+        """
+        end = monotonic() + _OUTCOME_SECONDS
+        outcome = None
+        while outcome is None and monotonic() < end:
+            await asyncio.sleep(_POLL_SECONDS)
+            outcome = await asyncio.to_thread(questions.rule_outcome, question)
+        if outcome is None:
+            text = f"No rule for {question.tool} was added: its process didn't confirm it, or another rule denies it."
+            self._notify(text, severity="warning")
+        elif outcome.problem:
+            self._notify(f"{outcome.problem} The call runs once.", severity="warning")
+        elif answer.lasts == "always" and answer.rule is not None:
+            self.added(AddedRule(rule=answer.rule))
+        elif answer.rule is not None:
+            self._notify(f"Calls of {question.tool} that match the rule run in this session of {question.agent}.")
+        else:
+            arguments = "exactly these" if outcome.is_exact else "any"
+            self._notify(f"{question.tool} runs with {arguments} arguments in this session of {question.agent}.")
 
     async def undo(self) -> None:
         """Remove the newest rule."""

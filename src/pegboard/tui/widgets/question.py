@@ -60,10 +60,15 @@ class QuestionScreen(Dialog[ResultT], Generic[ResultT]):
         elif not is_answer and (event.is_printable or event.key in _TYPING_KEYS):
             self._guard.typed()
 
+    @property
+    def answers(self) -> Collection[str] | None:
+        """The `ANSWERS` that are possible now."""
+        return self.ANSWERS
+
     def _is_answer(self, key: str) -> bool:
-        if self.ANSWERS is None:
+        if self.answers is None:
             return True
-        own = {key for key, binding in self._bindings if binding.id in self.ANSWERS} - {"escape"}
+        own = {key for key, binding in self._bindings if binding.id in self.answers} - {"escape"}
         return key == "enter" or key in own
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
