@@ -14,7 +14,7 @@ from pegboard.tui.app import PegboardApp
 pytestmark = pytest.mark.slow
 
 
-def ask(given: GivenRuntime, *tools: str) -> None:
+def ask(given: GivenRuntime, *tools: str, via: str = "watch") -> None:
     """Ask about calls, which wait until the end of the test."""
     questions = Questions(given.paths.state)
     for at, tool in enumerate(tools):
@@ -31,6 +31,7 @@ def ask(given: GivenRuntime, *tools: str) -> None:
                 server="files",
                 reason="A rule of approvals.toml asks before files.write_file runs.",
                 asked_at=float(at),
+                via=via,
             )
         )
 
@@ -43,6 +44,20 @@ def test_the_card_of_a_waiting_call(tmp_path: Path, snap_compare: Compare, size:
 
     async def steps(stage: Stage) -> None:
         await stage.until(lambda: len(stage.app.agent_calls) == 2, "two calls wait")
+        await stage.press("f12")
+        await stage.until_seen("config.yaml")
+
+    assert snap_compare(PegboardApp(as_runtime(given)), terminal_size=size, run_before=after(steps))
+
+
+@SIZES
+@pytest.mark.promise("ASK-7", "WAT-4")
+def test_the_card_of_a_call_through_serve(tmp_path: Path, snap_compare: Compare, size: tuple[int, int]) -> None:
+    given = GivenRuntime(tmp_path)
+    ask(given, "files.write_file", via="serve")
+
+    async def steps(stage: Stage) -> None:
+        await stage.until(lambda: len(stage.app.agent_calls) == 1, "a call waits")
         await stage.press("f12")
         await stage.until_seen("config.yaml")
 

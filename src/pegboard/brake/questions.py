@@ -112,7 +112,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class RuleOutcome:
-    """What became of the rule of an answer in the process that asked."""
+    """Outcome of the rule of an answer in the process that asked."""
 
     problem: str
     """Why it wasn't added; empty if it was."""
@@ -273,7 +273,7 @@ class Questions:
                 storage.write(self._answer_file(id_), content, durable=False)
 
     def report_rule(self, call: str, outcome: RuleOutcome) -> None:
-        """Report what became of the rule of an answer.
+        """Report the outcome of the rule of an answer.
 
         Args:
             call: Id of the call in the history.
@@ -285,7 +285,7 @@ class Questions:
         storage.write(self._rule_file(call), json.dumps(asdict(outcome)).encode(), durable=False)
 
     def rule_outcome(self, question: Question) -> RuleOutcome | None:
-        """Return what became of the rule of an answer to a question; None if that is unknown."""
+        """Return the outcome of the rule of an answer to a question; None if it is unknown."""
         if not question.call.isalnum():
             return None
         try:

@@ -56,7 +56,7 @@ class BrakeApprover:
                 return _approval(spec, call, answer)
 
     def rule_added(self, added: AddedRule) -> None:
-        """Report to the process that answered what became of the rule of its answer."""
+        """Report to the process that answered the outcome of the rule of its answer."""
         with suppress(OSError):
             self._questions.report_rule(added.call, RuleOutcome(added.problem, added.rule.exactly is not None))
 

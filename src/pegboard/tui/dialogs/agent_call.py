@@ -121,7 +121,7 @@ class AgentCallScreen(QuestionScreen[None]):
             "agent.session", "s", "answer('session')", "Session", "Approve the tool for this session.", footer=True
         ),
         Command(
-            "agent.always", "A", "answer('always')", "Always…", "Add a rule: choose which calls and for how long.", True
+            "agent.always", "A", "answer('always')", "Always", "Add a rule: choose which calls and for how long.", True
         ),
         Command("agent.reject", "r", "answer('reject')", "Reject", "Reject the call.", footer=True),
         Command("agent.reject_why", "R", "answer('reject_why')", "Reject, why", "Reject the call with a reason.", True),
