@@ -273,3 +273,15 @@ def test_every_dialog_closes_once() -> None:
         if "ModalScreen" in ast.unparse(base)
     }
     assert bases == set(), "a dialog derives from `pegboard.tui.widgets.dialog.Dialog`"
+
+
+@pytest.mark.promise("SEC-5")
+def test_every_input_shows_control_characters_as_pictures_or_hides_its_text() -> None:
+    bare = []
+    for file in sorted(SOURCE.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "Input":
+                written = ast.unparse(node)
+                if "ControlPictures()" not in written and "password=True" not in written:
+                    bare.append(f"{file.name}:{node.lineno}")
+    assert bare == []

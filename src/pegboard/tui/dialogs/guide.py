@@ -18,6 +18,7 @@ from textual.widgets.option_list import Option
 
 from pegboard.guide import GuidePage, pages
 from pegboard.tui.commands import Command, bindings
+from pegboard.tui.widgets.control_pictures import ControlPictures
 from pegboard.tui.widgets.dialog import Dialog
 
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
@@ -89,7 +90,7 @@ class GuideScreen(Dialog[None]):
         """Compose the search, the sections and the text."""
         with Horizontal(id="columns"):
             with Vertical(id="contents"):
-                yield Input(placeholder="type to search", id="search")
+                yield Input(placeholder="type to search", id="search", highlighter=ControlPictures())
                 yield OptionList(markup=False)
             with VerticalScroll(id="text", can_focus=False):
                 yield Markdown(open_links=False)
