@@ -32,7 +32,7 @@ _WRITTEN_AT_ONCE: Final = 500
 _KEPT_UNWRITTEN: Final = 1000
 _RECENT_CALLS: Final = 20
 _RETRY_SECONDS: Final = 1.0
-_GATHER_SECONDS: Final = 0.02
+_GATHER_SECONDS: Final = 0.005
 """Pause between two writes: calls in quick succession are batched, because writing delays the calls that run meanwhile.
 A killed process loses at most the calls of this interval."""
 _START_SECONDS: Final = 0.05
