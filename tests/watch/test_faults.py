@@ -237,7 +237,7 @@ def test_of_many_calls_those_in_flight_are_interrupted_when_a_process_is_killed(
         assert set(details) <= {"interrupted"}
     elif program == "serve" and victim == "server":
         assert (responses, code, len(found)) == (COUNT, 0, COUNT)
-        assert details == {"crashed": 1}
+        assert details in ({"crashed": 1}, {"cancelled": 1})
     else:
         assert (code, responses < COUNT) == (-signal.SIGKILL, True)
         assert set(details) == {"interrupted"}

@@ -191,8 +191,11 @@ def test_the_calls_and_turns_of_a_real_agent_are_one_session(receiver: Receiving
     result = runtime.activity.result(first.id)
     assert result is not None
     assert result.data == {"city": "Oslo", "rain": [True, True]}
-    assert first.session is not None
-    bars = runtime.activity.timeline(first.session).bars
+    session = first.session
+    assert session is not None
+    # The turns are written after the calls.
+    eventually(lambda: len(runtime.activity.timeline(session).bars) == 4)
+    bars = runtime.activity.timeline(session).bars
     assert [bar.kind for bar in bars] == ["turn", "call", "turn", "call"]
     assert bars[0].label.startswith("I look it up.")
     assert (bars[0].model, bars[0].state) == ("fake-1", "ok")
