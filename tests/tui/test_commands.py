@@ -122,6 +122,15 @@ async def test_keys_are_remapped_by_command_id(tmp_path: Path) -> None:
         assert stage.app.focused is not None
 
 
+async def test_a_page_switched_while_the_palette_opens_leaves_the_app_usable(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        stage.app.action_command_palette()
+        stage.app.action_mode("health")
+        await stage.until(lambda: stage.app.current_mode == "health", "the page is switched")
+        await stage.press("f5")
+        await stage.until(lambda: stage.app.screen is stage.screen, "the palette is closed")
+
+
 @pytest.mark.promise("CFG-1")
 async def test_keys_that_clash_and_unknown_ids_are_problems(tmp_path: Path) -> None:
     given = remapped(tmp_path, tools__run="f1", tools__rnu="f6", activity__compare="alt+9", script_calls__failed="n")

@@ -79,6 +79,21 @@ class Palette(CommandPalette):
                 yield _Commands()
                 yield LoadingIndicator()
 
+    # The page may be switched before the palette is mounted; its screen is then on the stack of the page before.
+
+    def _on_mount(self, event: events.Mount) -> None:
+        """Search nothing if another page is shown."""
+        if self not in self.app.screen_stack:
+            event.prevent_default()
+
+    def on_screen_resume(self) -> None:
+        """Close if the palette never searched."""
+        if self._calling_screen is None and self.is_mounted:
+            self.call_later(self._close)
+
+    def _close(self) -> None:
+        self.dismiss()
+
     # A search may start, and end, while the palette closes, after its list was removed.
 
     def _gather_commands(self, search_value: str) -> None:  # type: ignore[override]  # its worker is not used
