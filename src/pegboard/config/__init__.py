@@ -9,6 +9,7 @@ trusted it, and `trust_folder()` records the trust.
 from typing import TYPE_CHECKING
 
 from pegboard.config.load import load  # not on demand: the function has the module's name
+from pegboard.on_demand import on_demand
 
 if TYPE_CHECKING:
     from pegboard.config.display import ShownSetting, credentials_in, shown_settings
@@ -92,16 +93,4 @@ _ON_DEMAND = {
 }
 """Name → module, imported on first use: most commands need only the settings."""
 
-
-def __getattr__(name: str) -> object:
-    if name not in _ON_DEMAND:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    value: object = getattr(import_module(f"{__name__}.{_ON_DEMAND[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_ON_DEMAND})
+__getattr__, __dir__ = on_demand(__name__, _ON_DEMAND)

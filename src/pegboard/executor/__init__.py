@@ -8,16 +8,12 @@ environment variables of workers. `pegboard.worker.keeper` ensures that no proce
 
 from typing import TYPE_CHECKING
 
+from pegboard.on_demand import on_demand
+
 if TYPE_CHECKING:
     from pegboard.executor.executor import Executor
 
 __all__ = ["Executor"]
 
-
-def __getattr__(name: str) -> object:
-    # imports asyncio, which users of `environment` alone don't need
-    if name != "Executor":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from pegboard.executor.executor import Executor
-
-    return Executor
+# `executor` imports asyncio, which users of `environment` alone don't need
+__getattr__, __dir__ = on_demand(__name__, {"Executor": "executor"})

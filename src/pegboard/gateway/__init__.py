@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from pegboard.on_demand import on_demand
+
 if TYPE_CHECKING:
     from pegboard.gateway.gateway import Gateway
     from pegboard.gateway.rules import Rules, Verdict
@@ -17,16 +19,4 @@ _ON_DEMAND = {
 }
 """Name → module, imported on first use: listing tools needs only the rules."""
 
-
-def __getattr__(name: str) -> object:
-    if name not in _ON_DEMAND:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    value: object = getattr(import_module(f"{__name__}.{_ON_DEMAND[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_ON_DEMAND})
+__getattr__, __dir__ = on_demand(__name__, _ON_DEMAND)

@@ -7,6 +7,8 @@ is a discovery or configuration issue for the user to fix; a `Fault` is one vali
 
 from typing import TYPE_CHECKING
 
+from pegboard.on_demand import on_demand
+
 if TYPE_CHECKING:
     from pegboard.models.agent import Agent
     from pegboard.models.call import OF_CLIENTS, CallSource, ToolCall
@@ -167,16 +169,4 @@ _ON_DEMAND = {
 }
 """Name → module, imported on first use: most commands, and the first frame of the app, need few of the types."""
 
-
-def __getattr__(name: str) -> object:
-    if name not in _ON_DEMAND:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    value: object = getattr(import_module(f"{__name__}.{_ON_DEMAND[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_ON_DEMAND})
+__getattr__, __dir__ = on_demand(__name__, _ON_DEMAND)

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from pegboard.on_demand import on_demand
 from pegboard.runtime.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -9,10 +10,4 @@ if TYPE_CHECKING:
 
 __all__ = ["Runtime", "ToolDetails"]
 
-
-def __getattr__(name: str) -> object:
-    if name != "ToolDetails":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from pegboard.runtime.details import ToolDetails
-
-    return ToolDetails
+__getattr__, __dir__ = on_demand(__name__, {"ToolDetails": "details"})

@@ -33,11 +33,13 @@ Use:
 To test a pack, use `pegboard.sdk.testing`.
 """
 
+from pegboard.on_demand import on_demand
 from pegboard.sdk.declare import aliases, hints
 from pegboard.sdk.failure import ToolFailed
 from pegboard.sdk.host import caller, log, progress
 
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
+
 if TYPE_CHECKING:
     from pegboard.sdk.batch import batch_execute, normalize_items
     from pegboard.sdk.clients import lazy_client
@@ -86,16 +88,4 @@ _ON_DEMAND = {
 }
 """Name → module, imported on first use to keep the start of a worker fast."""
 
-
-def __getattr__(name: str) -> object:
-    if name not in _ON_DEMAND:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    value: object = getattr(import_module(f"{__name__}.{_ON_DEMAND[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_ON_DEMAND})
+__getattr__, __dir__ = on_demand(__name__, _ON_DEMAND)
