@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from stage import GivenRuntime, on_stage, tool
+from textual import events
 from textual.widgets import Button
 
 from pegboard.config import Settings, UiSettings
@@ -25,6 +26,15 @@ async def test_ctrl_r_in_a_form_runs_the_tool_with_its_arguments(given: GivenRun
         ]
         assert "a.txt" in stage.text
         await stage.until_seen("1 call · none failed · p50 12 ms, p95 12 ms")
+
+
+async def test_a_key_that_follows_typed_text_at_once_runs_the_tool_with_all_of_it(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.open("read")
+        for key, character in (("a", "a"), ("b", "b"), ("c", "c"), ("ctrl+r", None)):
+            stage.app.post_message(events.Key(key, character))
+        await stage.until_seen("✓ ok")
+        assert [call.args for call in given.calls] == [{"path": "abc"}]
 
 
 async def test_ctrl_j_runs_the_selected_tool_from_the_list_too(given: GivenRuntime) -> None:

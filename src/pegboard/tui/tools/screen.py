@@ -243,10 +243,14 @@ class ToolsScreen(PageScreen):
     # Tool page
 
     async def action_run(self) -> None:
-        """Run the selected tool."""
+        """Run the selected tool, with what was typed before the key."""
         if self._page is not None:
             self._settle()
-            self._page.run()
+            editor, run = self.focused, self._page.run
+            if editor is None:
+                run()
+            else:  # The key arrives before the editor has handled the keys before it, and its own message about them.
+                editor.call_later(lambda: editor.call_later(run))
 
     async def action_cancel(self) -> None:
         """Cancel the running call."""
