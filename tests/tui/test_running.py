@@ -28,7 +28,7 @@ async def test_ctrl_r_in_a_form_runs_the_tool_with_its_arguments(given: GivenRun
         await stage.until_seen("1 call · none failed · p50 12 ms, p95 12 ms")
 
 
-async def test_a_key_that_follows_typed_text_at_once_runs_the_tool_with_all_of_it(given: GivenRuntime) -> None:
+async def test_a_key_that_comes_right_after_typed_text_runs_the_tool_with_all_of_it(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.open("read")
         for key, character in (("a", "a"), ("b", "b"), ("c", "c"), ("ctrl+r", None)):

@@ -243,7 +243,7 @@ class ToolsScreen(PageScreen):
     # Tool page
 
     async def action_run(self) -> None:
-        """Run the selected tool, with what was typed before the key."""
+        """Run the selected tool, with the text typed before the key."""
         if self._page is not None:
             self._settle()
             editor, run = self.focused, self._page.run
