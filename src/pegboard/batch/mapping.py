@@ -88,20 +88,20 @@ class ColumnMap:
     def _add(self, pair: str, columns: Sequence[str]) -> None:
         name, equals, column = (part.strip() for part in pair.partition("="))
         if not (name and equals and column):
-            raise MappingError(f"--map {pair!r} can't be used: write it as PARAMETER=COLUMN.")
+            raise MappingError(f"The mapping {pair!r} can't be used: write it as PARAMETER=COLUMN.")
         head = name if name in self._known else name.partition(".")[0]
         if self._known and head not in self._known and self._is_closed():
             raise MappingError(
-                f"--map {pair!r} can't be used: {self._spec.name} has no parameter {head!r}."
+                f"The mapping {pair!r} can't be used: {self._spec.name} has no parameter {head!r}."
                 f" It has: {', '.join(sorted(self._names))}."
             )
         if self._format == "csv" and column not in columns:
             raise MappingError(
-                f"--map {pair!r} can't be used: the file has no column {column!r}. It has: {', '.join(columns)}."
+                f"The mapping {pair!r} can't be used: the file has no column {column!r}. It has: {', '.join(columns)}."
             )
         name = self._known.get(head, head) + name[len(head) :]
         if name in self.columns:
-            raise MappingError(f"--map {pair!r} can't be used: `{name}` is mapped twice.")
+            raise MappingError(f"The mapping {pair!r} can't be used: `{name}` is mapped twice.")
         self.columns[name] = column
 
     def _add_named(self, columns: Sequence[str]) -> None:
@@ -118,7 +118,8 @@ class ColumnMap:
         if not self.columns:
             raise MappingError(
                 f"No column of the file is a parameter of {self._spec.name}. Columns: {', '.join(columns)}."
-                f" Parameters: {', '.join(sorted(self._names)) or 'none'}. Map them with --map PARAMETER=COLUMN."
+                f" Parameters: {', '.join(sorted(self._names)) or 'none'}."
+                " Map them: PARAMETER=COLUMN (`--map` on the command line)."
             )
         required = self._spec.input_schema.get("required")
         filled = {self._top(name) for name in (*self.columns, *(self._given or {}))}
@@ -127,7 +128,7 @@ class ColumnMap:
             raise MappingError(
                 f"{self._spec.name} requires {', '.join(f'`{name}`' for name in missing)}, and no column fills"
                 f" {'it' if len(missing) == 1 else 'them'}. Columns: {', '.join(columns)}."
-                " Use --map PARAMETER=COLUMN or --arg PARAMETER=VALUE."
+                " Map one: PARAMETER=COLUMN (`--map` on the command line, or `--arg PARAMETER=VALUE` for all rows)."
             )
 
     def _top(self, name: str) -> str:

@@ -232,6 +232,9 @@ class BatchScreen(Dialog[None]):
         if only is None:
             self._parts.clear()
             self._recent.clear()
+        else:
+            kept = [result for result in self._recent if result.row not in only]
+            self._recent = deque(kept, maxlen=_SHOWN)
         self._failed.clear()
         self._failures.clear()
         part = folder / f"{len(self._parts)}.jsonl"
@@ -253,7 +256,7 @@ class BatchScreen(Dialog[None]):
             self._batch = None
             if not self.is_attached:
                 _discard(folder)
-        await self._show_end(batch, folder, message)
+        await self._show_end(batch, folder, message, is_retry=only is not None)
 
     async def _is_confirmed(self) -> bool:
         """Return whether the tool isn't destructive, or the user confirms to run it."""
@@ -266,12 +269,13 @@ class BatchScreen(Dialog[None]):
         dialog = Confirm(f"Run {name} over the file?", question, "Run it")
         return await self.app.push_screen_wait(dialog) is True
 
-    async def _show_end(self, batch: Batch, folder: Path, message: str) -> None:
-        """Show how a batch ended."""
+    async def _show_end(self, batch: Batch, folder: Path, message: str, *, is_retry: bool) -> None:
+        """Show how a batch or a retry of failed rows ended."""
         progress = batch.progress
         self._refresh()
         self._is_unfinished = await asyncio.to_thread(_journal(folder).exists)
-        summary = f"{count(progress.done, 'row')}, {progress.failed:,} failed, in {progress.seconds:.1f} s"
+        rows = f"{count(progress.done, 'row')}{' retried' if is_retry else ''}"
+        summary = f"{rows}, {progress.failed:,} failed, in {progress.seconds:.1f} s"
         if not progress.done and message and message != _STOPPED:
             summary = ""  # it never ran
         elif self._is_unfinished:
