@@ -97,9 +97,11 @@ def _fits(pattern: list[str], at: tuple[str | int, ...]) -> bool:
 
 
 def named(path: str) -> str:
-    """Return the name of a part of the data for messages: `name`, `item #2.size`, `the data`."""
+    """Return the name of a part of the data for messages: "`name`", "item #2.size" or "the data"."""
     name = readable(path)
-    return f"item {name}" if name.startswith("#") else name or "the data"
+    if not name:
+        return "the data"
+    return f"item {name}" if name.startswith("#") else f"`{name}`"
 
 
 def shortened(value: JsonValue) -> str:
