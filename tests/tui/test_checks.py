@@ -160,3 +160,22 @@ async def test_a_breaking_change_is_a_problem_of_the_tool_that_lists_the_calls_t
 
 def _seen(stage: Stage) -> bool:
     return any(stage.app.runtime.paths.schemas.glob("shop-*.json"))
+
+
+@pytest.mark.promise("BAT-3")
+async def test_a_call_of_activity_is_kept_as_check_and_the_checks_of_its_tool_are_shown(
+    packs: Path, home: Path
+) -> None:
+    await call(packs, size=1)
+    async with on_stage(Runtime.from_environment(packs=[packs])) as stage:
+        await stage.press("f9")
+        await stage.until_seen("shop.items")
+        await stage.press("alt+k")
+        await stage.until(lambda: isinstance(stage.app.screen, AskName), "a name is asked for")
+        await stage.press("enter")
+        await stage.until((home / "data" / "checks" / "shop.items.toml").exists, "the check is written")
+        await stage.press("alt+c")
+        await stage.until(lambda: isinstance(stage.app.screen, ChecksScreen), "the checks are open")
+        await stage.until_seen("not run")
+        await stage.press("ctrl+r")
+        await stage.until_seen("✓ shop.items")
