@@ -38,7 +38,7 @@ HONEST: Final = (
     " `openai:gpt-5-mini`."
 )
 
-_TAIL: Final = "The offline model doesn't reason. Set `--model` or `[model]` to use a language model."
+_TAIL: Final = "The offline model doesn't reason. `f2` in the app, or `--model`, connects a language model."
 _EXAMPLE: Final = "Name a tool and its arguments, such as `fs.list_dir path=src`."
 _SURE: Final = 4.0
 """Minimum score of a tool that is called."""
