@@ -125,7 +125,7 @@ def _home() -> Iterator[Path]:
     import tempfile
 
     before = Path.cwd()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # a thread may still write there
         root = Path(folder)
         work = root / "work"
         work.mkdir()

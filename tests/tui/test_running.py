@@ -37,6 +37,14 @@ async def test_a_key_that_comes_right_after_typed_text_runs_the_tool_with_all_of
         assert [call.args for call in given.calls] == [{"path": "abc"}]
 
 
+async def test_a_call_is_copied_with_the_text_typed_right_before_the_key(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.open("read")
+        for key, character in (("a", "a"), ("b", "b"), ("c", "c"), ("ctrl+right_square_bracket", None)):
+            stage.app.post_message(events.Key(key, character))
+        await stage.until_seen("--arg path=abc")
+
+
 async def test_ctrl_j_runs_the_selected_tool_from_the_list_too(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.press("end", "ctrl+j")
