@@ -257,6 +257,7 @@ async def _longest_block(folder: Path) -> float:
     """Open the app on a folder of packs; return the longest that a task waited for the loop after the first frame."""
     from textual import events
 
+    from pegboard.config import simple_appearance
     from pegboard.runtime import Runtime
     from pegboard.tui.app import PegboardApp
     from pegboard.tui.tools.screen import ToolsScreen
@@ -275,7 +276,7 @@ async def _longest_block(folder: Path) -> float:
                 await asyncio.sleep(_TICK_SECONDS)
                 late.append(time.perf_counter() - due)
 
-    app = Ticking(Runtime.from_environment(packs=[folder]))
+    app = Ticking(Runtime.from_environment(packs=[folder]), simple_appearance())
     async with app.run_test(size=(120, 40)):
         screen = app.screen
         assert isinstance(screen, ToolsScreen)

@@ -32,6 +32,7 @@ def open_app(packs: Sequence[Path] = (), tool_allow: str | None = None, servers:
     # Nothing that is imported or built until the first frame is garbage; the app enables the collector.
     gc.disable()
     from pegboard.cli import crash
+    from pegboard.config import simple_appearance
     from pegboard.runtime import Runtime
 
     crash.follow_tasks()
@@ -45,7 +46,7 @@ def open_app(packs: Sequence[Path] = (), tool_allow: str | None = None, servers:
         crash.follow(runtime)
         for server in given:
             runtime.servers.add(server)
-        app = PegboardApp(runtime)
+        app = PegboardApp(runtime, simple_appearance())
         with crash.Held():
             app.run()
         if app.crash is not None:

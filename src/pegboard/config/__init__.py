@@ -8,12 +8,13 @@ trusted it, and `trust_folder()` records the trust.
 
 from typing import TYPE_CHECKING
 
-from pegboard.config.load import load  # not on demand: the function has the module's name
 from pegboard.on_demand import on_demand
 
 if TYPE_CHECKING:
+    from pegboard.config.appearance import Appearance, simple_appearance
     from pegboard.config.display import ShownSetting, credentials_in, shown_settings
     from pegboard.config.edit import set_values
+    from pegboard.config.loader import load
     from pegboard.config.paths import Paths, packs_folders
     from pegboard.config.redaction import Redactor
     from pegboard.config.review import TrustRequest, review_folder, trust_folder
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from pegboard.config.trust import TrustError, TrustFile
 
 __all__ = [
+    "Appearance",
     "AskSettings",
     "McpServer",
     "McpSettings",
@@ -59,10 +61,12 @@ __all__ = [
     "review_folder",
     "set_values",
     "shown_settings",
+    "simple_appearance",
     "trust_folder",
 ]
 
 _ON_DEMAND = {
+    "Appearance": "appearance",
     "AskSettings": "settings",
     "McpServer": "settings",
     "McpSettings": "settings",
@@ -83,12 +87,14 @@ _ON_DEMAND = {
     "configured_servers": "servers",
     "credentials_in": "display",
     "given_server": "servers",
+    "load": "loader",
     "pack_name": "servers",
     "packs_folders": "paths",
     "resolve_server": "servers",
     "review_folder": "review",
     "set_values": "edit",
     "shown_settings": "display",
+    "simple_appearance": "appearance",
     "trust_folder": "review",
 }
 """Name → module, imported on first use: most commands need only the settings."""

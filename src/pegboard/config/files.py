@@ -6,8 +6,13 @@ import os
 import stat
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pegboard.models import Problem
+from pegboard import models
+
+if TYPE_CHECKING:
+    from pegboard.models import Problem
+
 
 LONGEST_FILE = 10_000_000
 """Size limit in bytes; larger files are mistakes."""
@@ -22,7 +27,7 @@ _READING = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 def read_text(file: Path) -> str | Problem:
     """Return a file's UTF-8 text, empty if the file is missing, or the problem that makes it unusable."""
     raw = read_bytes(file)
-    return raw if isinstance(raw, Problem) else decoded(file, raw or b"")
+    return decoded(file, raw or b"") if raw is None or isinstance(raw, bytes) else raw
 
 
 def read_bytes(file: Path, *, private: bool = False) -> bytes | Problem | None:
@@ -87,7 +92,7 @@ def write_private(file: Path, data: bytes) -> None:
 
 def unusable(file: Path, message: str, line: int | None = None) -> Problem:
     """Build the problem of a file of which nothing is used."""
-    return Problem(message=message, fix=UNUSED, file=shown(file), line=line)
+    return models.Problem(message=message, fix=UNUSED, file=shown(file), line=line)
 
 
 def shown(file: Path | None) -> str:

@@ -6,10 +6,13 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from pegboard.config.settings import Settings
+
+OVERLAY: Final = "pegboard.toml"
+"""The file of the working directory whose values override the user's."""
 
 BUILT_IN_PACKS = Path(__file__).parent.parent / "packs"
 """Folder of the built-in packs."""

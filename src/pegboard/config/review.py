@@ -13,12 +13,12 @@ from pegboard.config.display import ShownSetting, shown_settings, shown_words
 from pegboard.config.dotenv import parse_dotenv
 from pegboard.config.files import decoded, shown
 from pegboard.config.layer import drop_errors, leaves, make_folders_absolute
-from pegboard.config.load import folder_layer, restricts
-from pegboard.config.paths import Paths
+from pegboard.config.loader import folder_layer, restricts
+from pegboard.config.paths import OVERLAY, Paths
 from pegboard.config.redaction import Redactor
 from pegboard.config.secrets import Secrets
 from pegboard.config.settings import Loaded, McpServer, Settings
-from pegboard.config.trust import CHECKS, DOTENV, OVERLAY, FolderFiles, Trust, TrustFile
+from pegboard.config.trust import CHECKS, DOTENV, FolderFiles, Trust, TrustFile
 from pegboard.data.mask import MASK
 from pegboard.models import Problem
 

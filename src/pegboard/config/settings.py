@@ -11,6 +11,7 @@ from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr
 
+from pegboard.config.appearance import Appearance
 from pegboard.models import Problem
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
@@ -275,12 +276,12 @@ class BrakeSettings(Section):
 class UiSettings(Section):
     """`[ui]`: appearance and keys of the interface."""
 
-    theme: str = "pegboard-dark"
-    vim_keys: bool = False
+    theme: str = Appearance.theme
+    vim_keys: bool = Appearance.vim_keys
     """Whether j, k, g and G move in lists; then only `/` filters."""
     unfold: Literal["never", "failed", "always"] = "never"
     """Which finished calls of a chat are shown in full; others are folded to one line."""
-    animations: bool = False
+    animations: bool = Appearance.animations
     focus: Literal["form", "result"] = "form"
     """Where the focus is after a tool has run."""
 

@@ -19,7 +19,7 @@ from urllib.parse import unquote_to_bytes
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pegboard.config.files import read_bytes, shown, write_private
-from pegboard.config.paths import absolute
+from pegboard.config.paths import OVERLAY, absolute
 from pegboard.errors import PegboardError
 from pegboard.models import Problem
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from pegboard.config.paths import Paths
     from pegboard.config.settings import TrustState
 
-OVERLAY: Final = "pegboard.toml"
-"""The file of the working directory whose values override the user's."""
 DOTENV: Final = ".env"
 """The file of secrets, in the working directory and beside the user's configuration."""
 

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
         OAuthClient,
         SamplingRequest,
         ServerConfig,
-        ServerState,
         ServerStatus,
     )
+    from pegboard.models.server_state import ServerState
     from pegboard.models.spec import (
         Handler,
         Hints,
@@ -155,7 +155,7 @@ _ON_DEMAND = {
     "ScriptAnalysis": "script",
     "ScriptHandler": "spec",
     "ServerConfig": "server",
-    "ServerState": "server",
+    "ServerState": "server_state",
     "ServerStatus": "server",
     "Started": "events",
     "ToolCall": "call",

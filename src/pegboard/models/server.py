@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Literal, TypeAlias
 
 from pydantic import Field
 
 from pegboard.models.model import DataModel, JsonObject
 from pegboard.models.problem import Problem
+from pegboard.models.server_state import ServerState
 
 
 class OAuthClient(DataModel):
@@ -55,23 +55,6 @@ class ServerConfig(DataModel):
     """Whether the working directory's `pegboard.toml` configures it. Then only the folder's `.env` has its secrets."""
     problem: Problem | None = None
     """Why it can't be used as configured; None if it can."""
-
-
-class ServerState(StrEnum):
-    """State of the connection to a server."""
-
-    CONNECTING = "connecting"
-    READY = "ready"
-    DEGRADED = "degraded"
-    """Connected, but with a problem, such as a tool that can't be offered."""
-    FAILED = "failed"
-    NEEDS_LOGIN = "needs login"
-    DISABLED = "disabled"
-
-    @property
-    def is_usable(self) -> bool:
-        """Whether tools of the server can be called."""
-        return self in (ServerState.READY, ServerState.DEGRADED)
 
 
 class ServerStatus(DataModel):

@@ -10,10 +10,9 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from pegboard import models
-from pegboard.models import Problem
 
 if TYPE_CHECKING:
-    from pegboard.models import ToolResult, ToolSpec
+    from pegboard.models import Problem, ToolResult, ToolSpec
     from pegboard.ports import ToolSource
     from pegboard.registry.allow import AllowList
 
@@ -145,7 +144,7 @@ def _merge(specs: Iterable[ToolSpec], problems: list[Problem], began_ns: int) ->
 
 
 def _alias_taken(spec: ToolSpec, alias: str, owner: str) -> Problem:
-    return Problem(
+    return models.Problem(
         message=f"The alias {alias!r} of {spec.name} is already a name of {owner}.",
         fix="Choose another alias.",
         severity="warning",
@@ -158,7 +157,7 @@ def _alias_taken(spec: ToolSpec, alias: str, owner: str) -> Problem:
 
 def _twice(kept: ToolSpec, other: ToolSpec) -> Problem:
     where = kept.file or kept.location.server
-    return Problem(
+    return models.Problem(
         message=f"Two tools are named {other.name}; Pegboard uses the one from {where}.",
         fix="Rename one of them.",
         file=other.file,

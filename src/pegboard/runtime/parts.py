@@ -8,9 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pegboard import models
 from pegboard.config import packs_folders
 from pegboard.config.paths import absolute
-from pegboard.models import McpHandler, Problem
 from pegboard.registry import AllowList, Registry
 
 if TYPE_CHECKING:
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from pegboard.mcp.logins import Logins
     from pegboard.mcp.runner import McpRunner
     from pegboard.mcp.services import Sampled
-    from pegboard.models import SamplingRequest, ServerConfig, ToolSpec
+    from pegboard.models import Problem, SamplingRequest, ServerConfig, ToolSpec
     from pegboard.ports import Recorder, ToolRunner
     from pegboard.presets import Presets
+    from pegboard.runtime.configuration import Configuration
     from pegboard.runtime.grants import PackGrants
     from pegboard.runtime.redaction import SecretRedaction
     from pegboard.scripts import ScriptRunner
@@ -36,37 +37,37 @@ class _PackFolders:
     """The packs folders as a source of tools.
 
     Args:
-        folders: In order of precedence.
-        own: The one in the data folder, which may be missing.
-        index: The folder of the index.
+        parts: The parts, with the folders; the one in the data folder may be missing.
     """
 
-    def __init__(self, folders: Sequence[Path], own: Path, index: Path) -> None:
-        self._folders = folders
-        self._own = own
-        self._index = index
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
 
     def scan(self) -> tuple[Sequence[ToolSpec], Sequence[Problem]]:
         from pegboard.discovery import scan
 
-        wanted = [folder for folder in self._folders if folder != self._own or folder.is_dir()]
-        return scan(wanted, index=self._index)
+        own = self._parts.paths.packs
+        wanted = [folder for folder in self._parts.folders if folder != own or folder.is_dir()]
+        return scan(wanted, index=self._parts.paths.index)
 
 
 class _ScriptTool:
     """The tool that runs scripts as a source, if it is enabled.
 
     Args:
-        settings: The configuration.
+        parts: The parts, with the configuration.
     """
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings.scripts
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
 
     def scan(self) -> tuple[Sequence[ToolSpec], Sequence[Problem]]:
+        settings = self._parts.settings.scripts
+        if not settings.offer:
+            return (), ()
         from pegboard.scripts import ScriptSource
 
-        return ScriptSource(self._settings.seconds).scan()
+        return ScriptSource(settings.seconds).scan()
 
 
 class _ServerTools:
@@ -95,25 +96,45 @@ class Parts:
     """Parts that the facets of one runtime share.
 
     Args:
-        settings: The configuration.
+        configuration: The settings; nothing reads them before they are needed.
         paths: Where Pegboard keeps its files.
         packs: More packs folders, after the configured ones.
         allow: Tools that can be used, within those that the configuration allows.
     """
 
-    def __init__(self, settings: Settings, paths: Paths, packs: Sequence[Path], allow: AllowList | None) -> None:
-        self.settings = settings
+    def __init__(
+        self, configuration: Configuration, paths: Paths, packs: Sequence[Path], allow: AllowList | None
+    ) -> None:
+        self.configuration = configuration
         self.paths = paths
         self.given = {os.path.realpath(folder): str(folder.absolute()) for folder in packs}
         """Folders of `--packs`, by their resolved paths."""
-        self.folders: tuple[Path, ...] = tuple(packs_folders(settings, paths, packs))
-        configured = _configured_allow_list(settings)
-        self.allow = configured if allow is None else allow.within(configured)
-        self.allow_is_given = allow is not None
-        scripts = [_ScriptTool(settings)] if settings.scripts.offer else []
-        self.registry = Registry([_PackFolders(self.folders, paths.packs, paths.index), *scripts, _ServerTools(self)])
+        self._packs = packs
+        self._given_allow = allow
+        self.registry = Registry([_PackFolders(self), _ScriptTool(self), _ServerTools(self)])
         self.sample: Callable[[SamplingRequest, float | None], Awaitable[Sampled]] | None = None
         """Asks the configured model for a server."""
+
+    @property
+    def settings(self) -> Settings:
+        """The configuration."""
+        return self.configuration.settings
+
+    @cached_property
+    def folders(self) -> tuple[Path, ...]:
+        """The packs folders, in order of precedence."""
+        return tuple(packs_folders(self.settings, self.paths, self._packs))
+
+    @cached_property
+    def allow(self) -> AllowList:
+        """The tools that can be used."""
+        configured = _configured_allow_list(self.settings)
+        return configured if self._given_allow is None else self._given_allow.within(configured)
+
+    @property
+    def allow_is_given(self) -> bool:
+        """Whether this run has an allow list of its own."""
+        return self._given_allow is not None
 
     def is_built(self, part: str) -> bool:
         """Return whether a part has been built."""
@@ -131,7 +152,7 @@ class Parts:
     def find_secret(self, name: str, *, of_folder: bool = False) -> tuple[str | None, str]:
         """Return where a secret comes from, or None and why it is missing; may wait for the keyring."""
         found = self.secrets.look_up(name, of_folder=of_folder)
-        return (None, found.message) if isinstance(found, Problem) else (found.place, "")
+        return (None, found.message) if isinstance(found, models.Problem) else (found.place, "")
 
     @property
     def has_servers(self) -> bool:
@@ -162,7 +183,7 @@ class Parts:
         from pegboard.config import resolve_server
 
         resolved = resolve_server(config, self.secrets)
-        if not isinstance(resolved, Problem):
+        if not isinstance(resolved, models.Problem):
             self.redaction.add(resolved.secrets)
         return resolved
 
@@ -185,7 +206,7 @@ class Parts:
         """Return the names of the packs that aren't servers."""
         if not self.registry.scanned:
             self.registry.scan()
-        return frozenset(spec.pack for spec in self.registry.tools() if not isinstance(spec.handler, McpHandler))
+        return frozenset(spec.pack for spec in self.registry.tools() if not isinstance(spec.handler, models.McpHandler))
 
     @cached_property
     def timeouts(self) -> Timeouts:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from pegboard.models import Problem
+from pegboard import models
 from pegboard.registry import AllowList
 from pegboard.runtime.tools import ALLOW_FIX
 
 if TYPE_CHECKING:
     from pegboard.gateway import Verdict
-    from pegboard.models import ToolCall
+    from pegboard.models import Problem, ToolCall
     from pegboard.models.approval import AddedRule
     from pegboard.models.rule import Rule, RuleFile
     from pegboard.ports import Approver
@@ -60,7 +60,7 @@ class ApprovalRules:
         messages = (
             f'"{pattern}" approves no tool because no tool that can be used matches it.' for pattern in unmatched
         )
-        return tuple(Problem(message=message, fix=ALLOW_FIX, severity="warning") for message in messages)
+        return tuple(models.Problem(message=message, fix=ALLOW_FIX, severity="warning") for message in messages)
 
     def matches(self, rule: Rule, call: ToolCall) -> bool:
         """Return whether a rule matches a call; False if its tool doesn't exist."""

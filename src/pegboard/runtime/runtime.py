@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from pegboard import models
-from pegboard.config import Paths, load
+from pegboard.config import Paths
 from pegboard.registry import AllowList
 from pegboard.runtime.activity import Activity
+from pegboard.runtime.configuration import Configuration
 from pegboard.runtime.health import ToolHealth
 from pegboard.runtime.models import Models
 from pegboard.runtime.parts import Parts
 from pegboard.runtime.pipelines import Pipelines
 from pegboard.runtime.presets import ToolPresets
 from pegboard.runtime.queries import Queries
-from pegboard.runtime.reload import changed_settings
 from pegboard.runtime.rules import ApprovalRules
 from pegboard.runtime.scripts import Scripts
 from pegboard.runtime.servers import Servers
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pegboard.history import History
     from pegboard.models import CallEvent, JsonObject, Problem, ToolCall, ToolResult
     from pegboard.ports import Model
+    from pegboard.runtime.configuration import ReadSettings
     from pegboard.runtime.reload import SettingsChange
     from pegboard.runtime.sessions import KeptSessions
 
@@ -40,11 +41,11 @@ if TYPE_CHECKING:
 class Runtime:
     """One running Pegboard: its tools, the pipeline of their calls, and the record.
 
-    Building it is cheap: each part is scanned, opened or started when it is first needed. Use it as an async context
-    manager, or `close` it.
+    Building it is cheap: each part is read, scanned, opened or started when it is first needed. Use it as an async
+    context manager, or `close` it.
 
     Args:
-        settings: The configuration.
+        settings: The configuration, or a function that reads it with its problems.
         paths: Where Pegboard keeps its files.
         packs: More packs folders, after the configured ones.
         allow: Tools that can be used, within those that the configuration allows.
@@ -53,19 +54,16 @@ class Runtime:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: Settings | ReadSettings,
         paths: Paths,
         *,
         packs: Sequence[Path] = (),
         allow: AllowList | None = None,
         problems: Sequence[Problem] = (),
     ) -> None:
-        self.settings = settings
         self.paths = paths
-        self._problems = tuple(problems)
-        self._parts = Parts(settings, paths, packs, allow)
-        self.folders = self._parts.folders
-        """The packs folders, in order of precedence."""
+        self._configuration = Configuration(settings if callable(settings) else lambda: (settings, problems))
+        self._parts = Parts(self._configuration, paths, packs, allow)
         self.tools = Tools(self._parts)
         self.health = ToolHealth(self._parts, self.tools)
         self.rules = ApprovalRules(self._parts)
@@ -93,9 +91,8 @@ class Runtime:
             tool_allow: Patterns separated by commas (`--tool-allow`). They narrow the configured allow list.
         """
         paths = Paths.from_environment(environ)
-        settings, problems = load(environ)
         allow = None if tool_allow is None else AllowList.parse(tool_allow)
-        return cls(settings, paths, packs=packs, allow=allow, problems=problems)
+        return cls(partial(_read_settings, environ), paths, packs=packs, allow=allow)
 
     def reload(self, environ: Mapping[str, str] | None = None) -> SettingsChange:
         """Read the configuration again, and apply what can change while Pegboard runs; block for a moment.
@@ -106,13 +103,24 @@ class Runtime:
         Args:
             environ: The environment; that of the process by default.
         """
-        settings, problems = load(environ)
-        self.settings, change = changed_settings(self.settings, settings)
-        self._parts.settings = self.settings
+        from pegboard.runtime.reload import changed_settings
+
+        read, problems = _read_settings(environ)
+        settings, change = changed_settings(self.settings, read)
         if change.blocked is None:
-            self._problems = tuple(problems)
+            self._configuration.replace(settings, problems)
             self.models.forget()
         return change
+
+    @property
+    def settings(self) -> Settings:
+        """The configuration; the first use reads it, which blocks."""
+        return self._configuration.settings
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The packs folders, in order of precedence."""
+        return self._parts.folders
 
     @property
     def history(self) -> History:
@@ -136,7 +144,7 @@ class Runtime:
         stores = (getattr(self._parts, name) for name in ("history", "presets") if self._parts.is_built(name))
         kept = (problem for store in stores for problem in store.problems)
         refused = self._parts.grants.problems() if packs and self._parts.is_built("grants") else ()
-        return (*self._problems, *of_packs, *refused, *self._rule_problems(missing=packs), *kept)
+        return (*self._configuration.problems, *of_packs, *refused, *self._rule_problems(missing=packs), *kept)
 
     def _rule_problems(self, *, missing: bool) -> tuple[Problem, ...]:
         """Return the problems of the rules; load nothing if there is no file with rules."""
@@ -283,3 +291,9 @@ class Runtime:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+def _read_settings(environ: Mapping[str, str] | None) -> tuple[Settings, Sequence[Problem]]:
+    from pegboard.config import load  # imports pydantic, which takes longer than the rest of this package
+
+    return load(environ)

@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator, Callable, Collection, Coroutine
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast  # Any: what coroutines yield and receive
 
+from pegboard import models
 from pegboard.errors import ModelError
-from pegboard.models import Problem
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pegboard.mcp.connection import Request, ServerConnection
     from pegboard.mcp.contents import Listed
     from pegboard.mcp.services import Sampled, ServerUser
-    from pegboard.models import JsonObject, SamplingRequest, ServerConfig, ServerStatus
+    from pegboard.models import JsonObject, Problem, SamplingRequest, ServerConfig, ServerStatus
     from pegboard.models.conversation import Message
     from pegboard.models.server_content import (
         Completion,
@@ -147,7 +147,7 @@ class Servers:
         result = await self._request(name, lambda client: forwarding.forward(client, method, params))
         return (
             result
-            if isinstance(result, Problem | ForwardedError)
+            if isinstance(result, models.Problem | ForwardedError)
             else cast("JsonObject", self._parts.redaction.value(result))
         )
 
@@ -171,7 +171,7 @@ class Servers:
             from pegboard.mcp.login import log_in
 
             resolved = await asyncio.to_thread(hub.services.resolve, config)
-            if isinstance(resolved, Problem):
+            if isinstance(resolved, models.Problem):
                 return resolved
             problem = await log_in(resolved.config, self._parts.logins, ask, self._parts.redaction.add)
             connection = hub.connection(name)
@@ -194,10 +194,10 @@ class Servers:
             return LoggedOut(False)
         login = await asyncio.to_thread(self._parts.logins.read, config.url)
         removed = await asyncio.to_thread(self._parts.logins.remove, config.url)
-        if isinstance(removed, Problem) or login is None or isinstance(login, Problem):
-            return removed if isinstance(removed, Problem) else LoggedOut(removed)
+        if isinstance(removed, models.Problem) or login is None or isinstance(login, models.Problem):
+            return removed if isinstance(removed, models.Problem) else LoggedOut(removed)
         resolved = await asyncio.to_thread(self._parts.hub.services.resolve, config)
-        if isinstance(resolved, Problem):
+        if isinstance(resolved, models.Problem):
             return LoggedOut(removed, f"They were not revoked. {resolved}")
         oauth = resolved.config.oauth
         revoke = (await asyncio.to_thread(_import_revocation)).revoke
@@ -319,7 +319,7 @@ class Servers:
     def _unknown(self, name: str) -> Problem:
         known = ", ".join(sorted(self._parts.hub.names())) if self._parts.has_servers else ""
         fix = f"Known servers: {known}." if known else "Add one with `pegboard mcp add`."
-        return Problem(message=f"No MCP server is named {name!r}.", fix=fix)
+        return models.Problem(message=f"No MCP server is named {name!r}.", fix=fix)
 
     async def _sample(self, request: SamplingRequest, temperature: float | None) -> Sampled:
         """Ask the configured model what a server wants to know.

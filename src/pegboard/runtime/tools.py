@@ -8,14 +8,13 @@ from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Final
 
 from pegboard import models
-from pegboard.models import Problem
 
 if TYPE_CHECKING:
     import asyncio
 
     from pydantic import JsonValue
 
-    from pegboard.models import JsonObject, ToolInfo, ToolResult, ToolSpec
+    from pegboard.models import JsonObject, Problem, ToolInfo, ToolResult, ToolSpec
     from pegboard.runtime.details import ToolDetails
     from pegboard.runtime.parts import Parts
 
@@ -56,7 +55,7 @@ class Tools:
         unmatched = self._parts.allow.unmatched(self._parts.registry.tools())
         told = [(f'"{pattern}" in the allow list matches no tool.', ALLOW_FIX) for pattern in unmatched]
         if self._parts.allow_is_given:
-            return tuple(Problem(message=message, fix=fix, severity="warning") for message, fix in told)
+            return tuple(models.Problem(message=message, fix=fix, severity="warning") for message, fix in told)
         return tuple(self._parts.settings.warning("tools.allow", message, fix) for message, fix in told)
 
     def named(self, name: str | None) -> tuple[ToolSpec, ...]:

@@ -6,10 +6,10 @@ import asyncio
 import os
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import on, work
+from textual import events, on, work
 from textual.binding import BindingType
 
-from pegboard.models import Problem
+from pegboard.config import Appearance
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.messages import Asking, Called, HistoryRead, SchemaAccepted
 from pegboard.tui.pages import PagesApp
@@ -26,6 +26,7 @@ from pegboard.tui.tools.screen import ToolsScreen
 
 if TYPE_CHECKING:
     from pegboard.brake import BrakeState, Question
+    from pegboard.models import Problem
     from pegboard.runtime import Runtime
 
 _SWEEP_AFTER_SECONDS = 5.0
@@ -36,6 +37,7 @@ class PegboardApp(PagesApp, inherit_bindings=False):
 
     Args:
         runtime: The headless core; it is closed when the app ends.
+        appearance: The configured theme and keys; those of the runtime's settings by default.
     """
 
     TITLE = "Pegboard"
@@ -46,31 +48,47 @@ class PegboardApp(PagesApp, inherit_bindings=False):
     ACTIONS: ClassVar[tuple[Command, ...]] = APP_COMMANDS
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, appearance: Appearance | None = None) -> None:
+        appearance = appearance or Appearance.of(runtime.settings)
         checks = HealthChecks(runtime, self._show_health)
         self._scanner = ToolScanner(runtime, lambda scan: setattr(self, "tool_scan", scan))
         self._key_problems: tuple[Problem, ...] = ()
-        super().__init__((themes.shipped(), runtime.paths.themes), runtime, checks)
+        super().__init__((themes.shipped(), runtime.paths.themes), runtime, appearance, checks)
+        if self.remembered.page != self.DEFAULT_MODE:
+            # That page needs the settings: read them first, so that the default page isn't visible for longer.
+            self.appearance = Appearance.of(runtime.settings)
         if "TEXTUAL_ANIMATIONS" not in os.environ:
-            self.animation_level = "full" if runtime.settings.ui.animations else "none"
-        self.set_keymap(runtime.settings.keys)
+            self.animation_level = "full" if appearance.animations else "none"
+        self.set_keymap(appearance.keys)
         self._window_title = WindowTitle(self)
         self.agents = AgentCalls(runtime.paths.state, self._agent_calls_changed)
 
     def on_mount(self) -> None:
         """Start after the first frame what the first frame doesn't need."""
-        self.call_after_refresh(memory.enable_collector)
         self.call_after_refresh(memory.share_heap)
-        self.call_after_refresh(self._scan)
+        self.call_after_refresh(self._start)
         # Evaluated late: the user may have changed the page meanwhile.
         self.call_after_refresh(lambda: self.switch_mode(self.remembered.page))
-        self.call_after_refresh(self._open_agent_calls)
-        self.call_after_refresh(self._check_keys)
-        self.call_after_refresh(self.follow_themes)
-        self.call_after_refresh(self.follow_settings)
-        self.call_after_refresh(self.runtime.watch_record, lambda: self.call_later(self._show_record))
-        self.call_after_refresh(notify_about_configuration, self, self.runtime.settings)
         self.set_timer(_SWEEP_AFTER_SECONDS, self._sweep)
+
+    @work(group="start")
+    async def _start(self) -> None:
+        """Start everything that needs the settings."""
+        await self.wait_for_settings()
+        memory.enable_collector()
+        self._scan()
+        self._open_agent_calls()
+        self._check_keys()
+        self.follow_themes()
+        self.follow_settings()
+        self.runtime.watch_record(lambda: self.call_later(self._show_record))
+        notify_about_configuration(self, self.runtime.settings)
+
+    async def on_event(self, event: events.Event) -> None:
+        """Handle an event; input waits for the settings, because it may open anything."""
+        if isinstance(event, events.InputEvent | events.Paste):
+            await self.wait_for_settings()
+        await super().on_event(event)
 
     async def on_unmount(self) -> None:
         """Restore the window title and close the runtime."""

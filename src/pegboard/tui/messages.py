@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from textual.message import Message
 
-from pegboard.models import JsonObject
+if TYPE_CHECKING:
+    from pegboard.models import JsonObject
 
 
 @dataclass

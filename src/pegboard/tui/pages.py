@@ -26,6 +26,7 @@ from pegboard.tui.state.health_checks import HealthChecks
 from pegboard.tui.tools.screen import ToolsScreen
 
 if TYPE_CHECKING:
+    from pegboard.config import Appearance
     from pegboard.runtime import Runtime
 
 
@@ -35,13 +36,16 @@ class PagesApp(DialogApp, inherit_bindings=False):
     Args:
         theme_folders: See `ThemedApp`.
         runtime: The headless core.
+        appearance: The configured theme and keys.
         checks: The checks of requirements, which the Health page shows.
     """
 
-    def __init__(self, theme_folders: Sequence[Path], runtime: Runtime, checks: HealthChecks) -> None:
-        super().__init__(theme_folders, runtime)
+    def __init__(
+        self, theme_folders: Sequence[Path], runtime: Runtime, appearance: Appearance, checks: HealthChecks
+    ) -> None:
+        super().__init__(theme_folders, runtime, appearance)
         self.checks = checks
-        self.add_mode("tools", lambda: ToolsScreen(runtime, self.remembered))
+        self.add_mode("tools", lambda: ToolsScreen(runtime, self.remembered, vim_keys=appearance.vim_keys))
         self.add_mode("chat", self._chat_screen)
         self.add_mode("script", self._script_screen)
         self.add_mode("health", self._health_screen)

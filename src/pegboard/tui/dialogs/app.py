@@ -12,6 +12,7 @@ from textual import on, work
 from textual.widget import Widget
 
 from pegboard.brake import Brake
+from pegboard.config import Appearance
 from pegboard.results.clean import clean_line
 from pegboard.tui.messages import Copy
 from pegboard.tui.shell.themed_app import ThemedApp
@@ -21,6 +22,7 @@ from pegboard.tui.state.remembered import Remembered
 from pegboard.tui.state.rule_undo import RuleUndo
 
 if TYPE_CHECKING:
+    from pegboard.models import Problem
     from pegboard.runtime import Runtime
 
 
@@ -34,12 +36,14 @@ class DialogApp(ThemedApp, AppState):
     Args:
         theme_folders: See `ThemedApp`.
         runtime: The headless core.
+        appearance: The configured theme and keys.
     """
 
-    def __init__(self, theme_folders: Sequence[Path], runtime: Runtime) -> None:
+    def __init__(self, theme_folders: Sequence[Path], runtime: Runtime, appearance: Appearance) -> None:
         self.runtime = runtime
+        self.appearance = appearance
         self.remembered = Remembered.read(runtime.paths.interface)
-        super().__init__(theme_folders, runtime.paths.state / "theme", runtime.settings)
+        super().__init__(theme_folders, runtime.paths.state / "theme", appearance.theme)
         self.recent_commands = RecentCommands(runtime.paths.state / "recent-commands")
         self.rule_undo = RuleUndo(self, runtime)
         self.wants_reload = False
@@ -66,6 +70,12 @@ class DialogApp(ThemedApp, AppState):
 
     # Settings
 
+    def missing_theme(self, name: str, *, is_configured: bool) -> Problem:
+        """Return the problem of a theme that was not found, with the place that sets it."""
+        if not is_configured:
+            return super().missing_theme(name, is_configured=False)
+        return self.runtime.settings.warning("ui.theme", f"The theme `{name}` was not found.")
+
     @work(group="settings")
     async def follow_settings(self) -> None:
         """Apply the configuration whenever one of its files changes; never return."""
@@ -81,17 +91,17 @@ class DialogApp(ThemedApp, AppState):
     async def reload_settings(self) -> None:
         """Read the configuration again, apply what can change now, and name what can't."""
         change = await asyncio.to_thread(self.runtime.reload)
-        settings = self.runtime.settings
+        self.appearance = Appearance.of(self.runtime.settings)
         if change.blocked is not None:
             message = f"The configuration was not applied: {clean_line(str(change.blocked))}"
             self.notify(message, severity="error", markup=False)
             return
         if any(key.startswith("keys.") for key in change.applied):
-            self.set_keymap(settings.keys)
+            self.set_keymap(self.appearance.keys)
         if "ui.theme" in change.applied:
-            self.apply_configured_theme(settings)
+            self.apply_configured_theme(self.appearance.theme)
         if "ui.animations" in change.applied and "TEXTUAL_ANIMATIONS" not in os.environ:
-            self.animation_level = "full" if settings.ui.animations else "none"
+            self.animation_level = "full" if self.appearance.animations else "none"
         if change.applied:
             self.notify(f"Applied {clean_line(', '.join(change.applied))}.", markup=False)
         if change.restart:
@@ -108,7 +118,7 @@ class DialogApp(ThemedApp, AppState):
         """Show the keys of the focused pane."""
         from pegboard.tui.shell.help import HelpScreen
 
-        self.push_screen(HelpScreen.of(self.screen, self.runtime.settings.keys))
+        self.push_screen(HelpScreen.of(self.screen, self.appearance.keys))
 
     def action_guide(self) -> None:
         """Read the guide."""

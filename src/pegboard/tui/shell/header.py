@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Static
 
-from pegboard.models import Problem
 from pegboard.results.sizes import count
 from pegboard.tui.commands import key_of
 from pegboard.tui.state.app_state import AppState
 from pegboard.tui.state.health_checks import HealthState
 from pegboard.tui.state.tool_scan import ToolScan
+
+if TYPE_CHECKING:
+    from pegboard.models import Problem
 
 PAGES = {"tools": "Tools", "chat": "Chat", "script": "Script", "health": "Health", "activity": "Activity"}
 """Title of each page by its mode."""

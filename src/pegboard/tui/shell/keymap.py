@@ -6,13 +6,16 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from pkgutil import walk_packages
+from typing import TYPE_CHECKING
 
 from textual.dom import DOMNode
 
 import pegboard.tui
-from pegboard.config import Settings
-from pegboard.models import Problem
 from pegboard.tui.commands import Command
+
+if TYPE_CHECKING:
+    from pegboard.config import Settings
+    from pegboard.models import Problem
 
 CommandGroup = tuple[str, Sequence[Command]]
 """Name of a widget class, and the commands that are available while it has the focus."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from textual.app import App
 
-from pegboard.config import Settings
 from pegboard.results.clean import clean_line
+
+if TYPE_CHECKING:
+    from pegboard.config import Settings
 
 AppResultT = TypeVar("AppResultT")
 

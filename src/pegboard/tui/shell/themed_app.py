@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from textual import work
 from textual.app import App
 
-from pegboard.config import Settings
+from pegboard import models
+from pegboard.config import Appearance
 from pegboard.config.theme_choice import ThemeChoice
-from pegboard.models import Problem
 from pegboard.tui.shell import themes
 from pegboard.tui.shell.input_app import InputApp
 
-DEFAULT_THEME = "pegboard-dark"
+if TYPE_CHECKING:
+    from pegboard.models import Problem
+
 _CHECK_SECONDS = 1.0
 """Interval at which theme files are checked for changes."""
 _PARSED_STYLES = 1024
@@ -28,24 +31,28 @@ class ThemedApp(InputApp):
     Args:
         folders: Folders with theme files; of two themes with one name, the later folder's wins.
         choice: File that stores the chosen theme.
-        settings: The configuration, with the configured theme and its location.
+        theme: The configured theme.
     """
 
-    def __init__(self, folders: Sequence[Path], choice: Path, settings: Settings) -> None:
+    def __init__(self, folders: Sequence[Path], choice: Path, theme: str) -> None:
         super().__init__()
         # Textual caches 64 parsed styles and parses all of them again for each further widget class.
         self.stylesheet._parse_cache.grow(_PARSED_STYLES)  # noqa: SLF001 - nothing public sets the size
         self._themes = themes.Themes(folders)
         self._choice_file = choice
-        self._choice = ThemeChoice(choice, settings.ui.theme)
+        self._choice = ThemeChoice(choice, theme)
         self._missing: dict[str, Problem] = {}
         self._register_themes()
-        self._apply_first(self._choice.get(), settings)
+        self._apply_first(self._choice.get(), theme)
 
     @property
     def theme_problems(self) -> tuple[Problem, ...]:
         """Problems with theme files and with the configured theme."""
         return (*self._themes.problems, *self._missing.values())
+
+    def missing_theme(self, name: str, *, is_configured: bool) -> Problem:
+        """Return the problem of a theme that was not found."""
+        return models.Problem(message=f"The theme `{name}` was not found.", severity="warning")
 
     def show_problems(self) -> None:
         """Handle a change of `theme_problems`; does nothing by default."""
@@ -54,15 +61,11 @@ class ThemedApp(InputApp):
         for theme in self._themes.themes:
             self.register_theme(theme)
 
-    def _apply_first(self, name: str, settings: Settings) -> None:
+    def _apply_first(self, name: str, configured: str) -> None:
         """Set the first theme without the watchers of `theme`, which would apply all styles a second time."""
         if name not in self.available_themes:
-            message = f"The theme `{name}` was not found."
-            configured = name == settings.ui.theme
-            self._missing[name] = (
-                settings.warning("ui.theme", message) if configured else Problem(message=message, severity="warning")
-            )
-            name = DEFAULT_THEME
+            self._missing[name] = self.missing_theme(name, is_configured=name == configured)
+            name = Appearance.theme
         self.set_reactive(App.theme, name)
         dark = self.current_theme.dark
         self.set_class(dark, "-dark-mode", update=False)
@@ -82,26 +85,25 @@ class ThemedApp(InputApp):
                 self.show_problems()
                 self._watch_theme(self.theme)
 
-    def apply_configured_theme(self, settings: Settings) -> None:
+    def apply_configured_theme(self, name: str) -> None:
         """Apply a theme that was configured while the app runs.
 
         Args:
-            settings: The new configuration.
+            name: The theme.
         """
-        name = settings.ui.theme
         self._choice = ThemeChoice(self._choice_file, name)
         self._missing.clear()
         if name in self.available_themes:
             self.theme = name
         else:
-            self._missing[name] = settings.warning("ui.theme", f"The theme `{name}` was not found.")
+            self._missing[name] = self.missing_theme(name, is_configured=True)
         self.show_problems()
 
     def _apply_found(self) -> None:
         """Apply the configured theme once its file exists, unless the user has chosen another theme meanwhile."""
         for name in self._missing.keys() & self.available_themes.keys():
             del self._missing[name]
-            if self.theme == DEFAULT_THEME:
+            if self.theme == Appearance.theme:
                 self.theme = name
 
     @work(exclusive=True, group="theme-choice")

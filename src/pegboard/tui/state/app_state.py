@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from textual import on
@@ -10,7 +11,6 @@ from textual.reactive import reactive
 from textual.widget import AwaitMount
 
 from pegboard.brake import BrakeState, Question
-from pegboard.models import Problem
 from pegboard.tui.messages import Asking, Scripting
 from pegboard.tui.state.health_checks import HealthState
 from pegboard.tui.state.recent_commands import RecentCommands
@@ -18,6 +18,8 @@ from pegboard.tui.state.remembered import Remembered
 from pegboard.tui.state.tool_scan import ToolScan
 
 if TYPE_CHECKING:
+    from pegboard.config import Appearance
+    from pegboard.models import Problem
     from pegboard.runtime import Runtime
     from pegboard.tui.state.approvals import ApprovalRequest
 
@@ -27,6 +29,8 @@ class AppState(App[None]):
 
     runtime: Runtime
     """The headless core."""
+    appearance: Appearance
+    """The configured theme and keys."""
     remembered: Remembered
     """State that is kept between starts."""
 
@@ -52,6 +56,18 @@ class AppState(App[None]):
     """ID of the chat session of the last model turn of this run."""
     unrecorded: reactive[Problem | None] = reactive(None, init=False)
     """The problem that prevents calls from being recorded, if there is one."""
+
+    _has_settings = False
+
+    async def wait_for_settings(self) -> None:
+        """Wait until the settings have been read, in a thread.
+
+        Until then, nothing else may import what needs pydantic: two threads that import its modules in different
+        orders could each wait for the other.
+        """
+        if not self._has_settings:
+            await asyncio.to_thread(getattr, self.runtime, "settings")
+            self._has_settings = True
 
     @property
     def awaiting(self) -> int:

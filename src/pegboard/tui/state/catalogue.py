@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from pegboard.config.paths import BUILT_IN_PACKS
-from pegboard.models import Problem, ServerState, ServerStatus, ToolSpec, ToolState
+from pegboard.models import ServerState
 from pegboard.results.clean import clean_line
 from pegboard.tui.state.fuzzy import FuzzyQuery, initials_of
+
+if TYPE_CHECKING:
+    from pegboard.models import Problem, ServerStatus, ToolSpec, ToolState
 
 _POSITION = attrgetter("position")
 

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pegboard.models import HealthRow, Problem, Requirement, RequirementKey
-
 if TYPE_CHECKING:
+    from pegboard.models import HealthRow, Problem, Requirement, RequirementKey
     from pegboard.runtime import Runtime
 
 _UPDATE_SECONDS = 0.1

@@ -11,11 +11,11 @@ from textual.notifications import SeverityLevel
 
 from pegboard.brake import Answer, Question, Questions
 from pegboard.errors import RulesError
-from pegboard.models.approval import AddedRule
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import key_of
 
 if TYPE_CHECKING:
+    from pegboard.models.approval import AddedRule
     from pegboard.runtime import Runtime
 
 _TOAST_SECONDS = 10.0
@@ -67,6 +67,8 @@ class RuleUndo:
         elif outcome.problem:
             self._notify(f"{outcome.problem} The call runs once.", severity="warning")
         elif answer.lasts == "always" and answer.rule is not None:
+            from pegboard.models.approval import AddedRule
+
             self.added(AddedRule(rule=answer.rule))
         elif answer.rule is not None:
             self._notify(f"Calls of {question.tool} that match the rule run in this session of {question.agent}.")

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pegboard.models import Problem
 from pegboard.tui.state.catalogue import Catalogue
 
 if TYPE_CHECKING:
     from pegboard.checks.compare import ToolCompatibility
+    from pegboard.models import Problem
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,13 +8,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from pegboard.models import Problem, ToolSpec
+from pegboard import models
 from pegboard.results.sizes import count
 from pegboard.tui.state.catalogue import Catalogue, ToolEntry
 from pegboard.tui.state.tool_scan import ToolScan
 
 if TYPE_CHECKING:
     from pegboard.checks.compare import Compatibility, ToolCompatibility
+    from pegboard.models import Problem, ToolSpec
     from pegboard.runtime import Runtime
 
 _FREED_AT_ONCE = 100
@@ -156,7 +157,7 @@ class ToolScanner:
 def schema_problem(spec: ToolSpec, changed: ToolCompatibility) -> Problem:
     """Return the problem of a tool whose schema changed so that it breaks callers."""
     summary = changed.summary
-    return Problem(
+    return models.Problem(
         message=f"The schema of {spec.name} changed: {summary}.",
         fix="Press alt+c on the tool's page to see the calls, or to accept the new schema.",
         severity="warning",

@@ -15,7 +15,7 @@ from textual.getters import query_one
 from textual.timer import Timer
 from textual.widget import Widget
 
-from pegboard.models import JsonObject, ServerState, ServerStatus
+from pegboard.models import ServerState
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.messages import KeepCall
@@ -32,6 +32,7 @@ from pegboard.tui.tools.tools_commands import TOOLS_COMMANDS
 from pegboard.tui.widgets.keys_line import KeysLine
 
 if TYPE_CHECKING:
+    from pegboard.models import JsonObject, ServerStatus
     from pegboard.runtime import Runtime
     from pegboard.tui.tools.server_page import ServerPage
     from pegboard.tui.tools.tool_page import ToolPage
@@ -46,6 +47,7 @@ class ToolsScreen(PageScreen):
     Args:
         runtime: Runtime with the tools.
         remembered: State that is kept between starts.
+        vim_keys: Whether letters move in the tool list.
     """
 
     PAGE = "Tools"
@@ -77,8 +79,9 @@ class ToolsScreen(PageScreen):
 
     tool_list = query_one(ToolListPane)
 
-    def __init__(self, runtime: Runtime, remembered: Remembered) -> None:
+    def __init__(self, runtime: Runtime, remembered: Remembered, *, vim_keys: bool) -> None:
         super().__init__()
+        self._vim_keys = vim_keys
         self._runtime = runtime
         self._remembered = remembered
         self._page: ToolPage | None = None
@@ -90,7 +93,7 @@ class ToolsScreen(PageScreen):
         """Yield the tool list; the tool page is added after the first frame."""
         yield HeaderLine("tools")
         with Horizontal(id="body"):
-            yield ToolListPane(self._remembered, vim_keys=self._runtime.settings.ui.vim_keys)
+            yield ToolListPane(self._remembered, vim_keys=self._vim_keys)
         yield TooSmall()
         yield KeysLine()
 
@@ -101,6 +104,8 @@ class ToolsScreen(PageScreen):
     @work(group="build")
     async def _build(self) -> None:
         """Import the tool page in a thread, then mount it."""
+        if isinstance(self.app, AppState):
+            await self.app.wait_for_settings()
         await asyncio.to_thread(_load_panes)
         self.call_next(self._mount_panes)
 

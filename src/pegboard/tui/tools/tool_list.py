@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import BindingType
 from textual.content import Content
@@ -12,13 +12,17 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.style import Style
 
-from pegboard.models import ServerState, ServerStatus
+from pegboard import models
+from pegboard.models import ServerState
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.state.catalogue import Catalogue, CatalogueRow, Hits, PackEntry, ToolEntry
 from pegboard.tui.widgets.filter_list import FilterList, fitted, navigation
 from pegboard.tui.widgets.paste import may_be_call
 from pegboard.tui.widgets.server_text import SERVER_SIGNS, server_label
+
+if TYPE_CHECKING:
+    from pegboard.models import ServerStatus
 
 STATE_SYMBOLS = {"ready": "●", "degraded": "◐", "blocked": "○"}
 """Symbol of each state of a tool."""
@@ -259,7 +263,7 @@ class ToolList(FilterList):
         match self.row:
             case ToolEntry() as entry:
                 self.post_message(self.Opened(entry))
-            case PackEntry(entries=(), server=ServerStatus()):
+            case PackEntry(entries=(), server=models.ServerStatus()):
                 self.post_message(self.ServerOpened())
             case PackEntry(name=name) if name in self._folded:
                 self.action_unfold()

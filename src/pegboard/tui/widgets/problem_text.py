@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
-from pegboard.models import Problem
 from pegboard.results.clean import clean_line
+
+if TYPE_CHECKING:
+    from pegboard.models import Problem
 
 _SYMBOLS: Final = {
     "error": ("✖ ", "$text-error bold"),

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from textual.content import Content
 
-from pegboard.models import ServerState, ServerStatus
+from pegboard.models import ServerState
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.sizes import count
+
+if TYPE_CHECKING:
+    from pegboard.models import ServerStatus
 
 SERVER_SIGNS = {
     ServerState.CONNECTING: "…",

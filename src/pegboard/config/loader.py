@@ -16,10 +16,10 @@ from pegboard.config.layer import (
     leaves,
     make_folders_absolute,
 )
-from pegboard.config.paths import Paths
+from pegboard.config.paths import OVERLAY, Paths
 from pegboard.config.servers import is_server_name, server_complaints
 from pegboard.config.settings import Loaded, Origin, Settings, UiSettings, Unused
-from pegboard.config.trust import DOTENV, OVERLAY, REVIEW, FolderFiles, TrustFile
+from pegboard.config.trust import DOTENV, REVIEW, FolderFiles, TrustFile
 from pegboard.models import Problem
 
 if TYPE_CHECKING:

@@ -1,0 +1,85 @@
+"""Validation of the user's theme files; a start without such files loads neither this nor pydantic."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from textual.color import Color, ColorParseError
+
+_TEXT_STYLES = frozenset(
+    {"none", "not", "bold", "dim", "italic", "underline", "reverse", "strike", "blink", "overline"}
+)
+
+
+def _colour(value: str) -> str:
+    try:
+        Color.parse(value)
+    except ColorParseError as error:
+        raise ValueError(f"{value!r} is not a colour") from error
+    return value
+
+
+def _variables(variables: dict[str, str]) -> dict[str, str]:
+    """Reject variables that would make Textual's CSS fail only when they are used."""
+    for name, value in variables.items():
+        words = value.split()
+        if not words or not re.fullmatch(r"[a-z0-9-]+", name):
+            raise ValueError(f"`{name}` should be the name of a variable, with a value")
+        if "style" in name:
+            unknown = sorted(set(words) - _TEXT_STYLES)
+            if unknown:
+                raise ValueError(f"`{name}`: {unknown[0]!r} is not a text style")
+            continue
+        if words[0] != "auto":
+            _colour(words[0])
+        if len(words) > 2 or (len(words) == 2 and not re.fullmatch(r"\d+(\.\d+)?%", words[1])):
+            raise ValueError(f"`{name}` should be a colour, perhaps with a percentage: {value!r}")
+    return variables
+
+
+Colour: TypeAlias = Annotated[str, AfterValidator(_colour)]
+"""A colour in Textual's notation: `#e2a457`, `rgb(…)`, a name, `ansi_yellow`."""
+
+
+class ThemeFile(BaseModel):
+    """Content of a theme file. Textual derives the missing colours from the others."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
+
+    name: str
+    primary: Colour
+    secondary: Colour = ""
+    warning: Colour = ""
+    error: Colour = ""
+    success: Colour = ""
+    accent: Colour = ""
+    foreground: Colour = ""
+    background: Colour = ""
+    surface: Colour = ""
+    panel: Colour = ""
+    boost: Colour = ""
+    dark: bool = True
+    ansi: bool = False
+    """Whether the theme uses the terminal's own colours."""
+    luminosity_spread: float = 0.15
+    text_alpha: float = 0.95
+    variables: Annotated[dict[str, str], AfterValidator(_variables)] = Field(default_factory=dict)
+    """Textual's variables, such as `text-muted` or `footer-background`."""
+
+
+def validated(content: Mapping[str, object]) -> dict[str, Any]:
+    """Return the values of a theme file.
+
+    Raises:
+        ValueError: One is invalid; the message contains the reason.
+    """
+    try:
+        described = ThemeFile.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ValueError(f"`{where}`: {first['msg'].removeprefix('Value error, ')}") from error
+    return described.model_dump(exclude_unset=True)
