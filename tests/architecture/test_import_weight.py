@@ -67,3 +67,27 @@ def test_listing_tools_loads_neither_textual_nor_mcp_nor_asyncio() -> None:
     loaded = _loaded_after(code)
     assert "pegboard" in loaded
     assert loaded & (HEAVY | {"asyncio"}) == set()
+
+
+def test_the_first_frame_is_painted_without_pydantic() -> None:
+    code = """
+from pegboard.tui.app import PegboardApp
+
+class FirstFrame(PegboardApp):
+    modules = None
+
+    def _display(self, screen, renderable):
+        self.modules = self.modules or {*sys.modules}
+        super()._display(screen, renderable)
+        self.exit()
+
+from pegboard.config import simple_appearance
+from pegboard.runtime import Runtime
+app = FirstFrame(Runtime.from_environment(), simple_appearance())
+app.run(headless=True)
+for name in {*sys.modules} - app.modules:
+    del sys.modules[name]
+"""
+    loaded = _loaded_after(code)
+    assert "textual" in loaded
+    assert loaded & (HEAVY - {"textual"} | {"pydantic", "pydantic_core", "markdown_it", "attr"}) == set()

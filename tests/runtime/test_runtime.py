@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from pathlib import Path
 
 import pytest
 
-from pegboard.models import ToolCall
+from pegboard.config import Paths, Settings, ToolsSettings
+from pegboard.models import Problem, ToolCall
 from pegboard.runtime import Runtime
 from pegboard.schema.arguments import prepare
 
@@ -96,3 +98,21 @@ async def test_a_missing_required_argument_that_has_a_default_is_filled_in(
     described = spec.model_copy(update={"input_schema": schema})
     assert prepare(described, {}) == {"value": [1]}
     assert prepare(described, {"value": None}) == {"value": None}
+
+
+def test_the_configuration_is_read_once_when_it_is_first_needed(tmp_path: Path) -> None:
+    reads = 0
+
+    def read() -> tuple[Settings, tuple[Problem, ...]]:
+        nonlocal reads
+        reads += 1
+        return Settings(tools=ToolsSettings(allow=("fs.*",))), (Problem(message="It is odd."),)
+
+    runtime = Runtime(read, Paths.from_environment())
+    assert reads == 0
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda _: runtime.settings, range(100)))
+    assert (reads, len({id(settings) for settings in found})) == (1, 1)
+    runtime.tools.scan()
+    assert {spec.pack for spec in runtime.tools.all()} == {"fs"}
+    assert [problem.message for problem in runtime.problems(packs=False)] == ["It is odd."]

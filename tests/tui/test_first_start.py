@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+import threading
 from pathlib import Path
 
 import pytest
-from stage import READ_ONLY, TOOLS, GivenRuntime, on_stage, tool
+from stage import READ_ONLY, TOOLS, GivenRuntime, Stage, as_runtime, on_stage, tool
+from textual import events
 from textual.geometry import Offset
 
+from pegboard.config import Appearance, Settings
 from pegboard.models import JsonObject
+from pegboard.tui.app import PegboardApp
 from pegboard.tui.health.screen import HealthScreen
 from pegboard.tui.state.remembered import Remembered
 from pegboard.tui.tools.screen import ToolsScreen
@@ -53,6 +57,52 @@ async def test_later_starts_restore_page_tool_and_filter(given: GivenRuntime) ->
         assert stage.form.form is not None
         assert [field.name for field in stage.form.form.fields] == ["path", "max_bytes"]
         await stage.until_seen("max_bytes  integer")
+
+
+class _SlowRuntime(GivenRuntime):
+    """A runtime whose settings can't be read before `readable` is set."""
+
+    def __init__(self, folder: Path) -> None:
+        self.readable = threading.Event()
+        self.read = 0
+        super().__init__(folder)
+
+    @property
+    def settings(self) -> Settings:
+        """The defaults."""
+        assert self.readable.wait(20)
+        self.read += 1
+        return Settings()
+
+    @settings.setter
+    def settings(self, settings: Settings) -> None: ...
+
+
+async def test_the_first_frame_waits_for_no_settings_and_keys_typed_before_them_are_kept(tmp_path: Path) -> None:
+    slow = _SlowRuntime(tmp_path)
+    app = PegboardApp(as_runtime(slow), Appearance(theme="pegboard-light"))
+    async with app.run_test(size=(120, 40)) as pilot:
+        stage = Stage(app, pilot)
+        await stage.until_seen("Looking for tools…")
+        assert (app.theme, slow.read) == ("pegboard-light", 0)
+        for letter in "re":
+            app.post_message(events.Key(letter, letter))
+        app.post_message(events.Key("f8", None))
+        app.post_message(events.Key("f5", None))
+        slow.readable.set()
+        await stage.until(lambda: stage.list.sought == "re", "the keys are handled")
+        await stage.until(lambda: stage.marked == "fs.remove", "the tools are found")
+
+
+async def test_the_page_of_the_last_run_is_not_delayed_by_the_settings(tmp_path: Path) -> None:
+    slow = _SlowRuntime(tmp_path)
+    slow.readable.set()
+    Remembered(page="health", has_run=True).write(slow.paths.interface)
+    app = PegboardApp(as_runtime(slow), Appearance())
+    assert slow.read == 1
+    async with app.run_test(size=(120, 40)) as pilot:
+        stage = Stage(app, pilot)
+        await stage.until(lambda: isinstance(app.screen, HealthScreen), "the Health page is restored")
 
 
 async def test_a_damaged_state_counts_as_a_first_start(tmp_path: Path) -> None:

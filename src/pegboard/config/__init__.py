@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from pegboard.on_demand import on_demand
 
 if TYPE_CHECKING:
-    from pegboard.config.appearance import Appearance, simple_appearance
+    from pegboard.config.appearance import Appearance
+    from pegboard.config.appearance_reader import simple_appearance
     from pegboard.config.display import ShownSetting, credentials_in, shown_settings
     from pegboard.config.edit import set_values
     from pegboard.config.loader import load
@@ -94,7 +95,7 @@ _ON_DEMAND = {
     "review_folder": "review",
     "set_values": "edit",
     "shown_settings": "display",
-    "simple_appearance": "appearance",
+    "simple_appearance": "appearance_reader",
     "trust_folder": "review",
 }
 """Name → module, imported on first use: most commands need only the settings."""

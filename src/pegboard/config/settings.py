@@ -308,6 +308,11 @@ class Settings(Section):
     _loaded: Loaded = PrivateAttr(default_factory=lambda: Loaded({}))
 
     @property
+    def appearance(self) -> Appearance:
+        """The part that the first frame needs."""
+        return Appearance(self.ui.theme, self.ui.vim_keys, self.ui.animations, self.keys)
+
+    @property
     def loaded(self) -> Loaded:
         """Origins of the values, and values without effect."""
         return self._loaded

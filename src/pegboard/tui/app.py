@@ -49,14 +49,14 @@ class PegboardApp(PagesApp, inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     def __init__(self, runtime: Runtime, appearance: Appearance | None = None) -> None:
-        appearance = appearance or Appearance.of(runtime.settings)
+        appearance = appearance or runtime.settings.appearance
         checks = HealthChecks(runtime, self._show_health)
         self._scanner = ToolScanner(runtime, lambda scan: setattr(self, "tool_scan", scan))
         self._key_problems: tuple[Problem, ...] = ()
         super().__init__((themes.shipped(), runtime.paths.themes), runtime, appearance, checks)
         if self.remembered.page != self.DEFAULT_MODE:
             # That page needs the settings: read them first, so that the default page isn't visible for longer.
-            self.appearance = Appearance.of(runtime.settings)
+            self.appearance = runtime.settings.appearance
         if "TEXTUAL_ANIMATIONS" not in os.environ:
             self.animation_level = "full" if appearance.animations else "none"
         self.set_keymap(appearance.keys)
@@ -74,7 +74,7 @@ class PegboardApp(PagesApp, inherit_bindings=False):
     @work(group="start")
     async def _start(self) -> None:
         """Start everything that needs the settings."""
-        await self.wait_for_settings()
+        await self.read_settings()
         memory.enable_collector()
         self._scan()
         self._open_agent_calls()
@@ -87,7 +87,7 @@ class PegboardApp(PagesApp, inherit_bindings=False):
     async def on_event(self, event: events.Event) -> None:
         """Handle an event; input waits for the settings, because it may open anything."""
         if isinstance(event, events.InputEvent | events.Paste):
-            await self.wait_for_settings()
+            await self.read_settings()
         await super().on_event(event)
 
     async def on_unmount(self) -> None:

@@ -57,17 +57,20 @@ class AppState(App[None]):
     unrecorded: reactive[Problem | None] = reactive(None, init=False)
     """The problem that prevents calls from being recorded, if there is one."""
 
-    _has_settings = False
+    def __init__(self) -> None:
+        super().__init__()
+        self.has_settings = asyncio.Event()
+        """Set when the settings have been read, after the first frame."""
 
-    async def wait_for_settings(self) -> None:
-        """Wait until the settings have been read, in a thread.
+    async def read_settings(self) -> None:
+        """Read the settings in a thread, unless they have been read.
 
-        Until then, nothing else may import what needs pydantic: two threads that import its modules in different
-        orders could each wait for the other.
+        Before that, the event loop imports nothing that needs pydantic: two threads that import its modules in
+        different orders could each wait for the other.
         """
-        if not self._has_settings:
+        if not self.has_settings.is_set():
             await asyncio.to_thread(getattr, self.runtime, "settings")
-            self._has_settings = True
+            self.has_settings.set()
 
     @property
     def awaiting(self) -> int:

@@ -105,7 +105,7 @@ class ToolsScreen(PageScreen):
     async def _build(self) -> None:
         """Import the tool page in a thread, then mount it."""
         if isinstance(self.app, AppState):
-            await self.app.wait_for_settings()
+            await self.app.has_settings.wait()
         await asyncio.to_thread(_load_panes)
         self.call_next(self._mount_panes)
 
