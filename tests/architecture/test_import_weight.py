@@ -91,3 +91,27 @@ for name in {*sys.modules} - app.modules:
     loaded = _loaded_after(code)
     assert "textual" in loaded
     assert loaded & (HEAVY - {"textual"} | {"pydantic", "pydantic_core", "markdown_it", "attr"}) == set()
+
+
+def test_an_idle_app_loads_no_parser_before_the_first_key() -> None:
+    code = """
+import asyncio
+from pegboard.config import simple_appearance
+from pegboard.runtime import Runtime
+from pegboard.tui.app import PegboardApp
+
+async def main():
+    app = PegboardApp(Runtime.from_environment(), simple_appearance())
+    async with app.run_test(size=(120, 40)) as pilot:
+        async with asyncio.timeout(30):
+            while app.tool_scan.scanning or not app.screen.settled:
+                await pilot.pause(0.02)
+        app.loaded = {*sys.modules}
+    for name in {*sys.modules} - app.loaded:
+        del sys.modules[name]
+
+asyncio.run(main())
+"""
+    loaded = _loaded_after(code)
+    assert "pydantic" in loaded
+    assert loaded & {"jsonschema", "referencing", "attr", "markdown_it", "mcp", "pydantic_ai", "keyring"} == set()

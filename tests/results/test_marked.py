@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from pegboard.results.markdown_lines import Marked, rows_of
+from pegboard.results.markdown_lines import Marked, lines_of, rows_of
 
 BLOCKS = (
     "A paragraph with *emphasis*, **strong** words and `code`.",
@@ -174,3 +174,10 @@ def test_streaming_takes_time_proportional_to_the_length_of_the_text() -> None:
         marked.append(f"word{number} ")
         marked.read()
     assert " ".join(line.text for line in marked.lines).count("word") == 3_000
+
+
+@given(st.text(alphabet="abA1. ,;:-'()/\n\n*_#`", max_size=40))
+@example("List a folder.\n\nA folder that can't be read is an entry with an error.")
+@example("a\n\nb. c\n\n1. d")
+def test_plain_paragraphs_have_the_lines_of_the_parser(text: str) -> None:
+    assert lines_of(text) == Marked(text).lines

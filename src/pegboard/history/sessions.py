@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from pegboard.errors import SessionError
 from pegboard.history.history import History
@@ -32,7 +32,7 @@ _COLUMNS: Final = (
 )
 _UNREADABLE: Final = (TypeError, ValueError, OverflowError, ValidationError)
 
-_MESSAGE: Final[TypeAdapter[Message]] = TypeAdapter(Message)
+_MESSAGE: Final[TypeAdapter[Message]] = TypeAdapter(Message, config=ConfigDict(defer_build=True))
 
 Run: TypeAlias = "Callable[[str, Sequence[Column]], Sequence[tuple[Column, ...]]]"
 _Answer = TypeVar("_Answer")

@@ -125,11 +125,11 @@ class ToolSpec(DataModel):
         """Origin of the tool."""
         match self.handler:
             case PackHandler(file=file, line=line):
-                return Location(kind="pack", file=file, line=line)
+                return Location.model_construct(kind="pack", file=file, line=line)  # of validated values
             case McpHandler(server=server):
-                return Location(kind="mcp", server=server)
+                return Location.model_construct(kind="mcp", server=server)
             case ScriptHandler():
-                return Location(kind="script")
+                return Location.model_construct(kind="script")
 
     @property
     def annotations(self) -> JsonObject:

@@ -48,6 +48,8 @@ _DECIDED: Final = 40
 _LONGEST_CELL: Final = 40
 _COLOURED: Final = 20_000
 """Maximum length of highlighted code."""
+_PLAIN_PARAGRAPH: Final = re.compile(r"[A-Za-z](?:[A-Za-z0-9 ,;:'()./-]*[A-Za-z0-9.)])?")
+"""One line without characters that have a meaning in Markdown."""
 _LINE_START: Final = re.compile(r"\n(?=\S)")
 _DEEPEST: Final = 80
 _TOO_DEEP: Final = re.compile(
@@ -194,6 +196,19 @@ class Marked:
         writer = _Writer(begun=bool(self._settled) and _needs_gap(self._settled[-1]) and not self._is_continuation)
         writer.write(tokens)
         return writer.lines
+
+
+def lines_of(text: str) -> list[MarkdownLine]:
+    """Return the lines of a complete text. Paragraphs of plain words, such as most descriptions, need no parser."""
+    paragraphs = text.split("\n\n")
+    if not all(_PLAIN_PARAGRAPH.fullmatch(paragraph) for paragraph in paragraphs):
+        return Marked(text).lines
+    return [line for paragraph in paragraphs for line in (MarkdownLine(), MarkdownLine(paragraph))][1:]
+
+
+def load_parser() -> None:
+    """Import the parser, which takes a moment."""
+    _parser()
 
 
 @cache

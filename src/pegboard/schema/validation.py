@@ -146,23 +146,18 @@ class _Base:
 
     Args:
         resolver: Function that returns the resolver of references at this part; called for the first reference.
-        specification: Dialect of the schema.
+        dialect: Dialect of the schema.
     """
 
-    def __init__(
-        self, resolver: Callable[[], Resolver[ReferencingSchema]], specification: Specification[ReferencingSchema]
-    ) -> None:
+    def __init__(self, resolver: Callable[[], Resolver[ReferencingSchema]], dialect: str) -> None:
         self._make = resolver
-        self._specification = specification
+        self._dialect = dialect
 
     @classmethod
     def of(cls, schema: JsonValue, dialect: str) -> Self:
         """Return the base of a whole schema. The schema may change until the first reference is looked up."""
-        from referencing.jsonschema import specification_with
-
-        specification = specification_with(dialect)
         root = schema if isinstance(schema, dict | bool) else True
-        return cls(lambda: _registry().resolver_with_root(specification.create_resource(root)), specification)
+        return cls(lambda: _registry().resolver_with_root(_specification(dialect).create_resource(root)), dialect)
 
     @cached_property
     def _resolver(self) -> Resolver[ReferencingSchema]:
@@ -174,8 +169,8 @@ class _Base:
         Raises:
             ValueError: The `$id` is not a URI.
         """
-        inner = self._resolver.in_subresource(self._specification.create_resource(node))
-        return type(self)(lambda: inner, self._specification)
+        inner = self._resolver.in_subresource(_specification(self._dialect).create_resource(node))
+        return type(self)(lambda: inner, self._dialect)
 
     def lookup(self, reference: str) -> tuple[JsonValue, Self | None]:
         """Return the target of a reference and its base; the base is None inside a metaschema."""
@@ -186,7 +181,7 @@ class _Base:
         except (Unresolvable, ValueError, TypeError, AttributeError) as error:
             raise LookupError(reference) from error
         contents = cast("JsonValue", found.contents)  # parts of JSON values are JSON values
-        base = None if _is_in_metaschema(contents) else type(self)(lambda: found.resolver, self._specification)
+        base = None if _is_in_metaschema(contents) else type(self)(lambda: found.resolver, self._dialect)
         return contents, base
 
 
@@ -217,6 +212,12 @@ def validator(schema: JsonValue) -> Validator:
 @lru_cache(maxsize=512)
 def _validator(key: _Same) -> Validator:
     return Validator(key.schema)
+
+
+def _specification(dialect: str) -> Specification[ReferencingSchema]:
+    from referencing.jsonschema import specification_with  # most schemas contain no reference
+
+    return specification_with(dialect)
 
 
 def _registry() -> SchemaRegistry:

@@ -61,6 +61,7 @@ class PegboardApp(PagesApp, inherit_bindings=False):
             self.animation_level = "full" if appearance.animations else "none"
         self.set_keymap(appearance.keys)
         self._window_title = WindowTitle(self)
+        self._has_input = False
         self.agents = AgentCalls(runtime.paths.state, self._agent_calls_changed)
 
     def on_mount(self) -> None:
@@ -75,20 +76,33 @@ class PegboardApp(PagesApp, inherit_bindings=False):
     async def _start(self) -> None:
         """Start everything that needs the settings."""
         await self.read_settings()
+        # In a thread as well, because it imports the history; before anything else uses the history.
+        await asyncio.to_thread(self.runtime.watch_record, lambda: self.call_later(self._show_record))
         memory.enable_collector()
         self._scan()
         self._open_agent_calls()
         self._check_keys()
         self.follow_themes()
         self.follow_settings()
-        self.runtime.watch_record(lambda: self.call_later(self._show_record))
         notify_about_configuration(self, self.runtime.settings)
 
     async def on_event(self, event: events.Event) -> None:
         """Handle an event; input waits for the settings, because it may open anything."""
         if isinstance(event, events.InputEvent | events.Paste):
             await self.read_settings()
+            if not self._has_input:
+                self._has_input = True
+                self._load_parsers()
         await super().on_event(event)
+
+    @work(thread=True, group="parsers")
+    def _load_parsers(self) -> None:
+        """Import what forms and descriptions may need next; an idle app does without it."""
+        import jsonschema  # noqa: F401
+
+        from pegboard.results.markdown_lines import load_parser
+
+        load_parser()
 
     async def on_unmount(self) -> None:
         """Restore the window title and close the runtime."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-import jsonschema  # noqa: F401 - loaded with the pane in a thread, so that the first key doesn't wait for it
 from textual import on
 from textual.binding import BindingType
 from textual.containers import Vertical

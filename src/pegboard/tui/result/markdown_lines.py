@@ -9,7 +9,7 @@ from rich.cells import cell_len, set_cell_size
 from textual import events
 from textual.geometry import Size
 
-from pegboard.results.markdown_lines import MarkdownLine, MarkdownRow, Marked, rows_of
+from pegboard.results.markdown_lines import MarkdownLine, MarkdownRow, lines_of, rows_of
 from pegboard.tui.widgets.line_view import LineView, Span
 
 
@@ -60,7 +60,7 @@ class MarkedView(MarkedLines):
         Args:
             text: Untrusted text.
         """
-        self._lines = Marked(text).lines
+        self._lines = lines_of(text)
         width, self._width = self._width, 0
         # At the same height, nothing else would report that the rows changed.
         self._break(width)

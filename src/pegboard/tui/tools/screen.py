@@ -439,6 +439,3 @@ class ToolsScreen(PageScreen):
 
 def _load_panes() -> None:
     import pegboard.tui.tools.tool_page  # noqa: F401 - imported early, in a thread
-    from pegboard.results.markdown_lines import Marked
-
-    Marked("*").read()  # imports the Markdown parser
