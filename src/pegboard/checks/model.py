@@ -64,7 +64,7 @@ class Check(DataModel):
     tool: str
     description: str = ""
     arguments: JsonObject = Field(default_factory=dict)
-    expect: Expectations = Expectations()
+    expect: Expectations = Expectations.model_construct()
     file: str = ""
     """Absolute path of its file; empty before it is saved."""
 
