@@ -93,7 +93,7 @@ for name in {*sys.modules} - app.modules:
     assert loaded & (HEAVY - {"textual"} | {"pydantic", "pydantic_core", "markdown_it", "attr"}) == set()
 
 
-def test_an_idle_app_loads_no_parser_before_the_first_key() -> None:
+def test_an_idle_app_loads_no_parser_and_builds_no_validator_before_the_first_key() -> None:
     code = """
 import asyncio
 from pegboard.config import simple_appearance
@@ -115,3 +115,4 @@ asyncio.run(main())
     loaded = _loaded_after(code)
     assert "pydantic" in loaded
     assert loaded & {"jsonschema", "referencing", "attr", "markdown_it", "mcp", "pydantic_ai", "keyring"} == set()
+    assert "zipfile" not in loaded, "pydantic built a validator: its search for plugins imports this"
