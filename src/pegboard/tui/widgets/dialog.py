@@ -18,6 +18,9 @@ from pegboard.tui.widgets.pick_list import PickList
 
 ResultT = TypeVar("ResultT")
 
+_MOST_STACKED = 12
+"""Screens on top of each other. Textual draws each one within the drawing of the one above, which has a limit."""
+
 
 class Overlay(ModalScreen[ResultT]):
     """A modal screen that closes once.
@@ -33,6 +36,8 @@ class Overlay(ModalScreen[ResultT]):
 
 class Dialog(Overlay[ResultT]):
     """A framed box over the page. Subclasses implement `compose_body`.
+
+    A key or click that is repeated while its dialog opens asks for the dialog again; only the first one stays.
 
     Args:
         title: Title of the frame; plain text.
@@ -57,6 +62,16 @@ class Dialog(Overlay[ResultT]):
     def __init__(self, title: str = "", subtitle: str = "") -> None:
         super().__init__()
         self._frame = (Content(title), Content(subtitle))
+
+    def on_mount(self) -> None:
+        """Close if the same dialog is open right below, or too many others are."""
+        stack = self.app.screen_stack
+        below = stack[stack.index(self) - 1] if self in stack else None
+        if isinstance(below, Dialog) and type(below) is type(self) and below._frame == self._frame:
+            self.dismiss(None)
+        elif len(stack) > _MOST_STACKED:
+            self.dismiss(None)
+            self.app.notify("Close some dialogs first.", severity="warning")
 
     def compose(self) -> ComposeResult:
         """Compose the frame, the body and the footer."""

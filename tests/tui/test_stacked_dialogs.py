@@ -1,0 +1,54 @@
+"""Dialogs on top of each other: repeated keys and clicks, and their number."""
+
+from __future__ import annotations
+
+import pytest
+from stage import GivenRuntime, Stage, on_stage
+from textual import events
+
+from pegboard.models import Problem
+from pegboard.tui.dialogs.ask_name import AskName
+from pegboard.tui.dialogs.problems import ProblemsScreen
+
+BROKEN = Problem(message="It can't be parsed: invalid syntax.", fix="Mend it.", file="/packs/broken.py", line=3)
+
+
+def opened(stage: Stage) -> list[str]:
+    """Return the classes of the screens above the page."""
+    return [type(screen).__name__ for screen in stage.app.screen_stack[1:]]
+
+
+@pytest.mark.parametrize(("key", "dialog"), [("ctrl+g", ProblemsScreen), ("ctrl+s", AskName)])
+async def test_a_key_that_repeats_while_its_dialog_opens_opens_it_once(
+    given: GivenRuntime, key: str, dialog: type
+) -> None:
+    given.wrong = [BROKEN]
+    async with on_stage(given) as stage:
+        await stage.open("list_dir")
+        for _ in range(4):
+            stage.app.post_message(events.Key(key, None))
+        await stage.until(lambda: isinstance(stage.app.screen, dialog), "the dialog is open")
+        await stage.pilot.pause()
+        await stage.until(lambda: opened(stage) == [dialog.__name__], "it is open once")
+        await stage.press("escape")
+        await stage.until(lambda: not opened(stage), "one key closes it")
+
+
+async def test_a_repeated_click_on_the_problems_lists_them_once(given: GivenRuntime) -> None:
+    given.wrong = [BROKEN]
+    async with on_stage(given) as stage:
+        column = stage.lines[0].index("1 problem")
+        await stage.pilot.click(offset=(column, 0), times=3)
+        await stage.until(lambda: opened(stage) == ["ProblemsScreen"], "they are listed once")
+
+
+async def test_the_number_of_dialogs_on_top_of_each_other_is_limited(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        for number in range(40):
+            stage.app.push_screen(AskName(f"Name {number}"))
+            await stage.pilot.pause()
+        await stage.until_seen("Close some dialogs first.")
+        assert len(opened(stage)) < 15
+        for _ in range(15):
+            await stage.press("escape")
+        await stage.until(lambda: not opened(stage), "all are closed")
