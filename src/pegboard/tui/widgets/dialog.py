@@ -61,13 +61,14 @@ class Dialog(Overlay[ResultT]):
 
     def __init__(self, title: str = "", subtitle: str = "") -> None:
         super().__init__()
-        self._frame = (Content(title), Content(subtitle))
+        self.frame = (Content(title), Content(subtitle))
+        """Title and subtitle of the frame."""
 
     def on_mount(self) -> None:
         """Close if the same dialog is open right below, or too many others are."""
         stack = self.app.screen_stack
         below = stack[stack.index(self) - 1] if self in stack else None
-        if isinstance(below, Dialog) and type(below) is type(self) and below._frame == self._frame:
+        if isinstance(below, Dialog) and type(below) is type(self) and below.frame == self.frame:
             self.dismiss(None)
         elif len(stack) > _MOST_STACKED:
             self.dismiss(None)
@@ -76,7 +77,7 @@ class Dialog(Overlay[ResultT]):
     def compose(self) -> ComposeResult:
         """Compose the frame, the body and the footer."""
         with Vertical(id="box") as box:
-            box.border_title, box.border_subtitle = self._frame
+            box.border_title, box.border_subtitle = self.frame
             yield from self.compose_body()
             if self.HAS_FOOTER:
                 yield KeysLine()
