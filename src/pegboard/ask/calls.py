@@ -51,6 +51,15 @@ class Proposal:
         """The arguments that the call ran with, if the user changed them; otherwise None."""
         return self.call.args if self.asked is not None and self.asked != self.call.args else None
 
+    def not_finished(self, why: str) -> ToolResult:
+        """Return the result of a call that did not end by itself."""
+        name = self.call.name
+        if self.begun:
+            message = f"{name} was interrupted while it ran; effects so far are not undone. {why}"
+        else:
+            message = f"{name} was not called. {why}"
+        return ToolResult.failed("execution_error", message, "cancelled")
+
 
 class CallRunner:
     """Runner of the calls that a model proposes.
@@ -59,6 +68,7 @@ class CallRunner:
         calls: The call pipeline.
         offer: The tools that the model was offered.
         session: Id of the session that the calls belong to.
+        turn: Id of the turn that the calls belong to.
         whole: Function that returns the complete text of a result by the id of its call, or None; it may block.
         limit: Bytes of a result that are sent to the model in one message.
         parallel: Whether adjacent read-only calls run concurrently.
@@ -70,6 +80,7 @@ class CallRunner:
         offer: Offer,
         *,
         session: str,
+        turn: str,
         whole: Callable[[str], str | None],
         limit: int,
         parallel: bool,
@@ -77,6 +88,7 @@ class CallRunner:
         self._calls = calls
         self._offer = offer
         self._session = session
+        self._turn = turn
         self._whole = whole
         self._limit = limit
         self._parallel = parallel
@@ -100,6 +112,7 @@ class CallRunner:
             name=name,
             source="ask",
             session=self._session,
+            turn=self._turn,
             provider_id=proposed.provider_id,
             from_text=proposed.from_text,
         )

@@ -14,6 +14,7 @@ from pegboard.ask.calls import CallRunner, Proposal
 from pegboard.ask.conversation import CUT_OFF, SYSTEM, sent, unanswered
 from pegboard.ask.offer import Offer
 from pegboard.ask.result_text import MORE, MORE_TOOL, is_shortened
+from pegboard.ask.turn import TurnRecord
 from pegboard.errors import ModelError
 from pegboard.executor.deadline import PendingApprovals
 from pegboard.history import Sessions
@@ -91,6 +92,7 @@ class Ask:
         model: Function that returns the model; it may block and raise `ModelError`.
         calls: The call pipeline, which also lists the tools.
         sessions: The store of sessions.
+        turn: Function that returns a new record of a turn.
         whole: Function that returns the complete text of a result by the id of its call, or None; it may block.
         limits: Limits for each question.
         with_tools: Whether the model is offered tools.
@@ -108,6 +110,7 @@ class Ask:
         model: Callable[[], Model],
         calls: Calls,
         sessions: Sessions,
+        turn: Callable[[], TurnRecord],
         whole: Callable[[str], str | None],
         limits: AskLimits | None = None,
         with_tools: bool = True,
@@ -120,6 +123,7 @@ class Ask:
         self.model = model
         self.calls = calls
         self.sessions = sessions
+        self.turn = turn
         self.whole = whole
         self.limits = limits or AskLimits()
         self.with_tools = with_tools
@@ -148,6 +152,7 @@ class Ask:
                 async for event in events:
                     yield event
         finally:
+            self._question.record.finish(None)
             self._question = None
 
     def interrupt(self) -> None:
@@ -184,10 +189,12 @@ class _Question:
         self._system = ""
         specs = ask.calls.callable() if ask.with_tools else ()
         self._offer = Offer((spec for spec in specs if spec.name not in ask.without), taken=[MORE])
+        self.record = ask.turn()
         self._runner = CallRunner(
             ask.calls,
             self._offer,
             session=ask.session,
+            turn=self.record.id,
             whole=ask.whole,
             limit=ask.limits.result_bytes,
             parallel=ask.parallel,
@@ -225,13 +232,16 @@ class _Question:
             finally:
                 # Shielded: the session must become consistent even if this task is cancelled again.
                 await asyncio.shield(asyncio.ensure_future(self._settle()))
-        yield AskFinished(outcome=self._outcome())
+        outcome = self._outcome()
+        self.record.finish(outcome)
+        yield AskFinished(outcome=outcome)
 
     async def _run(self, hold: ExitStack) -> AsyncGenerator[AskEvent]:
         async for waiting in self._wait_for_session(hold):
             yield waiting
         await self._begin()
         model = await asyncio.to_thread(self._ask.model)
+        self.record.model = model.name
         await asyncio.to_thread(self._ask.sessions.start, self._ask.session, model=model.name)
         yield AskStarted(session=self._ask.session, model=model.name, tools=len(self._offer.specs))
         async with aclosing(self._turns(model)) as events:
@@ -269,7 +279,8 @@ class _Question:
         for call in unanswered(self._messages):
             message = ToolMessage(provider_id=call.provider_id, name=call.name, text=CUT_OFF, ok=False)
             await self._append(message)
-        await self._append(UserMessage(text=self._text))
+        position = await self._append(UserMessage(text=self._text))
+        await self.record.start(session, position, self._text)
 
     async def _turns(self, model: Model) -> AsyncGenerator[AskEvent]:
         while True:
@@ -377,7 +388,7 @@ class _Question:
                     self._is_late = True
             for proposal in group:
                 if proposal.result is None:
-                    proposal.result = _not_finished(proposal, self._reason("time"))
+                    proposal.result = proposal.not_finished(self._reason("time"))
                 yield await self._answered(proposal)
         fit = any(result.error is None or result.error.code != "invalid_args" for _, result in self._last(proposals))
         self._invalid_rounds = 0 if fit else self._invalid_rounds + 1
@@ -417,17 +428,18 @@ class _Question:
             self._answer = text
             await self._append(ModelMessage(text=text))
         for proposal in self._open:
-            result = proposal.result or _not_finished(proposal, "The user interrupted it.")
+            result = proposal.result or proposal.not_finished("The user interrupted it.")
             await self._answer_to(proposal, result, await self._result_text(proposal, result))
 
     async def _result_text(self, proposal: Proposal, result: ToolResult) -> str:
         proposal.result = result
         return await self._runner.result_text(proposal)
 
-    async def _append(self, message: Message, call: str | None = None) -> None:
-        await asyncio.to_thread(self._ask.sessions.append, self._ask.session, message, call)
+    async def _append(self, message: Message, call: str | None = None) -> int:
+        entry = await asyncio.to_thread(self._ask.sessions.append, self._ask.session, message, call)
         self._messages.append(message)
         self._note(message, call)
+        return entry.position
 
     def _note(self, message: Message, call: str | None) -> None:
         if call is not None:
@@ -480,12 +492,3 @@ class _Question:
             stopped_by=self._stopped_by,
             model_error=self._failure,
         )
-
-
-def _not_finished(proposal: Proposal, why: str) -> ToolResult:
-    name = proposal.call.name
-    if proposal.begun:
-        message = f"{name} was interrupted while it ran; effects so far are not undone. {why}"
-    else:
-        message = f"{name} was not called. {why}"
-    return ToolResult.failed("execution_error", message, "cancelled")

@@ -81,6 +81,7 @@ def list_(
     since: Annotated[
         str | None, typer.Option("--since", metavar="TIME", help="List only calls since then: 30m, 2h, 7d or a date.")
     ] = None,
+    turns: Annotated[bool, typer.Option("--turns", help="List model turns too.")] = False,
     limit: Annotated[int, typer.Option("--limit", min=1, help="List at most this many calls.")] = 50,
     packs: PacksOption = None,
 ) -> None:
@@ -91,7 +92,7 @@ def list_(
     given = {"tool": tool, "source": source, "session": session, "since": since, "status": "failed" if failed else None}
     wanted = _query(runtime, query or [], {key: value for key, value in given.items() if value is not None})
     with _exit_on_error():
-        calls = runtime.activity.page(wanted, limit=limit).calls
+        calls = runtime.activity.page(wanted.model_copy(update={"turns": turns}), limit=limit).calls
         dropped = runtime.activity.dropped() if not calls else None
     narrate_problems(runtime.problems())
     if json:
@@ -158,7 +159,7 @@ def rerun(
     runtime = open_runtime(context)
     with _exit_on_error():
         recorded = _get(runtime, call_id)
-        if recorded.source == "otel":
+        if recorded.source == "otel" or recorded.is_turn:
             narrate(f"{recorded.tool} was not run again: {runtime.activity.unusable(recorded)}")
             raise typer.Exit(TOOL_FAILED)
     runtime = scanned(context, connects=True, tool=recorded.tool)
@@ -453,6 +454,8 @@ def _exit_on_error() -> Iterator[None]:
 
 
 def _row(call: RecordedCall) -> tuple[str, ...]:
+    from pegboard.models.turn import ModelTurn
+
     failure = call.error.detail or call.error.code if call.error else call.state
     return (
         call.id[:_SHOWN_ID],
@@ -461,7 +464,7 @@ def _row(call: RecordedCall) -> tuple[str, ...]:
         f"{call.duration_ms:.0f} ms",
         call.source,
         call.tool,
-        _compact(call.args),
+        _compact(ModelTurn.of(call).text if call.is_turn else call.args),
     )
 
 

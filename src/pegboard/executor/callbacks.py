@@ -71,6 +71,7 @@ class ToolQuestions:
             source=self._call.source,
             session=self._call.session,
             parent=self._call.id,
+            turn=self._call.turn,
             unattended=self._call.unattended,
             timeout=max(self._clock.left, 0.001),
         )

@@ -20,7 +20,16 @@ from pathlib import Path
 from pegboard import storage
 from pegboard.errors import StoreError
 from pegboard.history.rows import Column, StoredCall
-from pegboard.history.schema import INTERRUPTED, MIGRATION_1, RUNNING, SCHEMA, SESSIONS_SCHEMA, TERMS, VERSION
+from pegboard.history.schema import (
+    INTERRUPTED,
+    MIGRATION_1,
+    MIGRATION_2,
+    RUNNING,
+    SCHEMA,
+    SESSIONS_SCHEMA,
+    TERMS,
+    VERSION,
+)
 from pegboard.models import Problem
 
 BUSY_SECONDS = 5.0
@@ -109,8 +118,9 @@ class Database:
         (tables,) = run("SELECT count(*) FROM sqlite_master").fetchone()
         if version == 0 and tables == 0:
             self._connection.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version = {VERSION}; COMMIT;")
-        elif version == 1:
-            self._connection.executescript(f"BEGIN IMMEDIATE; {MIGRATION_1} PRAGMA user_version = {VERSION}; COMMIT;")
+        elif 0 < version < VERSION:
+            steps = MIGRATION_1 if version == 1 else MIGRATION_2
+            self._connection.executescript(f"BEGIN IMMEDIATE; {steps} PRAGMA user_version = {VERSION}; COMMIT;")
         run(f"SELECT {', '.join(_COLUMNS)} FROM calls LIMIT 0")  # noqa: S608 - our own names
         run("SELECT bytes FROM total LIMIT 0")
         run("SELECT rowid FROM calls_text LIMIT 0")

@@ -51,7 +51,7 @@ def erase(history: History, replacement: Replacement) -> tuple[dict[str, int], t
     """Replace a value everywhere in the database; block.
 
     Returns:
-        The number of changed rows by table, and what could not be done.
+        The number of changed rows by table, where turns count as such, and what could not be done.
 
     Raises:
         StoreError: The database can't be read or written.
@@ -61,7 +61,9 @@ def erase(history: History, replacement: Replacement) -> tuple[dict[str, int], t
     try:
         for table in _JSON:
             for rows in _batches(reader, table, replacement):
-                changed[table] += history.act(partial(_replace, table=table, rows=rows, replacement=replacement))
+                replace = partial(_replace, table=table, rows=rows, replacement=replacement)
+                for kind in history.act(replace):
+                    changed[kind] += 1
     finally:
         reader.close()
     problems = _compact(history)
@@ -81,20 +83,23 @@ def _batches(reader: Reader, table: str, replacement: Replacement) -> Iterator[l
         yield rows[start : start + _AT_ONCE]
 
 
-def _replace(database: Database, table: str, rows: Sequence[Column], replacement: Replacement) -> int:
+def _replace(database: Database, table: str, rows: Sequence[Column], replacement: Replacement) -> list[str]:
+    """Replace a value in rows; return the kind of each row that was changed."""
     names = (*_JSON[table], *_TEXT[table])
-    changed = 0
+    kind = "CASE WHEN turn = id THEN 'turns' ELSE 'calls' END" if table == "calls" else f"'{table}'"
+    changed: list[str] = []
     with database.transaction(secure=True) as run:
         for row in rows:
-            [values, *_] = run(f"SELECT {', '.join(names)} FROM {table} WHERE rowid = ?", [row]) or [()]  # noqa: S608 - our own names
+            statement = f"SELECT {kind}, {', '.join(names)} FROM {table} WHERE rowid = ?"  # noqa: S608 - our own names
+            [[of, *values], *_] = run(statement, [row]) or [(kind,)]
             kept = [
                 _json_without(value, replacement) if name in _JSON[table] else _text_without(value, replacement)
                 for name, value in zip(names, values, strict=False)
             ]
-            if kept != list(values):
+            if kept != values:
                 setting = ", ".join(f"{name} = ?" for name in names)
                 run(f"UPDATE {table} SET {setting} WHERE rowid = ?", [*kept, row])  # noqa: S608 - our own names
-                changed += 1
+                changed.append(str(of))
         if changed:
             run(EDITED, [])
     return changed

@@ -19,7 +19,7 @@ from pegboard.history.losses import Losses
 from pegboard.history.notify import notify
 from pegboard.history.presence import HistoryLock, is_alive
 from pegboard.history.result_files import ResultFiles
-from pegboard.history.schema import RUNNING, UNREADABLE
+from pegboard.history.schema import NOT_A_TURN, RUNNING, UNREADABLE
 from pegboard.models import CallRecord, JsonObject, Problem, ToolCall, ToolResult, ToolUses
 
 if TYPE_CHECKING:
@@ -104,13 +104,13 @@ class History:
     def start(self, call: ToolCall, at: datetime) -> None:
         """Queue the start of a call, requested at `at`. Return immediately; never raise.
 
-        It is written only if the call still runs a moment later, so that short calls cost one write.
+        It is written only if the call still runs a moment later, to save a write; that of a turn before its calls.
         """
-        is_first = not self._started
-        self._started[call.id] = (call, at, time.monotonic() + _START_SECONDS)
+        is_urgent = not self._started or call.turn == call.id
+        self._started[call.id] = (call, at, time.monotonic() + _START_SECONDS * (call.turn != call.id))
         if self._writer is None:
             self._start()
-        if is_first:
+        if is_urgent:
             self._wake.set()
 
     def record(self, call: ToolCall, result: ToolResult, at: datetime) -> None:
@@ -318,8 +318,8 @@ class History:
         given = {column: value for column, value in wanted.items() if value is not None}
         where = "".join(f" AND {column} = ?" for column in given)
         rows = self._select(
-            f"SELECT {RECORD_COLUMNS} FROM calls WHERE status <> {RUNNING} AND deleted_at IS NULL{where}"  # noqa: S608 - our own names
-            " ORDER BY at DESC, n DESC LIMIT ?",
+            f"SELECT {RECORD_COLUMNS} FROM calls WHERE status <> {RUNNING} AND {NOT_A_TURN}{where}"  # noqa: S608 - our own names
+            " AND deleted_at IS NULL ORDER BY at DESC, n DESC LIMIT ?",
             [*given.values(), min(max(0, limit), LARGEST)],
         )
         records = []

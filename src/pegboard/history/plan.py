@@ -9,7 +9,19 @@ from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
-from pegboard.history.schema import CANCELLED, DENIED, DURATION_STEPS, FAILED, INTERRUPTED, OK, RUNNING
+from pegboard.history.schema import (
+    A_TURN,
+    CANCELLED,
+    DENIED,
+    DURATION_STEPS,
+    FAILED,
+    IN_TURN,
+    INTERRUPTED,
+    NOT_A_TURN,
+    OK,
+    RUNNING,
+    TOP,
+)
 from pegboard.models import CallState, HistoryQuery
 
 if TYPE_CHECKING:
@@ -23,6 +35,11 @@ STATUS: Final[dict[CallState, int]] = {
     "denied": DENIED,
     "interrupted": INTERRUPTED,
 }
+_INNER: Final = (
+    "SELECT n FROM calls WHERE parent = ?"
+    " UNION ALL SELECT n FROM calls WHERE turn = ? AND turn <> id AND parent IS NULL"
+)
+"""Positions of the calls that a call or a turn made itself."""
 _SHORTEST_BEGINNING: Final = 3
 """Minimum length of a word that also finds words that begin with it. Shorter ones occur in too many words."""
 
@@ -96,11 +113,8 @@ def plan(query: HistoryQuery, tools: Iterable[str], terms: Mapping[str, Sequence
     if query.pinned:
         _and(made, 'facets : "k1"')
         _alone(made, "pinned")
-    if query.parent == "none":
-        _and(made, 'facets : "p0"')
-        _alone(made, "parent IS NULL")
-    elif query.parent is not None:
-        _both(made, "parent = ?", query.parent)
+    if query.parent is not None:
+        _parent(made, query.parent, turns=query.turns)
     _times(made, query)
     for word in query.words:
         if word in known:
@@ -111,7 +125,18 @@ def plan(query: HistoryQuery, tools: Iterable[str], terms: Mapping[str, Sequence
     for phrase in query.phrases:
         _and(made, f"words : {quoted(phrase)}")
         _alone(made, "instr(lower(tool || ' ' || args), lower(?))", phrase)
+    if not query.turns or query.tools:
+        made.match = f'({made.match}) NOT facets : "{A_TURN}"' if made.match else ""
+        _alone(made, NOT_A_TURN)
     return made
+
+
+def _parent(made: Plan, parent: str, *, turns: bool) -> None:
+    if parent != "none":
+        _both(made, f"n IN ({_INNER})", parent, parent)
+        return
+    _and(made, f'facets : ("{TOP}" OR "{A_TURN if turns else IN_TURN}")')
+    _alone(made, "parent IS NULL AND (turn IS NULL OR turn = id)" if turns else "parent IS NULL")
 
 
 def _times(made: Plan, query: HistoryQuery) -> None:

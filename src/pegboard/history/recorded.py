@@ -12,7 +12,7 @@ from pegboard.history.history import History
 from pegboard.history.notify import notify
 from pegboard.history.plan import STATUS, Plan, may_be_beginning, plan, quoted
 from pegboard.history.reader import Reader
-from pegboard.history.schema import RUNNING, UNREADABLE
+from pegboard.history.schema import NOT_A_TURN, RUNNING, UNREADABLE
 from pegboard.models import CallCount, CallState, DroppedCalls, HistoryPage, HistoryQuery, RecordedCall
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ FREQUENT: Final = 5_000
 MOST_TERMS: Final = 300
 """Number of words with one beginning that are listed in a query of the index."""
 _COLUMNS: Final = (
-    "calls.n, calls.id, at, tool, args, ok, error, duration_ms, source, session, parent, status, agent, size, pinned"
+    "calls.n, calls.id, at, tool, args, ok, error, duration_ms, source, session, parent, turn, status, agent, size,"
+    " pinned"
 )
 _RUNNING: Final = f"FROM calls INDEXED BY calls_running WHERE status = {RUNNING}"
 # Without the name of the index, SQLite searches all calls, because the rows are wanted in the order of their positions.
@@ -103,7 +104,7 @@ class RecordedCalls:
         """Return the number of calls that match, exactly up to a limit."""
         if query.is_empty:
             [(finished,)] = self.reader.select("SELECT coalesce(sum(calls), 0) FROM uses")
-            [(running,)] = self.reader.select(f"SELECT count(*) {_RUNNING} AND deleted_at IS NULL")
+            [(running,)] = self.reader.select(f"SELECT count(*) {_RUNNING} AND deleted_at IS NULL AND {NOT_A_TURN}")
             return CallCount(calls=int(finished or 0) + int(running or 0), is_exact=True)
         found = sum(
             int(self.reader.select(f"SELECT count(*) FROM ({statement})", values)[0][0] or 0)  # noqa: S608 - our own text
@@ -212,8 +213,10 @@ class RecordedCalls:
 
     def _calls(self, rows: Sequence[tuple[Column, ...]]) -> tuple[RecordedCall, ...]:
         made = self.reader.select(
-            "SELECT parent, count(*) FROM calls WHERE parent IN (SELECT value FROM json_each(?))"
-            " AND deleted_at IS NULL GROUP BY parent",
+            "SELECT parent, count(*) FROM calls WHERE parent IN (SELECT value FROM json_each(?1))"
+            " AND deleted_at IS NULL GROUP BY parent UNION ALL"
+            " SELECT turn, count(*) FROM calls WHERE turn IN (SELECT value FROM json_each(?1))"
+            " AND turn <> id AND parent IS NULL AND deleted_at IS NULL GROUP BY turn",
             [json.dumps([str(row[1]) for row in rows])],
         )
         inner = {str(parent): int(count or 0) for parent, count in made}
@@ -228,11 +231,11 @@ class RecordedCalls:
     # Change
 
     def delete(self, ids: Sequence[str]) -> tuple[str, ...]:
-        """Delete finished calls and the calls that they made; return the ids, which `restore` accepts for an hour."""
+        """Delete finished calls and turns, and the calls that they made; return the ids to `restore` within an hour."""
         now = int(time.time() * 1e6)
         return self._change(
             "WITH RECURSIVE gone (id) AS (SELECT value FROM json_each(?) UNION SELECT calls.id FROM gone"  # noqa: S608 - our own text
-            " JOIN calls ON calls.parent = gone.id)"
+            " JOIN calls ON calls.parent = gone.id UNION SELECT calls.id FROM gone JOIN calls ON calls.turn = gone.id)"
             " UPDATE calls SET deleted_at = ? WHERE id IN (SELECT id FROM gone)"
             f" AND deleted_at IS NULL AND status <> {RUNNING} RETURNING id",
             [json.dumps(list(ids)), now],
@@ -278,8 +281,8 @@ def _call_of(row: tuple[Column, ...], inner: int) -> RecordedCall:
     from pegboard.history.rows import record_of
 
     position, *columns = row
-    record = record_of(tuple(columns[:10]))
-    status, agent, size, pinned = columns[10:]
+    record = record_of(tuple(columns[:11]))
+    status, agent, size, pinned = columns[11:]
     state = STATES.get(int(status or 0), "failed")
     values = dict(record)
     if state == "running":

@@ -18,7 +18,7 @@ from pegboard.models import CallRecord, ResultMeta, ToolCall, ToolError, ToolRes
 
 Column: TypeAlias = str | int | float | None
 
-RECORD_COLUMNS = "id, at, tool, args, ok, error, duration_ms, source, session, parent"
+RECORD_COLUMNS = "id, at, tool, args, ok, error, duration_ms, source, session, parent, turn"
 RESULT_COLUMNS = "ok, error, meta, data, file"
 
 LARGEST = 2**63 - 1
@@ -46,6 +46,7 @@ class StoredCall:
     source: str
     session: str | None
     parent: str | None
+    turn: str | None
     meta: str
     data: str | None
     """The result as JSON, if it is stored in the row."""
@@ -123,6 +124,7 @@ def _request(call: ToolCall, at: datetime, args: str) -> dict[str, Any]:
         "source": call.source,
         "session": unicode_of(call.session) if call.session is not None else None,
         "parent": unicode_of(call.parent) if call.parent is not None else None,
+        "turn": call.turn,
         "agent": unicode_of(call.agent.name or "MCP client") if call.agent is not None else None,
     }
 
@@ -142,7 +144,7 @@ def record_of(row: tuple[Column, ...]) -> CallRecord:
         OverflowError: The row is damaged.
         RecursionError: The arguments are nested too deeply to be read.
     """
-    call, at, tool, args, ok, error, duration, source, session, parent = row
+    call, at, tool, args, ok, error, duration, source, session, parent, turn = row
     arguments = value_of(str(args))
     if not isinstance(arguments, dict):
         raise TypeError("arguments that are not an object")
@@ -157,6 +159,7 @@ def record_of(row: tuple[Column, ...]) -> CallRecord:
         "source": source,
         "session": session,
         "parent": parent,
+        "turn": turn,
     }
     # The arguments may be nested more deeply than pydantic supports. They were validated when the call was made.
     return CallRecord.model_validate(columns).model_copy(update={"args": arguments})

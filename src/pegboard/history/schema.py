@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-VERSION: Final = 2
+VERSION: Final = 3
 
 RUNNING, OK, FAILED, CANCELLED, DENIED, INTERRUPTED = range(6)
 """Values of the column `status`."""
@@ -15,6 +15,10 @@ INDEXED_TEXT: Final = 16_000
 """Characters of the arguments and of the result that full-text search covers, for each call."""
 DURATION_STEPS: Final = (10, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)
 """Limits in milliseconds between the classes of durations in the index."""
+TOP, IN_TURN, A_TURN = "p0", "p1", "p2"
+"""Words in the index for calls that neither a call nor a turn made, for calls that a turn made, and for turns."""
+NOT_A_TURN: Final = "turn IS NOT id"
+"""Condition on a row of `calls`. The rows of turns have their own id as `turn`."""
 
 
 def _facets(row: str) -> str:
@@ -24,7 +28,9 @@ def _facets(row: str) -> str:
         f"'t' || hex(substr({row}.tool, 1, 500)) || ' o' || hex({row}.source) || ' r' || {row}.status"
         f" || ' d' || CASE {steps} ELSE {len(DURATION_STEPS)} END"
         f" || coalesce(' s' || hex({row}.session), '') || coalesce(' a' || hex({row}.agent), '')"
-        f" || CASE WHEN {row}.parent IS NULL THEN ' p0' ELSE '' END || CASE WHEN {row}.pinned THEN ' k1' ELSE '' END"
+        f" || CASE WHEN {row}.parent IS NOT NULL THEN '' WHEN {row}.turn IS NULL THEN ' {TOP}'"
+        f" WHEN {row}.turn = {row}.id THEN ' {A_TURN}' ELSE ' {IN_TURN}' END"
+        f" || CASE WHEN {row}.pinned THEN ' k1' ELSE '' END"
     )
 
 
@@ -36,8 +42,12 @@ def _words(row: str) -> str:
 
 
 def _is_listed(row: str) -> str:
-    """Return the SQL for a finished call that was not deleted; only such calls are counted and indexed."""
+    """Return the SQL for a finished call or turn that was not deleted; only such ones are indexed."""
     return f"{row}.status <> {RUNNING} AND {row}.deleted_at IS NULL"
+
+
+def _is_counted(row: str) -> str:
+    return f"{_is_listed(row)} AND {row}.turn IS NOT {row}.id"
 
 
 def _index(row: str) -> str:
@@ -57,7 +67,7 @@ def _unindex(row: str) -> str:
 def _count(row: str) -> str:
     return (
         f"INSERT INTO uses (tool, calls, failures, last_at) SELECT {row}.tool, 1, {row}.status = {FAILED}, {row}.at"
-        f" WHERE {_is_listed(row)} ON CONFLICT (tool) DO UPDATE SET calls = calls + 1,"
+        f" WHERE {_is_counted(row)} ON CONFLICT (tool) DO UPDATE SET calls = calls + 1,"
         " failures = failures + excluded.failures, last_at = max(last_at, excluded.last_at);"
     )
 
@@ -65,10 +75,11 @@ def _count(row: str) -> str:
 def _uncount(row: str) -> str:
     return (
         f"UPDATE uses SET calls = calls - 1, failures = failures - ({row}.status = {FAILED})"  # noqa: S608 - our own text
-        f" WHERE tool = {row}.tool AND {_is_listed(row)};"
+        f" WHERE tool = {row}.tool AND {_is_counted(row)};"
     )
 
 
+_TURN_INDEX: Final = "CREATE INDEX calls_by_turn ON calls (turn) WHERE turn IS NOT NULL;"
 # The large columns come last: SQLite reads no further than the last column that a query wants.
 _TABLES: Final = f"""
 CREATE TABLE calls (
@@ -82,6 +93,7 @@ CREATE TABLE calls (
     source TEXT NOT NULL,
     session TEXT,
     parent TEXT,
+    turn TEXT,
     agent TEXT,
     process TEXT,
     pinned INTEGER NOT NULL DEFAULT 0,
@@ -100,6 +112,7 @@ CREATE INDEX calls_by_tool ON calls (tool, at);
 CREATE INDEX calls_running ON calls (process) WHERE status = {RUNNING};
 CREATE INDEX calls_by_session ON calls (session) WHERE session IS NOT NULL;
 CREATE INDEX calls_by_parent ON calls (parent) WHERE parent IS NOT NULL;
+{_TURN_INDEX}
 CREATE INDEX calls_deleted ON calls (deleted_at) WHERE deleted_at IS NOT NULL;
 CREATE TABLE total (bytes INTEGER NOT NULL);
 INSERT INTO total VALUES (0);
@@ -126,6 +139,9 @@ CREATE TRIGGER call_changed AFTER UPDATE ON calls BEGIN
     {_unindex("OLD")}
     {_count("NEW")}
     {_index("NEW")}
+END;
+CREATE TRIGGER turn_removed AFTER DELETE ON calls WHEN OLD.turn = OLD.id BEGIN
+    UPDATE calls SET turn = NULL WHERE turn = OLD.id;
 END;
 """  # noqa: S608 - our own text
 
@@ -189,3 +205,12 @@ INSERT INTO uses SELECT tool, count(*), sum(status = {FAILED}), max(at) FROM cal
 INSERT INTO calls_text (rowid, words, facets) SELECT n, {_words("calls")}, {_facets("calls")} FROM calls;
 {_TRIGGERS}
 """  # noqa: S608 - our own text
+MIGRATION_2: Final = f"""
+DROP TRIGGER call_added;
+DROP TRIGGER call_removed;
+DROP TRIGGER call_changed;
+ALTER TABLE calls ADD COLUMN turn TEXT;
+{_TURN_INDEX}
+{_TRIGGERS}
+"""
+# The index of calls without a turn is as before, so that it needn't be written again.

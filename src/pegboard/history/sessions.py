@@ -165,7 +165,7 @@ class Sessions:
             raise SessionError(f"Session {session!r} does not exist.")
 
     def delete(self, session: str) -> None:
-        """Delete a session and its messages. The records of its calls are kept.
+        """Delete a session and its messages. The records of its calls are kept, and those of its turns without text.
 
         Raises:
             SessionError: The session does not exist, or is in use.
@@ -178,6 +178,7 @@ class Sessions:
 
             def drop(run: Run) -> bool:
                 run("DELETE FROM messages WHERE session = ?", [key])
+                _forget_texts(run, key, 0)
                 return bool(run("DELETE FROM sessions WHERE id = ? RETURNING id", [key]))
 
             if not self._transact(drop):
@@ -215,7 +216,7 @@ class Sessions:
         self._transact(copy)
 
     def cut(self, session: str, before: int) -> None:
-        """Delete the end of a session. The records of its calls are kept.
+        """Delete the end of a session. The records of its calls are kept, and those of its turns without text.
 
         Args:
             session: Session id.
@@ -232,6 +233,7 @@ class Sessions:
 
             def drop(run: Run) -> bool:
                 run("DELETE FROM messages WHERE session = ? AND position >= ?", [key, before])
+                _forget_texts(run, key, before)
                 return bool(run("UPDATE sessions SET changed = ? WHERE id = ? RETURNING id", [_now(), key]))
 
             if not self._transact(drop):
@@ -270,6 +272,20 @@ class Sessions:
                 return act(run)
 
         return self._history.act(within, says=True)
+
+
+def _forget_texts(run: Run, session: str, before: int) -> None:
+    """Remove the texts of deleted messages from the records of their turns."""
+    from pegboard.history.recorded import EDITED
+
+    position = "CASE WHEN json_valid(args) THEN json_extract(args, '$.message') END"
+    without = "CASE WHEN json_valid(args) THEN json_remove(args, '$.text', '$.message') ELSE '{}' END"
+    if run(
+        f"UPDATE calls SET args = {without} WHERE session = ? AND turn = id AND coalesce({position}, ?) >= ?"  # noqa: S608 - our own text
+        " RETURNING n",
+        [session, before, before],
+    ):
+        run(EDITED, [])
 
 
 def _text_of(message: Message) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from pegboard.history.reader import Reader
 from pegboard.history.recorded import STATES
-from pegboard.history.schema import CANCELLED, DENIED, FAILED, RUNNING
+from pegboard.history.schema import CANCELLED, DENIED, FAILED, NOT_A_TURN, RUNNING
 from pegboard.history.turns import turn_bars
 from pegboard.models.statistics import SessionTimeline, SessionTool, TimelineBar, TimelineGap, ToolStatistics
 
@@ -46,7 +46,8 @@ def _statistics_of(reader: Reader, row: tuple[Column, ...]) -> ToolStatistics:
     durations = [
         float(duration or 0)
         for (duration,) in reader.select(
-            "SELECT duration_ms FROM calls WHERE tool = ? AND deleted_at IS NULL AND status NOT IN (?, ?, ?)"
+            f"SELECT duration_ms FROM calls WHERE tool = ? AND deleted_at IS NULL AND {NOT_A_TURN}"  # noqa: S608 - our own text
+            " AND status NOT IN (?, ?, ?)"
             " ORDER BY at DESC LIMIT ?",
             [tool, RUNNING, CANCELLED, DENIED, SAMPLE],
         )
@@ -83,8 +84,9 @@ def session_tools(reader: Reader, session: str) -> tuple[SessionTool, ...]:
         StoreError: The database can't be read.
     """
     rows = reader.select(
-        "SELECT tool, count(*), sum(status = ?), sum(duration_ms), sum(CASE WHEN parent IS NULL THEN size END)"
-        " FROM calls WHERE session = ? AND deleted_at IS NULL GROUP BY tool ORDER BY count(*) DESC, tool",
+        "SELECT tool, count(*), sum(status = ?), sum(duration_ms), sum(CASE WHEN parent IS NULL THEN size END)"  # noqa: S608 - our own text
+        f" FROM calls WHERE session = ? AND deleted_at IS NULL AND {NOT_A_TURN}"
+        " GROUP BY tool ORDER BY count(*) DESC, tool",
         [FAILED, session],
     )
     return tuple(
@@ -105,7 +107,10 @@ def ids_of(reader: Reader, session: str) -> tuple[str, ...]:
     Raises:
         StoreError: The database can't be read.
     """
-    rows = reader.select("SELECT id FROM calls WHERE session = ? AND deleted_at IS NULL ORDER BY n", [session])
+    rows = reader.select(
+        f"SELECT id FROM calls WHERE session = ? AND deleted_at IS NULL AND {NOT_A_TURN} ORDER BY n",  # noqa: S608 - our own text
+        [session],
+    )
     return tuple(str(call) for (call,) in rows)
 
 
@@ -128,8 +133,8 @@ def _calls(reader: Reader, session: str) -> list[TimelineBar]:
     from pegboard.history.rows import moment
 
     rows = reader.select(
-        "SELECT id, tool, at, duration_ms, status, parent FROM calls WHERE session = ? AND deleted_at IS NULL"
-        " ORDER BY n DESC LIMIT ?",
+        f"SELECT id, tool, at, duration_ms, status, parent FROM calls WHERE session = ? AND deleted_at IS NULL"  # noqa: S608 - our own text
+        f" AND {NOT_A_TURN} ORDER BY n DESC LIMIT ?",
         [session, _MOST_BARS],
     )
     bars = []

@@ -43,6 +43,8 @@ class ToolCall(DataModel):
     """The chat session, or the connection of an MCP client, that the call belongs to."""
     parent: str | None = None
     """The id of the call (or script run) that made this call."""
+    turn: str | None = Field(default=None, exclude_if=lambda turn: turn is None)
+    """The id of the model turn in which the call was made; the turn's own record has its own id here."""
     agent: Agent | None = Field(default=None, exclude_if=lambda agent: agent is None)
     """The MCP client that made the call, if one did."""
     provider_id: str | None = None

@@ -11,7 +11,7 @@ class RedactionReport(DataModel):
     calls: int
     """Number of changed calls."""
     messages: int
-    """Number of changed chat messages, sessions and model turns of other agents."""
+    """Number of changed chat messages, sessions and turns."""
     files: tuple[str, ...]
     """Changed or deleted files: results, presets, scripts, drafts, logs, caches."""
     remaining: tuple[str, ...]

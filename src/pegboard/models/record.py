@@ -24,6 +24,13 @@ class CallRecord(DataModel):
     source: CallSource
     session: str | None
     parent: str | None
+    turn: str | None = None
+    """The id of the model turn in which the call was made; of a turn, its own."""
+
+    @property
+    def is_turn(self) -> bool:
+        """Whether this is the record of a model turn, whose calls have its id as `turn`."""
+        return self.turn == self.id
 
     @classmethod
     def of(cls, call: ToolCall, result: ToolResult, at: datetime) -> CallRecord:
@@ -39,6 +46,7 @@ class CallRecord(DataModel):
             source=call.source,
             session=call.session,
             parent=call.parent,
+            turn=call.turn,
         )
 
 
@@ -65,7 +73,7 @@ class RecordedCall(CallRecord):
     """Size of the result's JSON, in bytes."""
     pinned: bool
     calls: int = 0
-    """Number of recorded calls that this call made itself."""
+    """Number of recorded calls that this call, or this turn, made itself."""
 
 
 class QueryProblem(DataModel):
@@ -90,7 +98,9 @@ class HistoryQuery(DataModel):
     agents: tuple[str, ...] = ()
     states: tuple[CallState, ...] = ()
     parent: str | None = None
-    """Id of the call that made them; `none` for calls that no other call made."""
+    """Id of the call or the turn that made them; `none` for calls that no other call made."""
+    turns: bool = False
+    """Whether model turns are listed too. Calls of turns then have a parent: their turn."""
     since: datetime | None = None
     before: datetime | None = None
     slower: float | None = None

@@ -109,7 +109,7 @@ class Activity:
         return self._calls.find(ids)
 
     def calls_of(self, call_id: str, *, before: int | None = None, limit: int = 1000) -> HistoryPage:
-        """Return the calls that a call made itself."""
+        """Return the calls that a call, or a turn, made itself."""
         return self._calls.page(models.HistoryQuery(parent=call_id), before=before, limit=limit)
 
     def result(self, call_id: str) -> ToolResult | None:
@@ -160,7 +160,7 @@ class Activity:
 
     def tool_of(self, call: CallRecord) -> ToolSpec | None:
         """Return the tool of a call if it can be used now, else None; see `unusable`."""
-        if call.source == "otel":
+        if call.source == "otel" or call.is_turn:
             return None
         if not self._parts.registry.scanned:
             self._parts.registry.scan()
@@ -168,6 +168,8 @@ class Activity:
 
     def unusable(self, call: CallRecord) -> str:
         """Return why a call can't be opened in the form or run again; empty if it can."""
+        if call.is_turn:
+            return "It is a turn of a model, not a call. To repeat a turn of a chat, send its message again."
         if call.source == "otel":
             return "It is known from the telemetry of another agent, whose tools Pegboard can't run."
         if call.tool == _SCRIPT or self.tool_of(call) is not None:

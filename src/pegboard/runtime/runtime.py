@@ -234,7 +234,7 @@ class Runtime:
             system: Instructions to the model in this session from now on; unchanged by default.
             send_key: As in `Models.get`.
         """
-        from pegboard.ask import Ask, AskLimits
+        from pegboard.ask import Ask, AskLimits, TurnRecord
 
         set_ = self._parts.settings.ask
         return Ask(
@@ -246,6 +246,7 @@ class Runtime:
             ),
             calls=self._parts.gateway,
             sessions=self.sessions,
+            turn=lambda: TurnRecord(self._parts.history, self._parts.redaction),
             whole=self._whole_text,
             limits=AskLimits(
                 set_.steps, set_.tokens, set_.seconds, set_.result_limit, set_.turn_bytes, set_.turn_calls

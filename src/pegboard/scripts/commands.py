@@ -96,6 +96,7 @@ class CallOrigin(NamedTuple):
     source: CallSource = "script"
     session: str | None = None
     unattended: bool = False
+    turn: str | None = None
 
 
 OnEvent: TypeAlias = Callable[[CallEvent, str], None]
@@ -217,6 +218,7 @@ class ToolCommand:
             source=origin.source,
             session=origin.session,
             parent=origin.parent,
+            turn=origin.turn,
             unattended=origin.unattended,
         )
         result: ToolResult | None = None

@@ -136,7 +136,7 @@ class ScriptRunner:
             events.put_nowait(event)
 
         source = "script" if call.source in _BY_HAND else call.source
-        origin = CallOrigin(call.id, source, call.session, call.unattended)
+        origin = CallOrigin(call.id, source, call.session, call.unattended, call.turn)
         began = perf_counter()
         task = asyncio.create_task(self._execute(call, on_event, origin, timeout))
         task.add_done_callback(lambda _: events.put_nowait(None))

@@ -53,6 +53,16 @@ class TalkAbout(Message):
 
 
 @dataclass
+class OpenTurn(Message):
+    """A request to open a chat session on the Chat page at one of the user's messages."""
+
+    session: str
+    """Id of the session."""
+    message: int
+    """Position of the message in the session."""
+
+
+@dataclass
 class OpenCall(Message):
     """A request to open a call in the form of its tool."""
 

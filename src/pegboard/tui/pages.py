@@ -19,6 +19,7 @@ from pegboard.tui.messages import (
     OpenScript,
     OpenServer,
     OpenTool,
+    OpenTurn,
     ShowChecks,
     TalkAbout,
 )
@@ -144,6 +145,14 @@ class PagesApp(DialogApp, inherit_bindings=False):
         await self.switch_mode("chat")
         if isinstance(self.screen, ChatScreen):
             self.screen.put(request.text)
+
+    @on(OpenTurn)
+    async def _open_turn(self, request: OpenTurn) -> None:
+        from pegboard.tui.chat.screen import ChatScreen
+
+        await self.switch_mode("chat")
+        if isinstance(self.screen, ChatScreen):
+            self.screen.show_turn(request.session, request.message)
 
     async def action_to_asking(self) -> None:
         """Select the call awaiting approval on its page, or show the one of another agent."""

@@ -16,7 +16,7 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from pegboard.models import CallState
-from pegboard.results.sizes import duration, size
+from pegboard.results.sizes import count, duration, size
 from pegboard.tui.activity.rows import CallRow, ListedCall
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.widgets.filter_list import FilterList, navigation
@@ -36,8 +36,8 @@ LEGEND: Final = (
     ("✓", "succeeded"),
     ("✗", "failed, or interrupted because its process ended"),
     ("⊘", "cancelled or denied"),
-    ("▸ ▾", "made other calls: hidden, shown"),
-    ("↳", "was made by another call"),
+    ("▸ ▾", "a turn or a call that made calls: hidden, shown"),
+    ("↳", "was made by another call or in a turn"),
     ("●", "selected; commands apply to all selected calls"),
     ("◆", "pinned: the size limit never removes it"),
 )
@@ -414,15 +414,20 @@ class CallList(FilterList):
             "time": Content.styled(_time(call.at), muted),
             "source": Content(call.source),
             "origin": Content.styled(call.origin, muted),
-            "tool": Content.assemble("  " * min(line.depth, 4), made, self._marked_words(call.tool, is_selected)),
+            "tool": Content.assemble("  " * min(line.depth, 4), made, self._tool(call, is_selected)),
             "arguments": self._marked_words(call.arguments, is_selected).stylize_before(muted),
             "duration": Content(duration(took) if took or call.state == "running" else ""),
-            "size": Content(size(call.size) if call.size else ""),
+            "size": Content(_size(call)),
             "outcome": Content.styled(f"{sign} {outcome}", "" if is_selected else style),
         }
         marks = ("●" if call.id in self.ticked else " ") + ("◆" if call.pinned else " ")
         parts = [_cell(cells[name], column, is_right=name in _RIGHT) for name, column in shown.items()]
         return Content.assemble(marks, *parts)
+
+    def _tool(self, call: CallRow, is_selected: bool) -> Content:
+        if call.is_turn:
+            return Content.styled("turn", "" if is_selected else "$text-accent")
+        return self._marked_words(call.tool, is_selected)
 
     def _marked_words(self, text: str, is_selected: bool) -> Content:
         shown = Content(text)
@@ -442,6 +447,13 @@ def _place_of(before: Sequence[ListedCall], index: int, listed: Sequence[ListedC
         if 0 <= near < len(listed) and listed[near].key == key:
             return near
     return next((at for at, line in enumerate(listed) if line.key == key), index)
+
+
+def _size(call: CallRow) -> str:
+    """Return the size of the result; of a turn, the number of calls."""
+    if call.is_turn:
+        return count(call.calls, "call") if call.calls else ""
+    return size(call.size) if call.size else ""
 
 
 def _time(at: datetime) -> str:

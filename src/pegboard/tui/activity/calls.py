@@ -15,12 +15,14 @@ from textual.screen import Screen
 from pegboard.errors import StoreError
 from pegboard.models import Finished, JsonObject, RecordedCall, ToolSpec
 from pegboard.models.call import new_call_id
+from pegboard.models.turn import ModelTurn
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.quotation import quoted
 from pegboard.results.sizes import count, duration
 from pegboard.results.text import as_text
 from pegboard.tui.activity.detail import call_of
-from pegboard.tui.messages import Called, OpenCall, OpenScript, TalkAbout
+from pegboard.tui.activity.rows import CallRow
+from pegboard.tui.messages import Called, OpenCall, OpenScript, OpenTurn, TalkAbout
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -56,12 +58,57 @@ class CallActions:
             self._notify("The call is no longer in the history.", "warning")
         return tuple(reversed(calls))
 
+    def is_call(self, call: RecordedCall | CallRow, deed: str) -> bool:
+        """Return whether a line is a call; if it is a turn, say that this can't be done with a turn.
+
+        Args:
+            call: The line.
+            deed: What only calls can be, such as `copied`.
+        """
+        if call.is_turn:
+            self._notify(f"A turn can't be {deed}. Select one of its calls.", "warning")
+        return not call.is_turn
+
+    async def _without_turns(self, calls: Sequence[RecordedCall]) -> Sequence[RecordedCall]:
+        """Return calls, and of each turn the calls that it made, without duplicates; say so if there are none."""
+        found: dict[str, RecordedCall] = {}
+        try:
+            for call in calls:
+                made = await asyncio.to_thread(self._activity.calls_of, call.id) if call.is_turn else None
+                found |= {one.id: one for one in ((call,) if made is None else reversed(made.calls))}
+        except StoreError as error:
+            self._fail(error)
+            return ()
+        if not found:
+            self._notify("The turn made no calls.", "warning")
+        return [*found.values()]
+
     # Look
 
+    async def _open_turn(self, call: RecordedCall) -> None:
+        """Open the chat session of a turn at its message, or say why that can't be done."""
+        message = ModelTurn.of(call).message
+        if call.source != "ask" or call.session is None:
+            self._notify("The turn was not opened because it is one of another agent, without a chat.", "warning")
+            return
+        try:
+            known = await asyncio.to_thread(self._runtime.sessions.get, call.session)
+        except StoreError as error:
+            self._fail(error)
+            return
+        if known is None or message is None:
+            gone = "session" if known is None else "message"
+            self._notify(f"The turn was not opened because its {gone} was deleted.", "warning")
+        else:
+            self._page.post_message(OpenTurn(call.session, message))
+
     async def open_result(self, call: RecordedCall) -> None:
-        """Open the full result."""
+        """Open the full result; of a turn, its chat."""
         from pegboard.tui.dialogs.result import ResultScreen
 
+        if call.is_turn:
+            await self._open_turn(call)
+            return
         try:
             result = await asyncio.to_thread(self._activity.result, call.id)
         except StoreError as error:
@@ -80,10 +127,14 @@ class CallActions:
         from pegboard.tui.dialogs.definition import JsonScreen
 
         shown = call.model_dump(mode="json", exclude={"position"})
-        await self._page.app.push_screen_wait(JsonScreen(f"Call of {clean_line(call.tool)}", shown))
+        await self._page.app.push_screen_wait(
+            JsonScreen("Turn" if call.is_turn else f"Call of {clean_line(call.tool)}", shown)
+        )
 
     async def copy_as(self, call: RecordedCall) -> None:
         """Copy a call in one of several formats."""
+        if not self.is_call(call, "copied"):
+            return
         from pegboard.tui.dialogs.copy_as import copy_recorded
 
         await self._page.app.push_screen_wait(
@@ -91,7 +142,10 @@ class CallActions:
         )
 
     async def add_to_chat(self, calls: Sequence[RecordedCall]) -> None:
-        """Quote calls and results in the message to the model."""
+        """Quote calls and results in the message to the model; of turns, those of their calls."""
+        calls = await self._without_turns(calls)
+        if not calls:
+            return
         if len(calls) > _MOST_TALKED:
             self._notify(f"Select at most {_MOST_TALKED} calls to add to the chat.", "warning")
             return
@@ -110,14 +164,18 @@ class CallActions:
             self._notify("Nothing was added to the chat because the calls have no stored result.", "warning")
 
     async def make_script(self, calls: Sequence[RecordedCall]) -> None:
-        """Open a script that repeats the calls in the order of time."""
+        """Open a script that repeats the calls, and those of turns, in the order of time."""
+        calls = await self._without_turns(calls)
+        if not calls:
+            return
         script = await asyncio.to_thread(self._runtime.scripts.from_records, calls)
         self._page.post_message(OpenScript(script))
 
     async def export(self, calls: Sequence[RecordedCall]) -> None:
-        """Write calls with their results to a file, one line of JSON each."""
-        ids = [call.id for call in calls]
-        await self.export_lines(count(len(calls), "call"), "calls", lambda: self._activity.export(ids))
+        """Write calls, and those of turns, with their results to a file, one line of JSON each."""
+        ids = [call.id for call in await self._without_turns(calls)]
+        if ids:
+            await self.export_lines(count(len(calls), "call"), "calls", lambda: self._activity.export(ids))
 
     async def export_lines(self, subject: str, name: str, lines: Callable[[], Iterable[str]]) -> None:
         """Ask for the name of a file and write lines to it.
@@ -210,13 +268,15 @@ class CallActions:
         """Cancel a running call of this process."""
         if call.state != "running":
             self._notify(f"{call.tool} has already finished.", "warning")
+        elif call.is_turn:
+            self._notify("The turn was not cancelled. Interrupt it on the Chat page or where it started.", "warning")
         elif not await self._runtime.cancel(call.id):
             self._notify(f"{call.tool} was not cancelled because another process runs it.", "warning")
 
     async def _is_usable(self, call: RecordedCall) -> bool:
         reason = await asyncio.to_thread(self._activity.unusable, call)
         if reason:
-            self._notify(f"{call.tool} can't be run again: {reason}", "warning")
+            self._notify(f"{'The turn' if call.is_turn else call.tool} can't be run again: {reason}", "warning")
         return not reason
 
     async def _confirm(

@@ -52,6 +52,8 @@ async def compare(page: Screen[None], runtime: Runtime, calls: Sequence[Recorded
 
 async def _calls_to_compare(runtime: Runtime, calls: Sequence[RecordedCall]) -> tuple[RecordedCall, RecordedCall] | str:
     """Return the two calls, or why there aren't two."""
+    if any(call.is_turn for call in calls):
+        return "Turns can't be compared. Select calls."
     if len(calls) == 2:
         return calls[0], calls[1]
     if len(calls) > 2:

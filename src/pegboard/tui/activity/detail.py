@@ -11,8 +11,9 @@ from textual.content import Content
 from textual.widgets import Static
 
 from pegboard.models import Agent, RecordedCall, ToolCall, ToolResult
+from pegboard.models.turn import ModelTurn
 from pegboard.results.clean import clean, clean_line
-from pegboard.results.sizes import count
+from pegboard.results.sizes import count, thousands
 from pegboard.results.text import as_text
 from pegboard.tui.activity.call_list import SIGNS
 from pegboard.tui.activity.rows import CallRow
@@ -107,7 +108,9 @@ class CallDetailPane(Vertical):
         is_same = self.call is not None and self.call.id == call.id
         self.call = call
         self._facts.update(Content(" · ".join(_facts(call, result))))
-        text = clean(as_text(call.args)) if call.args else ""
+        if call.is_turn and result is not None and result.ok:
+            result = None  # the answer is in the chat
+        text = clean(_text_of(call)) if call.args else ""
         if len(text) > _ARGUMENTS:
             text = f"{text[:_ARGUMENTS]}…"
         compact = " ".join(part.strip() for part in text.splitlines())
@@ -119,12 +122,19 @@ class CallDetailPane(Vertical):
             return
         self.result.clear()
         self.result.welcome = (
-            "The call is still running. Its result appears here."
+            "A turn has no result of its own. Its calls do."
+            if call.is_turn
+            else "The call is still running. Its result appears here."
             if call.state == "running"
             else "The result of this call is not stored, because its process ended before the call did."
             if call.state == "interrupted"
             else "The result of this call is not stored."
         )
+
+
+def _text_of(call: RecordedCall) -> str:
+    """Return the arguments of a call, or the text of a turn."""
+    return ModelTurn.of(call).text if call.is_turn else as_text(call.args)
 
 
 def _facts(call: RecordedCall, result: ToolResult | None) -> list[str]:
@@ -135,7 +145,14 @@ def _facts(call: RecordedCall, result: ToolResult | None) -> list[str]:
         facts.append(f"session {clean_line(call.session)[:12]}")
     if result is not None and result.meta.worker:
         facts.append(clean_line(result.meta.worker))
-    if call.calls:
+    if call.is_turn:
+        turn = ModelTurn.of(call)
+        facts += [clean_line(turn.model)] if turn.model else []
+        facts.append(count(call.calls, "call"))
+        tokens = turn.usage.input_tokens + turn.usage.output_tokens
+        facts += [f"{thousands(tokens)} tokens"] if tokens else []
+        facts += [count(turn.steps, "response")] if turn.steps else []
+    elif call.calls:
         facts.append(count(call.calls, "inner call"))
     if call.parent:
         facts.append(f"made by {clean_line(call.parent)[:12]}")

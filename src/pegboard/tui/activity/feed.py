@@ -312,5 +312,5 @@ class CallFeed:
 
 
 def _listed(query: HistoryQuery) -> HistoryQuery:
-    """Return the query of the listed calls: without conditions, inner calls are shown below the call that made them."""
-    return HistoryQuery(parent="none") if query.is_empty else query
+    """Return the query of the lines: without conditions, inner calls are only below the call or turn that made them."""
+    return query.model_copy(update={"turns": True, "parent": "none" if query.is_empty else query.parent})

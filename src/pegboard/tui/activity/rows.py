@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Final, overload
 
 from pegboard.models import CallState, RecordedCall
+from pegboard.models.turn import ModelTurn
 from pegboard.results.clean import clean_line
 from pegboard.results.text import preview
 
@@ -20,7 +21,7 @@ _NAME: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class CallRow:
-    """A recorded call as the list shows it, without its arguments and result, which may be large."""
+    """A recorded call or turn as the list shows it, without its arguments and result, which may be large."""
 
     id: str
     position: int
@@ -31,7 +32,7 @@ class CallRow:
     origin: str
     """The agent or the chat session that made the call, sanitized; may be empty."""
     arguments: str
-    """The arguments in one line, sanitized."""
+    """The arguments in one line, or the first line of a turn's text, sanitized."""
     duration_ms: float
     size: int
     state: CallState
@@ -41,6 +42,8 @@ class CallRow:
     calls: int
     """Number of calls that it made itself."""
     parent: str | None
+    """Id of the call or the turn that made it."""
+    is_turn: bool
 
     @classmethod
     def of(cls, call: RecordedCall) -> CallRow:
@@ -50,7 +53,9 @@ class CallRow:
             reason = ""
         commands = call.args.get("commands")
         arguments = (
-            clean_line(commands[:_ARGUMENTS])
+            _first_line(ModelTurn.of(call))
+            if call.is_turn
+            else clean_line(commands[:_ARGUMENTS])
             if call.tool == "script.run" and isinstance(commands, str)
             else preview(call.args, _ARGUMENTS)
             if call.args
@@ -70,7 +75,8 @@ class CallRow:
             reason=clean_line(reason[:_NAME]) if call.state == "failed" else "",
             pinned=call.pinned,
             calls=call.calls,
-            parent=call.parent,
+            parent=call.parent or (None if call.is_turn else call.turn),
+            is_turn=call.is_turn,
         )
 
 
@@ -217,6 +223,12 @@ class CallRows:
             listed.append(ListedCall(row, depth, key, is_unfolded=bool(made)))
             waiting += ((one, depth + 1, f"{key}/") for one in reversed(made))
         self.listed = listed
+
+
+def _first_line(turn: ModelTurn) -> str:
+    """Return the first line of a turn's text, or its model if it has no text."""
+    line = turn.text.strip().partition("\n")[0] or turn.model
+    return clean_line(line[:_ARGUMENTS])
 
 
 def _running(rows: Iterable[CallRow]) -> set[str]:

@@ -386,12 +386,12 @@ class ActivityScreen(PageScreen):
 
     def action_keep(self) -> None:
         """Keep the selected call as a check."""
-        if self._list.call is not None:
+        if self._list.call is not None and self._actions.is_call(self._list.call, "kept as a check"):
             self.post_message(KeepCall(self._list.call.id))
 
     def action_checks(self) -> None:
         """Show the checks of the selected call's tool."""
-        if self._list.call is not None:
+        if self._list.call is not None and self._actions.is_call(self._list.call, "checked"):
             self.post_message(ShowChecks(self._list.call.tool))
 
     def action_form(self) -> None:

@@ -123,7 +123,16 @@ class OpenSession:
         self.id = new_id()
         self._transcript.show(self.story.blocks)
 
-    def open(self, session: str, *, limit: int = SHOWN, send: str = "", draft: str = "", stay: bool = False) -> None:
+    def open(
+        self,
+        session: str,
+        *,
+        limit: int = SHOWN,
+        send: str = "",
+        draft: str = "",
+        stay: bool = False,
+        at: int | None = None,
+    ) -> None:
         """Load a session and show its end.
 
         Args:
@@ -132,8 +141,9 @@ class OpenSession:
             send: Message to send afterwards.
             draft: Text for the prompt.
             stay: Whether to keep the current messages in the viewport.
+            at: Position of a message of the user to show first; None for the end.
         """
-        self._run(partial(self._load, session, limit=limit, send=send, draft=draft, stay=stay))
+        self._run(partial(self._load, session, limit=limit, send=send, draft=draft, stay=stay, at=at))
 
     def reload(self) -> None:
         """Load the session again."""
@@ -143,13 +153,15 @@ class OpenSession:
         """Show more messages before the first one."""
         self.open(self.id, limit=self._limit + SHOWN, stay=True)
 
-    async def _load(self, session: str, *, limit: int, send: str, draft: str, stay: bool) -> None:
+    async def _load(self, session: str, *, limit: int, send: str, draft: str, stay: bool, at: int | None) -> None:
         try:
             record, entries = await asyncio.to_thread(self._read, session)
         except StoreError as error:
             self._fail(error)
             return
         story = self._new_story()
+        if at is not None:
+            limit = max(limit, sum(entry.position >= at for entry in entries))
         shown = entries[-limit:]
         names = await asyncio.to_thread(self._runtime.models.tool_names)
         await asyncio.to_thread(story.recall, shown, names, self._recorded)
@@ -167,9 +179,21 @@ class OpenSession:
         self._prompt.remember([entry.message.text for entry in entries if isinstance(entry.message, UserMessage)])
         if stay:
             self._transcript.action_move_to(_stored_blocks(story.blocks) - before)
+        if at is not None:
+            self._page.call_after_refresh(self._show_message, sum(_is_before(entry, at) for entry in shown))
         if draft:
             self._prompt.put(draft)
         self._listener.session_opened(send)
+
+    def _show_message(self, number: int) -> None:
+        """Mark a message of the user and scroll to it.
+
+        Args:
+            number: Number of messages of the user before it.
+        """
+        messages = [index for index, block in enumerate(self.story.blocks) if isinstance(block, UserBlock)]
+        if number < len(messages):
+            self._transcript.action_move_to(messages[number])
 
     def _read(self, session: str) -> tuple[Session | None, Sequence[SessionEntry]]:
         sessions = self._runtime.sessions
@@ -267,6 +291,11 @@ class OpenSession:
     def _user_messages(self) -> list[SessionEntry]:
         entries = self._runtime.sessions.entries(self.id)
         return [entry for entry in entries if isinstance(entry.message, UserMessage)]
+
+
+def _is_before(entry: SessionEntry, position: int) -> bool:
+    """Return whether an entry is a message of the user before a position."""
+    return isinstance(entry.message, UserMessage) and entry.position < position
 
 
 def _stored_blocks(blocks: Sequence[Block]) -> int:

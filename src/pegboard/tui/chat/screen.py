@@ -236,6 +236,13 @@ class ChatScreen(PageScreen):
         self._update_status()
         self.runner.send_next(send)
 
+    def show_turn(self, session: str, message: int) -> None:
+        """Open a session at a message of the user; a session in which the model runs is shown already."""
+        is_running = self.running and session == self.session
+        if not is_running and self.may_leave():
+            self.open_session.open(session, at=message)
+            self._transcript.focus()
+
     def session_failed(self) -> None:
         """Send the next queued message after a failed change of the session."""
         self.runner.send_next()

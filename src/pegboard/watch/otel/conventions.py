@@ -11,10 +11,9 @@ from typing import Final, Literal
 from pydantic import JsonValue
 from pydantic_core import from_json, to_json
 
-from pegboard.history.turns import LONGEST_TEXT
 from pegboard.models import Agent, ResultMeta, ToolCall, ToolError, ToolResult
 from pegboard.models.conversation import Usage
-from pegboard.models.turn import ModelTurn
+from pegboard.models.turn import LONGEST_TEXT, ModelTurn
 from pegboard.ports import Redaction
 from pegboard.watch.otel.spans import Attributes, TelemetrySpan
 
@@ -96,29 +95,25 @@ def call_of(span: TelemetrySpan, session: str, redaction: Redaction) -> tuple[To
         worker=f"pid {process}" if isinstance(process, int) and not isinstance(process, bool) else None,
         warnings=tuple(warnings),
     )
-    error = None
-    if _is_failed(span):
-        error = ToolError(code="execution_error", message=_shortened(_reason(span), LONGEST_TEXT, redaction))
+    error = _error(span, redaction)
     return call, ToolResult(ok=error is None, data=data, error=error, meta=meta), _start(span)
 
 
-def turn_of(span: TelemetrySpan, session: str, redaction: Redaction) -> ModelTurn:
-    """Return the model turn that a span describes, without secrets."""
+def turn_of(span: TelemetrySpan, session: str, redaction: Redaction) -> tuple[ToolCall, ToolResult, datetime]:
+    """Return the model turn that a span describes as a record, and its start, without secrets."""
     text = "\n".join(_answers(span))
     if _is_failed(span):
         text = f"{text}\n{_reason(span)}" if text else _reason(span)
-    return ModelTurn(
-        id=id_of(span),
-        session=session,
-        at=_start(span),
-        duration_ms=_duration(span),
-        ok=not _is_failed(span),
+    turn = ModelTurn(
         model=_name(redaction.text(_text(span.attributes, _MODEL) or span.name)),
         text=_shortened(text, LONGEST_TEXT, redaction),
         usage=Usage(
             input_tokens=_tokens(span.attributes, _INPUT_TOKENS), output_tokens=_tokens(span.attributes, _OUTPUT_TOKENS)
         ),
     )
+    error = _error(span, redaction)
+    result = ToolResult(ok=error is None, error=error, meta=ResultMeta(duration_ms=_duration(span)))
+    return turn.call(id_of(span), "otel", session, _agent(span, redaction)), result, _start(span)
 
 
 # Attributes
@@ -164,6 +159,12 @@ def _duration(span: TelemetrySpan) -> float:
 
 def _is_failed(span: TelemetrySpan) -> bool:
     return span.failed or bool(_text(span.attributes, ("error.type",)))
+
+
+def _error(span: TelemetrySpan, redaction: Redaction) -> ToolError | None:
+    if not _is_failed(span):
+        return None
+    return ToolError(code="execution_error", message=_shortened(_reason(span), LONGEST_TEXT, redaction))
 
 
 def _reason(span: TelemetrySpan) -> str:

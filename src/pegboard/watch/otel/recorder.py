@@ -5,15 +5,12 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from pegboard.errors import StoreError
 from pegboard.history import History
-from pegboard.history.turns import add_turns
 from pegboard.models import Problem
-from pegboard.models.turn import ModelTurn
 from pegboard.watch.otel.conventions import call_of, conversation_of, id_of, kind_of, session_of, turn_of
 from pegboard.watch.otel.spans import TelemetrySpan
 
@@ -26,9 +23,10 @@ MOST_IN_SESSION: Final = 10_000
 """Spans of a session beyond which they are no longer recorded."""
 _MOST_TRACES: Final = 10_000
 _MOST_KNOWN: Final = 100_000
-_MOST_UNWRITTEN: Final = 1_000
+_MOST_MESSAGES: Final = 1_000
+_MOST_TURNS: Final = 100
+"""Turns of a session that calls are linked to; agents send a call soon after its turn."""
 _REPORT_SECONDS: Final = 60.0
-_RETRY_SECONDS: Final = 1.0
 _CLOSE_SECONDS: Final = 60.0
 """Time to write the last spans while another process locks the database."""
 
@@ -56,7 +54,8 @@ class SpanRecorder:
         """Conversations by trace: only some spans of a trace name theirs."""
         self._known: OrderedDict[str, None] = OrderedDict()
         self._counts: OrderedDict[str, int] = OrderedDict()
-        self._turns: list[ModelTurn] = []
+        self._turns: OrderedDict[str, deque[tuple[int, str]]] = OrderedDict()
+        """Start and id of the latest turns by session."""
         self._ignored = self._beyond = 0
         self._reported = time.monotonic()
         self._told: set[str] = set()
@@ -82,19 +81,19 @@ class SpanRecorder:
         self._queue.put(None)
         self._thread.join()
         end = time.monotonic() + _CLOSE_SECONDS
-        self._write()
-        while (self._turns or self._history.unrecorded is not None) and time.monotonic() < end:
+        self._history.flush()
+        while self._history.unrecorded is not None and time.monotonic() < end:
             time.sleep(0.5)
-            self._write()
+            self._history.flush()
         self._report()
         self._history.close()
 
     def _run(self) -> None:
         while True:
             try:
-                waiting = self._queue.get(timeout=_RETRY_SECONDS if self._turns else _REPORT_SECONDS)
+                waiting = self._queue.get(timeout=_REPORT_SECONDS)
             except queue.Empty:
-                self._write()
+                self._history.flush()
             else:
                 if waiting is None:
                     return
@@ -110,12 +109,12 @@ class SpanRecorder:
             conversation = conversation_of(span)
             if conversation:
                 _keep(self._conversations, span.trace, conversation, _MOST_TRACES)
-        for span in spans:
+        for span in sorted(spans, key=lambda span: span.start):  # a turn before its calls
             try:
                 self._record_span(span)
             except (ValueError, TypeError, OverflowError, RecursionError) as error:
                 self._tell(f"a span was not recorded because its content can't be stored: {type(error).__name__}.")
-        self._write()
+        self._history.flush()
 
     def _record_span(self, span: TelemetrySpan) -> None:
         kind = kind_of(span)
@@ -132,25 +131,19 @@ class SpanRecorder:
             self._beyond += 1
             return
         if kind == "call":
-            self._history.record(*call_of(span, session, self._redaction))
+            call, result, at = call_of(span, session, self._redaction)
+            self._history.record(call.model_copy(update={"turn": self._turn_of(span, session)}), result, at)
         else:
-            self._turns.append(turn_of(span, session, self._redaction))
+            self._history.record(*turn_of(span, session, self._redaction))
+            turns = self._turns.get(session) or deque(maxlen=_MOST_TURNS)
+            turns.append((span.start, key))
+            _keep(self._turns, session, turns, _MOST_TRACES)
         _keep(self._known, key, None, _MOST_KNOWN)
         _keep(self._counts, session, count, _MOST_TRACES)
 
-    def _write(self) -> None:
-        self._history.flush()
-        if not self._turns:
-            return
-        try:
-            add_turns(self._history, self._turns)
-        except StoreError as error:
-            lost = len(self._turns) - _MOST_UNWRITTEN
-            if lost > 0:
-                del self._turns[:lost]
-            self._tell(f"model turns are not recorded: {error}")
-        else:
-            self._turns.clear()
+    def _turn_of(self, span: TelemetrySpan, session: str) -> str | None:
+        """Return the last turn of the session that started before a call: spans don't name the turn of a call."""
+        return next((turn for start, turn in reversed(self._turns.get(session, ())) if start <= span.start), None)
 
     def _report(self) -> None:
         """Report the spans that were ignored since the last report."""
@@ -171,7 +164,7 @@ class SpanRecorder:
                 self._tell(f"calls are not recorded: {problem.message} {problem.fix}".strip())
 
     def _tell(self, text: str) -> None:
-        if text not in self._told and len(self._told) < _MOST_UNWRITTEN:
+        if text not in self._told and len(self._told) < _MOST_MESSAGES:
             self._told.add(text)
             self._on_message(text)
 
