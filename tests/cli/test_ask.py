@@ -70,6 +70,27 @@ def test_calls_within_a_script_of_the_model_are_reported(pegboard: Command, home
     ]
 
 
+@pytest.mark.promise("ACT-1", "CLI-5")
+def test_the_calls_of_a_question_are_linked_to_its_turn(pegboard: Command, home: Path) -> None:
+    (home / "config.toml").write_text("[scripts]\noffer = true\n")
+    (home / "approvals.toml").write_text('[[rule]]\nallow = "script.run"\n')
+    question = f"script.run commands={json.dumps('tools_echo one')}"
+    assert pegboard("ask", question, "--session", "s").returncode == 0
+    inner, script = json.loads(pegboard("history", "--json").stdout)
+    assert (script["tool"], script["parent"], inner["parent"]) == ("script.run", None, script["id"])
+    assert script["turn"] == inner["turn"]
+    [*calls, turn] = json.loads(pegboard("history", "--turns", "--json").stdout)
+    assert calls == [inner, script]
+    assert (turn["id"], turn["tool"], turn["session"], turn["calls"]) == (script["turn"], "turn", "s", 1)
+    assert (turn["args"]["text"], turn["args"]["model"], turn["args"]["message"]) == (question, "offline", 0)
+    assert question.split(maxsplit=1)[0] in pegboard("history", "--turns").stdout.splitlines()[-1]
+    assert json.loads(pegboard("history", f"parent:{turn['id']}", "--json").stdout) == [script]
+    refused = pegboard("history", "rerun", turn["id"])
+    assert (refused.returncode, "It is a turn of a model" in refused.stderr) == (1, True)
+    assert pegboard("sessions", "delete", "s").returncode == 0
+    assert question not in json.loads(pegboard("history", "show", turn["id"]).stdout)["call"]["args"].values()
+
+
 @pytest.mark.promise("CLI-3", "CLI-2", "ASK-8")
 def test_the_answer_alone_is_on_stdout(pegboard: Command) -> None:
     done = pegboard("ask", "-", stdin="tools.echo value=hammer\n")

@@ -11,6 +11,8 @@ import pytest
 from pegboard.history import History
 from pegboard.history.query import parse_query
 from pegboard.history.recorded import RecordedCalls
+from pegboard.history.statistics import timeline
+from pegboard.models import HistoryQuery
 
 VERSION_1 = """
 CREATE TABLE calls (
@@ -53,4 +55,40 @@ def test_calls_of_an_earlier_version_are_kept_and_can_be_searched(
     assert not [*(tmp_path / "state").glob("history.db.*-*")]
     calls.delete(["call0"])
     assert [call.id for call in calls.page(parse_query("word").query).calls][:1] == ["call1"]
+    calls.close()
+
+
+@pytest.mark.promise("STO-3")
+@pytest.mark.promise("ACT-1")
+def test_calls_of_a_version_without_turns_have_no_turn_and_stay_searchable(
+    open_history: Callable[..., History], tmp_path: Path
+) -> None:
+    (tmp_path / "state").mkdir()
+    with sqlite3.connect(tmp_path / "state" / "history.db") as old:
+        old.executescript((Path(__file__).parent / "version_2.sql").read_text())
+        for number, parent in enumerate([None, "call0", None]):
+            old.execute(
+                "INSERT INTO calls (id, at, tool, ok, duration_ms, source, session, parent, bytes, args, meta, data)"
+                " VALUES (?, ?, 'a.x', 1, 5.0, 'ask', 's', ?, 400, '{}', '{}', '\"word\"')",
+                [f"call{number}", 1_700_000_000_000_000 + number, parent],
+            )
+        old.execute("INSERT INTO turns VALUES ('t', 'otel:s', 1700000000000000, 5.0, 1, 'm', 'Old text', 7, 3)")
+    old.close()
+    history = open_history()
+    calls = RecordedCalls(history)
+    assert [(call.id, call.turn) for call in calls.page(HistoryQuery(words=("word",))).calls] == [
+        ("call2", None),
+        ("call1", None),
+        ("call0", None),
+    ]
+    lines = HistoryQuery(parent="none", turns=True)
+    assert [(call.id, call.calls) for call in calls.page(lines).calls] == [("call2", 0), ("call0", 1)]
+    calls.pin(["call2"])
+    calls.delete(["call0"])
+    assert [call.id for call in calls.page(parse_query("word pinned:").query).calls] == ["call2"]
+    assert [call.id for call in calls.page(parse_query("word").query).calls] == ["call2"]
+    [bar] = timeline(calls.reader, "otel:s").bars
+    assert (bar.label, bar.model) == ("Old text", "m")
+    assert not history.problems
+    assert not [*(tmp_path / "state").glob("history.db.*-*")]
     calls.close()

@@ -13,6 +13,8 @@ from test_health_pictures import SIZES, Compare, Steps, after
 
 from pegboard.config import Paths, Settings
 from pegboard.models import Agent, ResultMeta, ToolCall, ToolResult
+from pegboard.models.conversation import Usage
+from pegboard.models.turn import ModelTurn
 from pegboard.runtime import Runtime
 from pegboard.tui.activity.compare import CompareScreen
 from pegboard.tui.activity.screen import ActivityScreen
@@ -111,6 +113,39 @@ def test_activity(snap_compare: Compare, runtime: Runtime, steps: Steps, size: t
         await stage.until(lambda: isinstance(screen, ActivityScreen) and screen.settled, "the calls are shown")
 
     assert snap_compare(PegboardApp(runtime), terminal_size=size, run_before=after(settled))
+
+
+@SIZES
+@pytest.mark.promise("ACT-1")
+def test_an_open_turn(snap_compare: Compare, runtime: Runtime, size: tuple[int, int]) -> None:
+    fill(runtime)
+    turn, script = f"{20:032x}", f"{21:032x}"
+    meta = ResultMeta(duration_ms=12.5, size=42)
+    known = ModelTurn(text="Which orders are [b]late[/b]?\nAnswer in one line.", model="openai:gpt", message=0, steps=3)
+    known = known.model_copy(update={"usage": Usage(input_tokens=5_120, output_tokens=260)})
+    made: list[tuple[int, dict[str, object]]] = [
+        (20, dict(known.call(turn, "ask", "5e55101"))),
+        (21, {"id": script, "name": "script.run", "args": {"commands": "fs.list_dir orders | head"}}),
+        (22, {"id": f"{22:032x}", "name": "fs.list_dir", "args": {"path": "orders"}, "parent": script}),
+        (23, {"id": f"{23:032x}", "name": "fs.read_file", "args": {"path": "orders.csv"}}),
+    ]
+    for number, values in made:
+        call = ToolCall.model_validate({"source": "ask", "session": "5e55101", "turn": turn, **values})
+        lasted = meta.model_copy(update={"duration_ms": 4200.0}) if number == 20 else meta
+        runtime.history.record(call, ToolResult(ok=True, data="x", meta=lasted), START + timedelta(seconds=number))
+    runtime.history.flush()
+
+    async def steps(stage: Stage) -> None:
+        await shown(stage)
+        await stage.press("right")
+        await stage.until_seen("▸ script.run")
+        await stage.press("down", "right")
+        await stage.until_seen("▾ script.run")
+        await stage.press("up")
+        screen = stage.app.get_screen_stack("activity")[0]
+        await stage.until(lambda: isinstance(screen, ActivityScreen) and screen.settled, "the turn is shown")
+
+    assert snap_compare(PegboardApp(runtime), terminal_size=size, run_before=after(steps))
 
 
 @SIZES

@@ -40,6 +40,7 @@ from watched import PROGRAM, eventually
 
 from pegboard.config import Paths
 from pegboard.models import HistoryQuery, RecordedCall
+from pegboard.models.turn import ModelTurn
 from pegboard.runtime import Runtime
 
 PROTOBUF = {"content-type": "application/x-protobuf"}
@@ -203,6 +204,7 @@ def test_the_calls_and_turns_of_a_real_agent_are_one_session(receiver: Receiving
     assert bars[0].usage.output_tokens > 0
     assert SECRET not in str((bars, second))
     assert "fail {" in bars[2].label
+    assert [first.turn, second.turn] == [bars[0].id, bars[2].id]
     assert "telemetry of another agent" in runtime.activity.unusable(first)
     provider.shutdown()
 
@@ -455,6 +457,29 @@ def test_senders_try_again_while_the_record_is_locked_and_nothing_accepted_is_lo
     receiver.end()
     [call, *_] = recorded(accepted + 1)
     assert len(Runtime.from_environment().activity.timeline(str(call.session)).bars) == 2 * (accepted + 1)
+
+
+@pytest.mark.promise("WAT-6", "ACT-1")
+def test_calls_belong_to_the_last_turn_of_their_session_that_started_before_them(receiver: Receiving) -> None:
+    chats = [
+        span(number, trace=trace, gen_ai__operation__name="chat", gen_ai__request__model="m", gen_ai__completion=text)
+        for number, trace, text in ((2, TRACE, "First"), (4, TRACE, "Second"), (6, "ab" * 16, "Other"))
+    ]
+    receiver.send(tool(5), *chats, tool(3), tool(1))
+    receiver.send(tool(7, trace="ab" * 16), tool(8))
+    receiver.end()
+    activity = Runtime.from_environment().activity
+    listed = activity.page(HistoryQuery(parent="none", turns=True)).calls
+    turns = {call.id: ModelTurn.of(call).text for call in listed if call.is_turn}
+    belonging = {round(call.at.timestamp() * 1e9) // 10**9: turns.get(call.turn or "") for call in recorded(5)}
+    start = NOW // 10**9
+    assert {number: belonging[start + number] for number in (1, 3, 5, 7, 8)} == {
+        1: None,
+        3: "First",
+        5: "Second",
+        7: "Other",
+        8: "Second",
+    }
 
 
 @pytest.mark.promise("WAT-6", "ACT-4")

@@ -106,11 +106,17 @@ class RecordedCalls:
             [(finished,)] = self.reader.select("SELECT coalesce(sum(calls), 0) FROM uses")
             [(running,)] = self.reader.select(f"SELECT count(*) {_RUNNING} AND deleted_at IS NULL AND {NOT_A_TURN}")
             return CallCount(calls=int(finished or 0) + int(running or 0), is_exact=True)
-        found = sum(
+        found = self._count(query.model_copy(update={"turns": False}))
+        lines = self._count(query) if query.turns else found
+        turns = max(lines - found, 0) if lines <= COUNTED else 0
+        return CallCount(calls=min(found, COUNTED), is_exact=found <= COUNTED, turns=turns)
+
+    def _count(self, query: HistoryQuery) -> int:
+        """Return the number of lines of a query, or a larger number than `COUNTED`."""
+        return sum(
             int(self.reader.select(f"SELECT count(*) FROM ({statement})", values)[0][0] or 0)  # noqa: S608 - our own text
             for statement, values in self._statements("1", query, _Span(None), COUNTED + 1)
         )
-        return CallCount(calls=min(found, COUNTED), is_exact=found <= COUNTED)
 
     def get(self, call_id: str) -> RecordedCall | None:
         """Return a call by its id, or by the unique start of its id; None if there is none."""

@@ -138,6 +138,8 @@ class CallCount(DataModel):
     calls: int
     is_exact: bool
     """Whether there are no more than `calls`."""
+    turns: int = 0
+    """Number of turns that match, if the query lists turns and not too many match."""
 
 
 class DroppedCalls(DataModel):

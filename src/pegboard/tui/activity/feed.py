@@ -56,6 +56,8 @@ class CallFeed:
         self._is_everything_outdated = False
         self._wants_more = self._wants_newer = self._wants_oldest = False
         self._to_unfold: list[str] = []
+        self._opened: set[str] = set()
+        """Ids of the turns that were unfolded because they were running."""
         self.is_paused = False
         """Whether changes wait, because another page is shown."""
         self.rows = CallRows()
@@ -203,12 +205,15 @@ class CallFeed:
         self.starts_at_oldest = False
         self.rows = CallRows()
         self.rows.replace(rows, following)
+        self._opened.clear()
+        self._unfold_running()
         self._changed()
         await self._count()
 
     async def _count(self) -> None:
         query = self.parsed.query
-        count, dropped = await asyncio.to_thread(lambda: (self._activity.count(query), self._activity.dropped()))
+        lines = query if query.is_empty else _listed(query)
+        count, dropped = await asyncio.to_thread(lambda: (self._activity.count(lines), self._activity.dropped()))
         if query is self.parsed.query and (count, dropped) != (self.count, self.dropped):
             self.count, self.dropped = count, dropped
             self._changed()
@@ -266,9 +271,19 @@ class CallFeed:
             rows.merge(found.head, found.following, found.changed)
         else:
             rows.replace(found.head, found.following)
+        self._unfold_running()
         rows.unfold({call_id: made for call_id, made in found.inner.items() if call_id in rows.unfolded})
         self._changed()
         await self._count()
+
+    def _unfold_running(self) -> None:
+        """Show the calls of running turns, unless they are listed themselves or the user has hidden them since."""
+        if self.parsed.query.is_empty:
+            newest = self.rows.top[:PAGE]
+            running = {row.id for row in newest if row.is_turn and row.state == "running"} - self._opened
+            self._opened |= running
+            for call_id in running:
+                self.unfold(call_id)
 
     # In a thread
 

@@ -10,6 +10,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from pegboard.models import CallCount, HistoryQuery, QueryProblem
+from pegboard.results.sizes import count as number_of
 from pegboard.tui.widgets.control_pictures import with_control_pictures
 
 _HINT: Final = "words, or tool: source: status: session: agent: since: before: slower: pinned:"
@@ -91,11 +92,13 @@ class QueryLine(Static):
 
 
 def count_text(count: CallCount | None) -> str:
-    """Return the number of calls, marked if it is a minimum."""
+    """Return the number of calls, marked if it is a minimum, and of turns."""
     if count is None:
         return "…"
+    turns = f", {number_of(count.turns, 'turn')}" if count.turns else ""
     return (
         f"{count.calls:,}{'' if count.is_exact else '+'} {'call' if count.calls == 1 and count.is_exact else 'calls'}"
+        f"{turns}"
     )
 
 
