@@ -131,6 +131,12 @@ def plan(query: HistoryQuery, tools: Iterable[str], terms: Mapping[str, Sequence
     return made
 
 
+def narrow_to_turns(made: Plan) -> None:
+    """Leave only turns in the plan of a query that lists them too."""
+    _and(made, f'facets : "{A_TURN}"')
+    _alone(made, "turn = id")
+
+
 def _parent(made: Plan, parent: str, *, turns: bool) -> None:
     if parent != "none":
         _both(made, f"n IN ({_INNER})", parent, parent)

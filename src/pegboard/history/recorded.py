@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from pegboard.history.history import History
 from pegboard.history.notify import notify
-from pegboard.history.plan import STATUS, Plan, may_be_beginning, plan, quoted
+from pegboard.history.plan import STATUS, Plan, may_be_beginning, narrow_to_turns, plan, quoted
 from pegboard.history.reader import Reader
 from pegboard.history.schema import NOT_A_TURN, RUNNING, UNREADABLE
 from pegboard.models import CallCount, CallState, DroppedCalls, HistoryPage, HistoryQuery, RecordedCall
@@ -107,15 +107,14 @@ class RecordedCalls:
             [(running,)] = self.reader.select(f"SELECT count(*) {_RUNNING} AND deleted_at IS NULL AND {NOT_A_TURN}")
             return CallCount(calls=int(finished or 0) + int(running or 0), is_exact=True)
         found = self._count(query.model_copy(update={"turns": False}))
-        lines = self._count(query) if query.turns else found
-        turns = max(lines - found, 0) if lines <= COUNTED else 0
-        return CallCount(calls=min(found, COUNTED), is_exact=found <= COUNTED, turns=turns)
+        turns = self._count(query, only_turns=True) if query.turns else 0
+        return CallCount(calls=min(found, COUNTED), is_exact=found <= COUNTED, turns=min(turns, COUNTED))
 
-    def _count(self, query: HistoryQuery) -> int:
+    def _count(self, query: HistoryQuery, *, only_turns: bool = False) -> int:
         """Return the number of lines of a query, or a larger number than `COUNTED`."""
         return sum(
             int(self.reader.select(f"SELECT count(*) FROM ({statement})", values)[0][0] or 0)  # noqa: S608 - our own text
-            for statement, values in self._statements("1", query, _Span(None), COUNTED + 1)
+            for statement, values in self._statements("1", query, _Span(None), COUNTED + 1, only_turns=only_turns)
         )
 
     def get(self, call_id: str) -> RecordedCall | None:
@@ -166,12 +165,16 @@ class RecordedCalls:
         ]
         return sorted(rows, key=lambda row: int(row[0] or 0), reverse=not span.is_upward)[:limit]
 
-    def _statements(self, columns: str, query: HistoryQuery, span: _Span, limit: int) -> list[tuple[str, list[Column]]]:
+    def _statements(
+        self, columns: str, query: HistoryQuery, span: _Span, limit: int, *, only_turns: bool = False
+    ) -> list[tuple[str, list[Column]]]:
         tools = [str(tool) for (tool,) in self.reader.select("SELECT DISTINCT tool FROM uses")] if query.tools else []
         if query.tools:
             tools += [str(tool) for (tool,) in self.reader.select(f"SELECT DISTINCT tool {_RUNNING}")]
         terms = {word: found for word in query.words if (found := self._terms(word))}
         made = plan(query, dict.fromkeys(tools), terms)
+        if only_turns:
+            narrow_to_turns(made)
         statements = []
         where = " AND ".join([*made.alone, *span.conditions("calls.n"), "deleted_at IS NULL"])
         if not made.match:

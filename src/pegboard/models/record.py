@@ -139,7 +139,7 @@ class CallCount(DataModel):
     is_exact: bool
     """Whether there are no more than `calls`."""
     turns: int = 0
-    """Number of turns that match, if the query lists turns and not too many match."""
+    """Number of turns that match, up to the same limit, if the query lists turns."""
 
 
 class DroppedCalls(DataModel):

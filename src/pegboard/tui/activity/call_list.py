@@ -99,7 +99,7 @@ class CallList(FilterList):
         *navigation("calls"),
         Command("calls.fold", "left", "fold", "Fold", "Hide the calls that the selected call made."),
         Command("calls.unfold", "right", "unfold", "Unfold", "Show the calls that the selected call made."),
-        Command("calls.open", "enter", "choose", "Open", "Open the full result, or the chat of a turn; end typing the filter.", True),
+        Command("calls.open", "enter", "choose", "Open", "Open the result or the chat, or end typing.", True),
         Command("calls.tick", "space", "tick", "Select", "Select several calls, or deselect the call.", True),
         Command("calls.complete", "tab", "complete", "Complete", "Complete the last word of the filter."),
         Command("calls.filter", "slash", "filter", "Filter", "Type words, or filters such as tool: and status:."),
