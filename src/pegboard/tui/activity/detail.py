@@ -133,8 +133,11 @@ class CallDetailPane(Vertical):
 
 
 def _text_of(call: RecordedCall) -> str:
-    """Return the arguments of a call, or the text of a turn."""
-    return ModelTurn.of(call).text if call.is_turn else as_text(call.args)
+    """Return the arguments of a call, the commands of a script, or the text of a turn."""
+    if call.is_turn:
+        return ModelTurn.of(call).text
+    commands = call.args.get("commands")
+    return commands if call.tool == "script.run" and isinstance(commands, str) else as_text(call.args)
 
 
 def _facts(call: RecordedCall, result: ToolResult | None) -> list[str]:
