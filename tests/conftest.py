@@ -120,7 +120,7 @@ def trust(home: Path) -> Callable[[Path], None]:
     return trust
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def data_folder() -> Path:
     """Return the shared real-world data; skip the test if it is missing."""
     if not DATA.is_dir():
@@ -134,7 +134,7 @@ def hard_cases() -> dict[str, Row]:
     return {row.id: row for row in rows_of(CORPUS / "hardcases.jsonl")}
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def corpus(data_folder: Path, hard_cases: dict[str, Row]) -> list[Row]:
     """Return every real schema and every hard case; skip the test if the real ones are missing."""
     return [*rows_of(data_folder / "schemas" / "open.jsonl"), *hard_cases.values()]

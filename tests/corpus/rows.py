@@ -32,21 +32,23 @@ def rows_of(file: Path) -> list[Row]:
 
 
 def with_every_feature(rows: Iterable[Row], file: Path, count: int) -> list[Row]:
-    """Return the hard cases, and the first few real schemas with each feature.
+    """Return the hard cases, and a small set of real schemas in which each feature occurs several times.
 
     Args:
         rows: Real schemas and hard cases.
         file: File that lists the features of the real schemas.
-        count: Number of schemas per feature.
+        count: Least number of schemas with each feature; fewer only if the corpus has fewer.
     """
     lines = file.read_text(encoding="utf-8").splitlines()
     features: dict[str, list[str]] = {one["id"]: one["features"] for one in map(json.loads, lines)}
-    seen: Counter[str] = Counter()
-    found = []
-    for row in rows:
-        if row.valid and any(seen[feature] < count for feature in features.get(row.id, ())):
-            seen.update(features[row.id])
-            found.append(row)
-        elif row.id not in features:
-            found.append(row)
-    return found
+    rows = [*rows]
+    real = sorted(
+        (row for row in rows if row.valid and row.id in features), key=lambda row: len(json.dumps(row.schema))
+    )
+    found = {row.id: row for row in rows if row.id not in features}
+    frequencies = Counter(feature for row in real for feature in features[row.id])
+    for feature, _ in reversed(frequencies.most_common()):
+        having = [row for row in real if feature in features[row.id]]
+        missing = count - sum(row.id in found for row in having)
+        found |= {row.id: row for row in [row for row in having if row.id not in found][: max(missing, 0)]}
+    return [*found.values()]

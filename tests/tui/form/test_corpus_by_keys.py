@@ -16,9 +16,9 @@ from .hands import FormAlone, Hands, exact, tool_of
 
 pytestmark = pytest.mark.slow
 
-SHARDS = 12
+SHARDS = 6
 ROWS_OF_A_FEATURE = 1
-FEWEST_ROWS = 100
+FEWEST_ROWS = 80
 MOST_ACTS = 20
 """Most acts of an example, unless the schema has no shorter one."""
 

@@ -19,9 +19,9 @@ from .hands import FormAlone, exact, tool_of, wait_for
 
 pytestmark = pytest.mark.slow
 
-SHARDS = 8
+SHARDS = 4
 ROWS_OF_A_FEATURE = 4
-FEWEST_ROWS = 200
+FEWEST_ROWS = 150
 
 
 def sent(app: FormApp) -> str:
