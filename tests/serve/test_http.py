@@ -8,13 +8,13 @@ import json
 import os
 import stat
 import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx2
 import pytest
+from commands import Done, pegboard
 from serving import HttpServer, records, until
 
 from pegboard.config import Paths
@@ -124,18 +124,9 @@ async def test_the_token_is_nowhere_but_in_its_file(http_server: HttpServer, hom
     assert http_server.log.read_text().count(http_server.token) == 1
 
 
-def serve(*options: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def serve(*options: str, **environment: str) -> Done:
     """Run `pegboard serve` with options that end it."""
-    command = [sys.executable, "-m", "pegboard", "serve", *options]
-    return subprocess.run(
-        command,
-        env={**os.environ, **environment},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return pegboard("serve", *options, env={**os.environ, **environment})
 
 
 def test_a_kept_token_is_shown_only_when_it_is_created(http_server: HttpServer) -> None:
