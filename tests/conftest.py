@@ -52,10 +52,22 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) + 1
 
 
+def _is_slow(path: Path) -> bool:
+    """Return whether all tests of a file are slow."""
+    file = path.relative_to(TESTS)
+    return str(file) in _SLOW["FILES"] or (file.parts[0] in _SLOW["FOLDERS"] and str(file) not in _SLOW["QUICK"])
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Don't import slow files, which takes several seconds in each worker, if their tests aren't wanted."""
+    if config.option.markexpr == "not slow" and collection_path.suffix == ".py" and _is_slow(collection_path):
+        return True
+    return None
+
+
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Mark the tests of slow files."""
-    file = item.path.relative_to(TESTS)
-    if str(file) in _SLOW["FILES"] or (file.parts[0] in _SLOW["FOLDERS"] and str(file) not in _SLOW["QUICK"]):
+    if _is_slow(item.path):
         item.add_marker("slow")
 
 
