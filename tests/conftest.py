@@ -5,9 +5,11 @@ The modules of `corpus` and `fakes`, such as `typist`, are imported by their nam
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import runpy
+import shutil
 import signal
 import sys
 import textwrap
@@ -105,10 +107,26 @@ def pytest_runtest_protocol() -> Generator[None, object, object]:
     return ran
 
 
+@pytest.fixture(scope="session")
+def built_in_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the index of the built-in packs; reading them takes longer than most tests."""
+    folder = tmp_path_factory.mktemp("index")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(folder))
+        patch.setenv("PEGBOARD_PACKS", "")
+        for name in ("CONFIG", "DATA_DIR", "STATE_DIR", "CACHE_DIR"):
+            patch.setenv(f"PEGBOARD_{name}", str(folder / name))
+        runtime = Runtime.from_environment()
+        runtime.tools.scan()
+        asyncio.run(runtime.close())
+    return folder / "CACHE_DIR" / "index"
+
+
 @pytest.fixture(autouse=True)
-def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, built_in_index: Path) -> Path:
     """Redirect all of Pegboard's folders to a temporary one, away from the user's own files."""
     folder = tmp_path_factory.mktemp("home")
+    shutil.copytree(built_in_index, folder / "cache" / "index")
     for name in [name for name in os.environ if name.startswith("PEGBOARD_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(folder))

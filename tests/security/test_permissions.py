@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import stat
 import threading
 from collections.abc import Iterator
@@ -59,6 +60,12 @@ def _open_to_others(*folders: Path) -> list[str]:
             if not stat.S_ISLNK(mode) and mode & 0o077:
                 found.append(f"{path.relative_to(folder.parent)} {stat.filemode(mode)}")
     return found
+
+
+@pytest.fixture(autouse=True)
+def _no_folders(home: Path) -> None:
+    """Remove the index that tests share, so that Pegboard creates every folder."""
+    shutil.rmtree(home / "cache")
 
 
 @pytest.fixture(params=[0o000, 0o022], ids=["umask 000", "umask 022"])
