@@ -120,7 +120,7 @@ async def test_files_of_killed_processes_are_deleted_while_the_app_runs(
     left = home / "state" / "results" / "left.json"
     unused = home / "cache" / "index" / "0123456789abcdef-00"
     for file in (left, unused):
-        file.parent.mkdir(parents=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("[]")
         os.utime(file, (0, 0))
     async with on_stage(Runtime.from_environment()) as stage:
