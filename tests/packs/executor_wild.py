@@ -342,7 +342,7 @@ def close_stdout():
 
 def forge_answers():
     """Write into every open descriptor."""
-    for descriptor in range(3, 30):
+    for descriptor in range(3, 300):
         try:
             os.write(descriptor, b"not an answer\n")
         except OSError:
@@ -352,7 +352,7 @@ def forge_answers():
 
 def forge(*, lines):
     """Write lines into the channel of the results."""
-    for descriptor in range(3, 30):
+    for descriptor in range(3, 300):
         try:
             if fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_WRONLY:
                 os.write(descriptor, "".join(f"{line}\n" for line in lines).encode())
