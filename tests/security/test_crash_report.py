@@ -20,7 +20,7 @@ CRASHES = {
     "an error that draws itself": "PegboardApp.action_help = lambda self: fail(Drawn)",
     "a panic": "PegboardApp.action_help = lambda self: self.panic('[/] ' + held['key'])",
     "the start": "PegboardApp.on_mount = lambda self: fail()",
-    "before the start": "PegboardApp.__init__ = lambda self, runtime: fail()",
+    "before the start": "PegboardApp.__init__ = lambda *_: fail()",
 }
 
 PROGRAM = f"""

@@ -94,10 +94,10 @@ def _loop(state: Path) -> None:
 
 
 def _kept(state: Path) -> int:
-    """Return the number of calls in the database."""
+    """Return the number of calls in the database, without turns."""
     try:
         with closing(sqlite3.connect(state / "history.db", timeout=1)) as database:
-            return int(database.execute("SELECT count(*) FROM calls").fetchone()[0])
+            return int(database.execute("SELECT count(*) FROM calls WHERE turn IS NOT id").fetchone()[0])
     except sqlite3.Error:
         return 0
 

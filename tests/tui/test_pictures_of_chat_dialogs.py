@@ -91,7 +91,9 @@ class Bare(ThemedApp):
     """
 
     def __init__(self, runtime: GivenRuntime) -> None:
-        super().__init__((themes.shipped(), runtime.paths.themes), runtime.paths.state / "theme", runtime.settings)
+        super().__init__(
+            (themes.shipped(), runtime.paths.themes), runtime.paths.state / "theme", runtime.settings.ui.theme
+        )
         self.animation_level = "none"
 
 

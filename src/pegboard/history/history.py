@@ -87,7 +87,8 @@ class History:
     @property
     def unrecorded(self) -> Problem | None:
         """The calls or conversations that were not recorded, the reason and the remedy; None if nothing is lost."""
-        return self._losses.problem(len(self._waiting) + len(self._unwritten))
+        waiting = sum(not call.is_turn for call, *_ in self._waiting.copy())
+        return self._losses.problem(waiting + sum(row.is_finished_call for row in self._unwritten))
 
     @property
     def results(self) -> Path:
@@ -201,11 +202,10 @@ class History:
                 # Starts are only for others to see; the finished calls are what must not be lost.
                 self._unwritten = [row for row in self._unwritten if row.status != RUNNING]
                 while len(self._waiting) > _KEPT_UNWRITTEN:
-                    self._waiting.popleft()
-                    self._losses.calls += 1
+                    self._losses.calls += not self._waiting.popleft()[0].is_turn
                 self._fail("written", error)
                 return True
-            self._succeed(sum(row.status != RUNNING for row in self._unwritten))
+            self._succeed(sum(row.is_finished_call for row in self._unwritten))
             self._unwritten.clear()
             self.delete_files(files)
             notify(self.bells)

@@ -64,6 +64,11 @@ class StoredCall:
     excerpt: str | None
     """Start of a result that is stored in a file only, for full-text search."""
 
+    @property
+    def is_finished_call(self) -> bool:
+        """Whether the call has finished, and is not a turn."""
+        return self.status != RUNNING and self.turn != self.id
+
 
 def row_of(
     call: ToolCall, result: ToolResult, at: datetime, data: str | None, file: str | None, size: int

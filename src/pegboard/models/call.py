@@ -61,6 +61,11 @@ class ToolCall(DataModel):
         """The origin of the call: the user, or a model, another agent or a run without a person."""
         return "user" if self.source in OWN_ACTS and not self.unattended else "agent"
 
+    @property
+    def is_turn(self) -> bool:
+        """Whether this is the record of a model turn, whose calls have its id as `turn`."""
+        return self.turn == self.id
+
     def shown(self) -> JsonObject:
         """Return the call as commands print it: `{id, name, args, source}`."""
         return self.model_dump(mode="json", include={"id", "name", "args", "source"})

@@ -56,9 +56,13 @@ class InputApp(EndingApp):
         event.notification = LateNotification(**vars(event.notification))
 
     async def on_event(self, event: events.Event) -> None:
-        """Handle an event, unless it is one of the mouse over a widget that was removed or has no styles yet."""
+        """Handle an event, unless it is input after the last screen, or over a removed or unfinished widget."""
         if isinstance(event, events.InputEvent):
             self._collector.touch()
+            try:
+                _ = self.screen
+            except ScreenStackError:  # the app is ending
+                return
         if not (isinstance(event, events.MouseEvent) and self._is_on_removed(event)):
             await super().on_event(event)
 
