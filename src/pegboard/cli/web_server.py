@@ -61,6 +61,7 @@ class WebServer(Server):
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self._socket.bind((HOST, port))
+            self._socket.listen()  # before the address is printed: earlier connections then wait
         except OSError as error:
             self._socket.close()
             raise PortError(
