@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from pegboard.config import Redactor
-from pegboard.config.redaction import speaks_of_secret
+from pegboard.config.redaction import credentials, speaks_of_secret
 
 VALUE = 'pä$$/wörd+"\\\n&='
 KNOWN = Redactor({"KEY": VALUE, "OTHER": "0123456789"})
@@ -171,3 +171,13 @@ def test_a_name_that_suggests_a_secret_is_recognized(name: str) -> None:
 )
 def test_a_name_that_suggests_no_secret_is_not_recognized(name: str) -> None:
     assert not speaks_of_secret(name)
+
+
+@pytest.mark.promise("STO-2")
+@pytest.mark.parametrize("text", ["[" * 1_000_000, "https://" * 100_000, "@" + "a:" * 500_000])
+def test_long_texts_without_credentials_are_searched_in_linear_time(text: str) -> None:
+    assert credentials(text, is_proxy=True) == ()
+
+
+def test_the_credentials_of_a_url_that_follows_another_one_are_found() -> None:
+    assert "pw" in credentials("mail a@http://user:pw@example.org")

@@ -240,7 +240,8 @@ def test_of_many_calls_those_in_flight_are_interrupted_when_a_process_is_killed(
         assert details in ({"crashed": 1}, {"cancelled": 1})
     else:
         assert (code, responses < COUNT) == (-signal.SIGKILL, True)
-        assert set(details) == {"interrupted"}
+        # A client may cancel its calls when the connection ends, before `watch` has noticed the end.
+        assert set(details) <= ({"interrupted", "cancelled"} if program == "watch" else {"interrupted"})
         assert program == "watch" or details["interrupted"] > COUNT // 10  # Also those that waited for a worker.
         # `serve` writes short calls in groups, and loses the last one.
         assert len(answered - ids) <= (0 if program == "watch" else COUNT // 10)

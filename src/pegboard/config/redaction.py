@@ -23,9 +23,9 @@ _SECRET_WORD: Final = re.compile(
 )
 
 
-_USER_INFORMATION: Final = re.compile(
-    r"(?P<scheme>[a-z][a-z0-9+.-]*://)?(?P<user>[^\s/?#]+)@(?P<host>[^\s/?#@]*)", re.IGNORECASE
-)
+_PART_OF_URL: Final = re.compile(r"[^\s/?#]+")
+_SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*://\Z", re.IGNORECASE)
+_LONGEST_SCHEME: Final = 64
 
 
 class Redactor:
@@ -203,8 +203,13 @@ def credentials(value: str, *, is_proxy: bool = False) -> tuple[str, ...]:
         is_proxy: Whether it may be a URL without a scheme, such as `user:password@host:8080`.
     """
     found: list[str] = []
-    for match in _USER_INFORMATION.finditer(value):
-        scheme, user, host = match["scheme"], match["user"], match["host"].partition(":")[0]
+    for part_of_url in _PART_OF_URL.finditer(value) if "@" in value else ():
+        user, _, host = part_of_url[0].rpartition("@")
+        if not user:
+            continue
+        start = part_of_url.start()
+        before = _SCHEME.search(value[max(0, start - _LONGEST_SCHEME) : start])
+        scheme, host = before and before[0], host.partition(":")[0]
         _, colon, password = user.partition(":")
         if not (scheme or (is_proxy and colon)) or not (password or (scheme and scheme.lower().startswith("http"))):
             continue
