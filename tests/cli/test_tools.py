@@ -238,7 +238,7 @@ def test_history_lists_the_newest_first_with_the_stable_shape(pegboard: Command,
     done = pegboard("history", "--json")
     records = json.loads(done.stdout)
     assert [record["tool"] for record in records] == ["greet.fail", "greet.add"]
-    keys = {"id", "at", "tool", "args", "ok", "error", "durationMs", "source", "session", "parent"}
+    keys = {"id", "at", "tool", "args", "ok", "error", "durationMs", "source", "session", "parent", "turn"}
     keys |= {"state", "agent", "size", "pinned", "calls"}
     assert all(set(record) == keys for record in records)
     assert [record["tool"] for record in json.loads(pegboard("history", "--json", "--limit", "1").stdout)] == [
