@@ -12,7 +12,6 @@ import warnings
 from typing import IO, NamedTuple
 
 from pegboard.discovery.parsed import pack
-from pegboard.discovery.parser import read_file
 from pegboard.discovery.sibling_modules import Seen, digest
 
 
@@ -33,6 +32,8 @@ _Row = tuple[bytes | None, bytes, tuple[Seen, ...]]
 
 def read(file: str) -> Read:
     """Read one file, given by its absolute path."""
+    from pegboard.discovery.parser import read_file  # late: the process that only receives doesn't need the parser
+
     source, reading, helpers = read_file(file)
     return Read(None if source is None else digest(source), pack(reading), helpers)
 

@@ -1,7 +1,7 @@
 """Concurrent reading of many files in child processes; a few small files are read in this process.
 
 Python's parser holds the interpreter lock, so threads would block the interface. Child processes also use every core,
-and a file that crashes the parser affects only itself.
+a file that crashes the parser affects only itself, and the memory of the parser is free afterwards.
 """
 
 from __future__ import annotations
@@ -19,12 +19,11 @@ from pathlib import Path, PurePath
 
 from pegboard.discovery.collector import collector_paused
 from pegboard.discovery.parsed import pack
-from pegboard.discovery.parser import failed
 from pegboard.discovery.reader import Read, read, receive, send
 from pegboard.signatures.expressions import PARSED_AS
 
-_FEW_BYTES = 150_000
-"""Maximum total size of files read in this process; parsing them takes about as long as starting a child."""
+_FEW_BYTES = 30_000
+"""Maximum total size of files read in this process, such as a changed pack or two."""
 _CHUNK_BYTES = 100_000
 _MOST_PROCESSES = 8
 _PATIENCE = 60.0
@@ -113,6 +112,8 @@ def _work(chunks: deque[list[str]], found: dict[str, Read]) -> None:
             if len(chunk) > 1:
                 chunks.extend([file] for file in chunk)
             else:
+                from pegboard.discovery.parser import failed
+
                 lost = failed(PurePath(chunk[0]).stem, chunk[0], "The file crashed Python's parser.")
                 found[chunk[0]] = Read(None, pack(lost))
     finally:
