@@ -3,7 +3,25 @@
 Everything here is a client of `Runtime`: calls pass the gateway, with the source `check`.
 """
 
-from pegboard.checks.file import CheckError, Checks
-from pegboard.checks.model import Check, CheckReport, Expectations, FailedExpectation, StoredSnapshot
+from typing import TYPE_CHECKING
+
+from pegboard.on_demand import on_demand
+
+if TYPE_CHECKING:
+    from pegboard.checks.file import CheckError, Checks
+    from pegboard.checks.model import Check, CheckReport, Expectations, FailedExpectation, StoredSnapshot
 
 __all__ = ["Check", "CheckError", "CheckReport", "Checks", "Expectations", "FailedExpectation", "StoredSnapshot"]
+
+_ON_DEMAND = {
+    "Check": "model",
+    "CheckError": "file",
+    "CheckReport": "model",
+    "Checks": "file",
+    "Expectations": "model",
+    "FailedExpectation": "model",
+    "StoredSnapshot": "model",
+}
+"""Name → module, imported on first use: an idle app needs none of them."""
+
+__getattr__, __dir__ = on_demand(__name__, _ON_DEMAND)

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Literal
 
+from pegboard.checks.comparable import is_comparable
 from pegboard.checks.compat import SchemaChange
 from pegboard.checks.file import CheckError
 from pegboard.checks.schemas import SchemaVersion, SeenPack, SeenSchemas, changes_since, origin_of
@@ -331,10 +332,3 @@ def _new(spec: ToolSpec) -> ToolCompatibility:
 
 def _sided(change: SchemaChange) -> str:
     return change.message if change.side == "input" else f"in results, {change.message}"
-
-
-def is_comparable(spec: ToolSpec) -> bool:
-    """Return whether a tool can change between two starts: built-in ones change only with Pegboard."""
-    if isinstance(spec.handler, PackHandler):
-        return not os.path.realpath(spec.handler.file).startswith(os.path.realpath(BUILT_IN_PACKS) + os.sep)
-    return isinstance(spec.handler, McpHandler) and spec.handler.saved

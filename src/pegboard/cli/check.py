@@ -249,7 +249,8 @@ def compat(
     import asyncio
 
     from pegboard.checks import CheckError
-    from pegboard.checks.compare import Compatibility, is_comparable
+    from pegboard.checks.comparable import is_comparable
+    from pegboard.checks.compare import Compatibility
     from pegboard.cli.output import narrate, narrate_problems, print_json
 
     if accept and since is not None:

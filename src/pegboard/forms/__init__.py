@@ -4,17 +4,22 @@ The interface shows the fields of a `Form`; the command line uses `arguments_fro
 the type in the schema, never by its appearance. `copied_as` writes a call as text, and `pasted` parses such text.
 """
 
+from typing import TYPE_CHECKING
+
 from pegboard.data.json_text import JsonTextError
 from pegboard.forms.containers import Container
-from pegboard.forms.copy_as import CopyKind, copied_as
 from pegboard.forms.fields import Field, State
 from pegboard.forms.form import Form
 from pegboard.forms.lists import ListField, MultiChoiceField, TupleField
-from pegboard.forms.pairs import arguments_from_pairs
-from pegboard.forms.paste import Pasted, PasteKind, pasted
 from pegboard.forms.scalars import ChoiceField, ConstField, JsonField, NumberField, Option, SwitchField, TextField
 from pegboard.forms.sections import MapEntry, MapField, SectionField
 from pegboard.forms.variants import VariantField
+from pegboard.on_demand import on_demand
+
+if TYPE_CHECKING:
+    from pegboard.forms.copy_as import CopyKind, copied_as
+    from pegboard.forms.pairs import arguments_from_pairs
+    from pegboard.forms.paste import Pasted, PasteKind, pasted
 
 __all__ = [
     "ChoiceField",
@@ -43,3 +48,15 @@ __all__ = [
     "copied_as",
     "pasted",
 ]
+
+_ON_DEMAND = {
+    "CopyKind": "copy_as",
+    "PasteKind": "paste",
+    "Pasted": "paste",
+    "arguments_from_pairs": "pairs",
+    "copied_as": "copy_as",
+    "pasted": "paste",
+}
+"""Name → module, imported on first use: an idle app needs none of them."""
+
+__getattr__, __dir__ = on_demand(__name__, _ON_DEMAND)

@@ -105,12 +105,17 @@ class ToolScanner:
             self._publish(self._scan.catalogue, self._scan.hidden, scanning=self._scan.scanning)
 
     def _changed_schemas(self) -> dict[str, ToolCompatibility]:
+        from pegboard.checks.comparable import is_comparable
+
+        specs = self._runtime.tools.all()
+        if not any(map(is_comparable, specs)):
+            return {}
         from pegboard.checks.compare import Compatibility
 
         self._comparison = self._comparison or Compatibility(self._runtime)
         # Without a folder for the state there are no earlier schemas; the history reports the same reason.
         with suppress(OSError):
-            return {one.tool: one for one in self._comparison.changed(self._runtime.tools.all())}
+            return {one.tool: one for one in self._comparison.changed(specs)}
         return {}
 
     async def _list(self) -> None:

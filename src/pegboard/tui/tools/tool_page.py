@@ -15,7 +15,7 @@ from textual.reactive import var
 from textual.widget import Widget
 
 from pegboard.errors import StoreError
-from pegboard.forms import Form, Pasted, pasted
+from pegboard.forms import Form
 from pegboard.models import Finished, JsonObject, Problem, ToolCall, ToolResult, ToolSpec
 from pegboard.models.statistics import ToolStatistics
 from pegboard.results.clean import clean_line
@@ -36,6 +36,7 @@ from pegboard.tui.tools.work_area import WorkArea
 from pegboard.tui.widgets.paste import may_be_call
 
 if TYPE_CHECKING:
+    from pegboard.forms import Pasted
     from pegboard.runtime import Runtime
 
 _ROOMY_COLUMNS, _ROOMY_LINES = 66, 30
@@ -451,6 +452,8 @@ class ToolPage(Vertical):
 
     async def _read_paste(self, text: str) -> tuple[ToolSpec, Pasted] | None:
         """Parse a call with the schema of the tool it names, or of the current tool."""
+        from pegboard.forms import pasted
+
         spec = self._shown
         if spec is None:
             return None

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
+
 from rich.highlighter import Highlighter
 from rich.text import Text
 
 _PICTURES = {code: chr(0x2400 + code) for code in range(0x20) if code not in {0x09, 0x0A}} | {0x7F: "␡"}
-_PICTURES |= dict.fromkeys([*range(0x80, 0xA0), 0x00AD, 0x061C, 0x180E, 0x200B, *range(0x200E, 0x2010)], "\ufffd")
-_PICTURES |= dict.fromkeys(range(0x2028, 0x202F), "\ufffd")
-_PICTURES |= dict.fromkeys([*range(0x2060, 0x2070), 0xFEFF, *range(0xD800, 0xE000)], "\ufffd")
+_OTHERS = re.compile(
+    "[\x80-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
+)
+"""Control, format and surrogate characters that have no picture of their own."""
 
 
 def with_control_pictures(text: str) -> str:
     """Replace control characters by visible ones; the length, on which cursors depend, stays the same."""
-    return text.translate(_PICTURES)
+    return _OTHERS.sub("\ufffd", text.translate(_PICTURES))
 
 
 class ControlPictures(Highlighter):
