@@ -19,7 +19,7 @@ from pegboard.checks.schemas import SchemaVersion, SeenPack, SeenSchemas, change
 from pegboard.config.paths import BUILT_IN_PACKS
 from pegboard.data.pointer import pointer
 from pegboard.errors import FormFaults
-from pegboard.models import CallRecord, DataModel, Fault, McpHandler, PackHandler, ToolSpec
+from pegboard.models import CallRecord, DataModel, Fault, PackHandler, ToolSpec
 from pegboard.results.sizes import count
 from pegboard.runtime import Runtime
 

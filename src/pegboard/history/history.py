@@ -20,11 +20,12 @@ from pegboard.history.notify import notify
 from pegboard.history.presence import HistoryLock, is_alive
 from pegboard.history.result_files import ResultFiles
 from pegboard.history.schema import NOT_A_TURN, RUNNING, UNREADABLE
-from pegboard.models import CallRecord, JsonObject, Problem, ToolCall, ToolResult, ToolUses
+from pegboard.models import JsonObject, Problem, ToolUses
 
 if TYPE_CHECKING:
     from pegboard.history.database import Database
     from pegboard.history.rows import Column, StoredCall
+    from pegboard.models import CallRecord, ToolCall, ToolResult
 
 SIZE_LIMIT: Final = 500_000_000
 
@@ -325,6 +326,8 @@ class History:
             limit: Maximum number of records.
             source: Source of the calls; None for all sources.
         """
+        if self.is_empty:
+            return ()
         from pegboard.history.rows import LARGEST, RECORD_COLUMNS, record_of
 
         wanted = {"tool": tool, "source": source}

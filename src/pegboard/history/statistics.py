@@ -11,7 +11,8 @@ from pegboard.history.reader import Reader
 from pegboard.history.recorded import STATES
 from pegboard.history.schema import CANCELLED, DENIED, FAILED, NOT_A_TURN, RUNNING
 from pegboard.history.turns import turn_bars
-from pegboard.models.statistics import SessionTimeline, SessionTool, TimelineBar, TimelineGap, ToolStatistics
+from pegboard.models.statistics import ToolStatistics
+from pegboard.models.timeline import SessionTimeline, SessionTool, TimelineBar, TimelineGap
 
 if TYPE_CHECKING:
     from pegboard.history.rows import Column

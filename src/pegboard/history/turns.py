@@ -8,7 +8,7 @@ from typing import Final
 from pegboard.history.reader import Reader
 from pegboard.history.schema import OK
 from pegboard.models.conversation import Usage
-from pegboard.models.statistics import TimelineBar
+from pegboard.models.timeline import TimelineBar
 
 _LONGEST_LABEL: Final = 60
 

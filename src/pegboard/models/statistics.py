@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
 
-from pydantic import Field
-
-from pegboard.models.conversation import Usage
 from pegboard.models.model import DataModel
-from pegboard.models.record import CallState
 
 
 class ToolStatistics(DataModel):
@@ -32,52 +27,3 @@ class ToolStatistics(DataModel):
     def failure_rate(self) -> float:
         """Share of failed calls, 0 to 1."""
         return self.failures / self.calls if self.calls else 0.0
-
-
-class SessionTool(DataModel):
-    """Calls of one tool in one session."""
-
-    tool: str
-    calls: int
-    failures: int
-    """Failed calls, without cancelled and denied ones."""
-    duration_ms: float
-    """Duration of all calls together."""
-    size: int
-    """Size of the results that the agent received, as JSON in bytes; calls inside scripts don't count."""
-
-
-class TimelineBar(DataModel):
-    """A model turn or a call on the timeline of a session."""
-
-    kind: Literal["turn", "call"]
-    id: str
-    """Id of the call; for a turn, its message's position in the session, or its own id in a session of telemetry."""
-    label: str
-    """Name of the tool, or start of the model's text."""
-    start: datetime
-    end: datetime
-    state: CallState
-    parent: str | None = None
-    """Id of the call that made it."""
-    model: str = Field(default="", exclude_if=lambda model: not model)
-    """Model of a turn of another agent: untrusted text."""
-    usage: Usage | None = Field(default=None, exclude_if=lambda usage: usage is None)
-    """Tokens of such a turn."""
-
-
-class TimelineGap(DataModel):
-    """A time in which neither the model nor a tool worked."""
-
-    start: datetime
-    end: datetime
-
-
-class SessionTimeline(DataModel):
-    """Model turns and calls of one session, in the order of their start."""
-
-    session: str
-    bars: tuple[TimelineBar, ...]
-    gaps: tuple[TimelineGap, ...]
-    is_whole: bool
-    """Whether these are all; only the latest calls of a long session are listed."""

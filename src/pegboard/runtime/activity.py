@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     )
     from pegboard.models.difference import CallDiff
     from pegboard.models.erasure import RedactionReport
-    from pegboard.models.statistics import SessionTimeline, SessionTool, ToolStatistics
+    from pegboard.models.statistics import ToolStatistics
+    from pegboard.models.timeline import SessionTimeline, SessionTool
     from pegboard.runtime.parts import Parts
 
 MOST_COMPARED = 64_000_000

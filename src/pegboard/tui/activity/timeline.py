@@ -19,7 +19,7 @@ from textual.widgets import Static
 
 from pegboard.errors import StoreError
 from pegboard.models import Agent, RecordedCall
-from pegboard.models.statistics import SessionTimeline, SessionTool, TimelineBar, TimelineGap
+from pegboard.models.timeline import SessionTimeline, SessionTool, TimelineBar, TimelineGap
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count, duration, thousands, tokens
 from pegboard.tui.activity.call_list import SIGNS

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, TypeAlias
 
-from pegboard.models.statistics import SessionTimeline, TimelineBar, TimelineGap
+from pegboard.models.timeline import SessionTimeline, TimelineBar, TimelineGap
 
 TimelineItem: TypeAlias = TimelineBar | TimelineGap
 
