@@ -22,7 +22,11 @@ HEAVY = {
 
 
 def _loaded_after(code: str) -> set[str]:
-    script = f"import sys\n{code}\nprint('\\n'.join(sorted(name for name in sys.modules if '.' not in name)))"
+    return {name for name in _modules_after(code) if "." not in name}
+
+
+def _modules_after(code: str) -> set[str]:
+    script = f"import sys\n{code}\nprint('\\n'.join(sorted(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     return set(done.stdout.split())
 
@@ -112,7 +116,11 @@ async def main():
 
 asyncio.run(main())
 """
-    loaded = _loaded_after(code)
+    loaded = _modules_after(code)
     assert "pydantic" in loaded
     assert loaded & {"jsonschema", "referencing", "attr", "markdown_it", "mcp", "pydantic_ai", "keyring"} == set()
+    assert loaded & {"sqlite3", "watchfiles"} == set(), "no call is recorded yet, and no pack has changed"
+    late = {"discovery.parser", "models.timeline", "forms.paste", "forms.copy_as", "results.table"}
+    late |= {f"tui.result.{view}" for view in ("chart", "error", "image", "segments", "table", "tree")}
+    assert loaded & {f"pegboard.{name}" for name in late} == set()
     assert "zipfile" not in loaded, "pydantic built a validator: its search for plugins imports this"

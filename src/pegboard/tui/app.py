@@ -97,9 +97,12 @@ class PegboardApp(PagesApp, inherit_bindings=False):
 
     @work(thread=True, group="parsers")
     def _load_parsers(self) -> None:
-        """Import what forms and descriptions may need next; an idle app does without it."""
+        """Import what forms, descriptions and results may need next; an idle app does without it."""
         import jsonschema  # noqa: F401
 
+        import pegboard.tui.result.error
+        import pegboard.tui.result.export
+        import pegboard.tui.result.tree  # noqa: F401
         from pegboard.results.markdown_lines import load_parser
 
         load_parser()

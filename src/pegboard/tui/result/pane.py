@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import ClassVar, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeAlias
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -28,27 +28,22 @@ from pegboard.models import (
     ToolResult,
 )
 from pegboard.results.clean import clean_line
-from pegboard.results.export import suggested_name
 from pegboard.results.file_type import code_file
-from pegboard.results.jq_paths import completions
-from pegboard.results.links import ResultLink, link_at
-from pegboard.results.paths import jq_path
-from pegboard.results.quotation import quoted
 from pegboard.results.sizes import duration
 from pegboard.results.text import as_text
-from pegboard.results.views import views
+from pegboard.tui import result as result_views
 from pegboard.tui.commands import Command, bindings, key_of
 from pegboard.tui.messages import OpenFile, OpenResource, TalkAbout
 from pegboard.tui.result.call_log import CallLog
-from pegboard.tui.result.export import page_result, save_result
-from pegboard.tui.result.image import ImageView
 from pegboard.tui.result.pane_commands import PANE_COMMANDS
 from pegboard.tui.result.prompt import ResultPrompt
 from pegboard.tui.result.status import ProgressLine, StatusLine, ViewBar, outcome
-from pegboard.tui.result.table import TableView
 from pegboard.tui.result.views import CursorView, ResultViews, ViewName
 from pegboard.tui.result.whole import WholeResult
 from pegboard.tui.widgets.clipboard import copy
+
+if TYPE_CHECKING:
+    from pegboard.results.links import ResultLink
 
 CallState: TypeAlias = Literal["empty", "waiting", "running", "finished"]
 """State of the call: none yet, requested, running in a worker, finished."""
@@ -189,6 +184,8 @@ class ResultPane(Widget):
 
     def fitting(self, result: ToolResult, *, has_log: bool) -> Iterator[ViewName]:
         """Yield the views that suit a result, best first."""
+        from pegboard.results.views import views
+
         if result.error is not None:
             yield "error"
         if result.ok or result.data is not None:
@@ -335,7 +332,7 @@ class ResultPane(Widget):
                 self._views.search_for(event.text)
             case "jq":
                 self._whole.type_filter(event.text)
-            case "rows" if isinstance(view := self._views.capable, TableView):
+            case "rows" if isinstance(view := self._views.capable, result_views.TableView):
                 view.filter_rows(event.text)
 
     def on_result_prompt_answered(self, event: ResultPrompt.Answered) -> None:
@@ -344,6 +341,8 @@ class ResultPane(Widget):
         self._prompt.display = False
         self.focus()
         if event.kind == "save" and event.text.strip() and self._result is not None:
+            from pegboard.tui.result.export import save_result
+
             self.run_worker(save_result(self, self._result, event.text.strip(), self._views.current), group="save")
         self._update()
 
@@ -353,7 +352,7 @@ class ResultPane(Widget):
         self._views.search.leave()
         if event.kind == "jq":
             self._whole.remove_filter()
-        elif event.kind == "rows" and isinstance(view := self._views.capable, TableView):
+        elif event.kind == "rows" and isinstance(view := self._views.capable, result_views.TableView):
             view.filter_rows("")
         self._update()
         self.focus()
@@ -407,6 +406,8 @@ class ResultPane(Widget):
 
     def action_jq(self) -> None:
         """Prompt for a jq filter."""
+        from pegboard.results.jq_paths import completions
+
         if self.result is not None:
             complete = partial(completions, self.result.data)
             self._prompt.ask("jq", "jq", self._whole.filter or ".", complete=complete)
@@ -414,7 +415,7 @@ class ResultPane(Widget):
 
     def action_filter_rows(self) -> None:
         """Prompt for a filter for the rows of the table."""
-        if isinstance(view := self._views.capable, TableView):
+        if isinstance(view := self._views.capable, result_views.TableView):
             self._prompt.ask("rows", "Filter rows", view.wanted)
 
     def action_whole(self) -> None:
@@ -437,6 +438,8 @@ class ResultPane(Widget):
 
     def action_copy_path(self) -> None:
         """Copy the path of the value at the cursor."""
+        from pegboard.results.paths import jq_path
+
         view = self._views.capable
         if isinstance(view, CursorView):
             self.copy_text(jq_path(view.path))
@@ -454,19 +457,25 @@ class ResultPane(Widget):
 
     def action_save(self) -> None:
         """Prompt for a file name to save the result."""
+        from pegboard.results.export import suggested_name
+
         if self._call is not None and self._result is not None:
             name = suggested_name(self._call, self._result, datetime.now().astimezone())
-            if isinstance(view := self._views.capable, ImageView):
+            if isinstance(view := self._views.capable, result_views.ImageView):
                 name = str(Path(name).with_suffix(view.image.suffix))
             self._prompt.ask("save", "Save as", str(Path.cwd() / name))
 
     def action_talk(self) -> None:
         """Quote call and result in the message to the model."""
+        from pegboard.results.quotation import quoted
+
         if self._call is not None and self._result is not None:
             self.post_message(TalkAbout(quoted(self._call, self._result)))
 
     def action_pager(self) -> None:
         """Open the complete data, or the text of the error or log, in the pager."""
+        from pegboard.tui.result.export import page_result
+
         if self._result is not None:
             text = self._views.text if self._views.shown in {"error", "log"} else None
             self.run_worker(page_result(self, self._result, text), group="pager", exclusive=True)
@@ -476,11 +485,15 @@ class ResultPane(Widget):
         """The saved file or the resource at the cursor."""
         if self._result is None:
             return None
+        from pegboard.results.links import link_at
+
         view = self._views.capable
         return link_at(self._result.data, view.path if isinstance(view, CursorView) else ())
 
     def action_open(self) -> None:
         """Open the saved file or the resource at the cursor."""
+        from pegboard.results.links import ResultLink
+
         match self._link:
             case ResultLink(file=str(file)):
                 self.post_message(OpenFile(file))

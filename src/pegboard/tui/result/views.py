@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
 
 from pydantic import JsonValue
 from textual import work
@@ -15,28 +15,27 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from pegboard.models import ToolResult
-from pegboard.results.chart import chart
 from pegboard.results.clean import clean
-from pegboard.results.images import images
 from pegboard.results.paths import Path as JsonPath
 from pegboard.results.paths import jq_path
-from pegboard.results.stored.client import StoredResultError, WholeHits, arrange, highlighted
-from pegboard.results.stored.values import StoredList, StoredText
-from pegboard.results.table import Table
 from pegboard.results.text import as_text, json_parts
-from pegboard.results.views import View
-from pegboard.tui.result.chart import ChartView
-from pegboard.tui.result.error import ErrorView
+from pegboard.tui import result as result_views
 from pegboard.tui.result.search import Search, Searchable
-from pegboard.tui.result.segments import SegmentView, WholeTextHits
-from pegboard.tui.result.table import Arrangement, TableView
 from pegboard.tui.result.text import TextView
-from pegboard.tui.result.tree import TreeView
+
+if TYPE_CHECKING:
+    from pegboard.results.stored.client import WholeHits
+    from pegboard.results.stored.values import StoredText
+    from pegboard.results.table import Table
+    from pegboard.results.views import View
+    from pegboard.tui.result.segments import SegmentView
+    from pegboard.tui.result.table import Arrangement, TableView
+    from pegboard.tui.result.tree import TreeView
 
 _MOST_COLOURED = 300_000
 """Length up to which code is coloured."""
 
-ViewName: TypeAlias = View | Literal["error", "log"]
+ViewName: TypeAlias = "View | Literal['error', 'log']"
 """Name of a view: of the value, the error or the log."""
 
 
@@ -117,7 +116,9 @@ class ResultViews(Container):
     def text(self) -> str:
         """Text of the visible view; empty for views of data."""
         view = self.current
-        return view.text if isinstance(view, ErrorView | TextView) else ""
+        if view is None:
+            return ""
+        return view.text if isinstance(view, result_views.ErrorView | TextView) else ""
 
     @property
     def note(self) -> str:
@@ -125,9 +126,11 @@ class ResultViews(Container):
         if self.search.note:
             return self.search.note
         view = self.capable
-        if isinstance(view, SegmentView):
+        if view is None:
+            return ""
+        if isinstance(view, result_views.SegmentView):
             return view.note
-        beside = f"{view.beside} · " if isinstance(view, TableView) and view.beside else ""
+        beside = f"{view.beside} · " if isinstance(view, result_views.TableView) and view.beside else ""
         return f"{beside}{jq_path(view.path)}" if isinstance(view, CursorView) else ""
 
     def reset(self, tool: str, log: TextView, file: str = "") -> None:
@@ -181,6 +184,8 @@ class ResultViews(Container):
             size: Size of the whole result, for display.
         """
         self._stored = stored
+        from pegboard.results.stored.values import StoredText
+
         outdated: set[ViewName] = {"text", "chart"} if isinstance(stored, StoredText) else {"tree", "table", "chart"}
         old = self.capable if self.shown in outdated else None
         at = old.path if isinstance(old, CursorView) else None
@@ -189,9 +194,9 @@ class ResultViews(Container):
         note = self.search.wanted if self.search.note else ""
         self.show(self.shown)
         view = self.capable
-        if isinstance(view, TreeView) and at:
+        if isinstance(view, result_views.TreeView) and at:
             view.call_after_refresh(view.go, at)
-        elif isinstance(view, TableView) and isinstance(old, TableView):
+        elif isinstance(view, result_views.TableView) and isinstance(old, result_views.TableView):
             view.adopt(old)
         if note:
             self.search_for(note)
@@ -207,21 +212,26 @@ class ResultViews(Container):
         if self._stored is None or self.shown in {None, "error", "log", "image"}:
             return ""
         view = self.current
-        is_whole = isinstance(view, SegmentView | TreeView | TableView) and view is not self._table_of_part
+        is_whole = (
+            isinstance(view, result_views.SegmentView | result_views.TreeView | result_views.TableView)
+            and view is not self._table_of_part
+        )
         return "" if is_whole else str(self.shown)
 
     def show_whole_hits(self, wanted: str, hits: WholeHits, where: str) -> None:
         """Show the matches in a whole result."""
         view = self.capable
-        if hits.ranges and isinstance(view, SegmentView):
-            self.search.show_hits(WholeTextHits(view), wanted, list(hits.ranges), where, is_cut=hits.is_cut)
-        elif isinstance(view, TableView):
+        if hits.ranges and isinstance(view, result_views.SegmentView):
+            self.search.show_hits(
+                result_views.WholeTextHits(view), wanted, list(hits.ranges), where, is_cut=hits.is_cut
+            )
+        elif isinstance(view, result_views.TableView):
             cells = list(dict.fromkeys(cell for path in hits.paths if (cell := view.cell_of(path)) is not None))
             self.search.show_hits(view, wanted, cells, where, is_cut=hits.is_cut)
         else:
             if self.shown != "tree" and "tree" in self.offered:
                 self.show("tree")
-            if isinstance(self.capable, TreeView):
+            if isinstance(self.capable, result_views.TreeView):
                 self.search.show_hits(self.capable, wanted, list(hits.paths), where, is_cut=hits.is_cut)
             else:
                 self.search.announce(f"no match in {where}: {wanted}")
@@ -287,14 +297,19 @@ class ResultViews(Container):
     def _create(self, name: ViewName) -> Widget:
         if name == "log" or self._result is None:
             return self._log
+        from pegboard.results.chart import chart
+        from pegboard.results.images import images
+        from pegboard.results.stored.values import StoredText
+        from pegboard.results.table import Table
+
         data = self._result.data
         match name:
             case "error" if self._result.error is not None:
-                return ErrorView(self._result.error, self._result.meta.traceback)
+                return result_views.ErrorView(self._result.error, self._result.meta.traceback)
             case "tree" if isinstance(self._stored, dict | list):
-                return TreeView(self._stored, searched=data)
+                return result_views.TreeView(self._stored, searched=data)
             case "tree":
-                return TreeView(data)
+                return result_views.TreeView(data)
             case "table" if (table := Table.of(data)) is not None:
                 return self._create_table(table)
             case "markdown" if isinstance(data, str):
@@ -302,24 +317,26 @@ class ResultViews(Container):
 
                 return MarkdownView(data)
             case "chart" if (found := chart(data)) is not None:
-                return ChartView(found)
+                return result_views.ChartView(found)
             case "image" if found_images := images(data) or images(self._result.meta.server_meta):
-                from pegboard.tui.result.image import ImageView
-
-                return ImageView(found_images)
+                return result_views.ImageView(found_images)
             case _ if isinstance(self._stored, StoredText):
-                return SegmentView(self._stored)
+                return result_views.SegmentView(self._stored)
             case _:
                 return self._create_text(data)
 
     def _create_table(self, table: Table) -> TableView:
+        from pegboard.results.stored.client import arrange
+        from pegboard.results.stored.values import StoredList
+        from pegboard.results.table import Table
+
         rows = _at(self._stored, table.path)
         if not isinstance(rows, list) or self._result is None:
-            return TableView(table)
+            return result_views.TableView(table)
         if not isinstance(rows, StoredList):
-            return TableView(Table(rows, table.path, table.beside))
+            return result_views.TableView(Table(rows, table.path, table.beside))
         if not rows.columns:
-            self._table_of_part = TableView(table)
+            self._table_of_part = result_views.TableView(table)
             return self._table_of_part
         result = self._result
 
@@ -329,7 +346,7 @@ class ResultViews(Container):
             )
 
         whole = Table.of_rows(rows, table.path, table.beside)
-        return TableView(whole, arrange=arrange_file, searched=len(table))
+        return result_views.TableView(whole, arrange=arrange_file, searched=len(table))
 
     def _create_text(self, data: JsonValue) -> TextView:
         text = clean(as_text(data))
@@ -340,6 +357,8 @@ class ResultViews(Container):
 
     @work(exclusive=True, group="colours")
     async def _colour(self, view: TextView, text: str, file: str) -> None:
+        from pegboard.results.stored.client import StoredResultError, highlighted
+
         with suppress(StoredResultError):  # the text is readable without colours
             view.set_spans(await highlighted(text, file))
 
@@ -366,7 +385,7 @@ class ResultViews(Container):
         if "table" not in self.offered:
             at = self.offered.index("tree") + 1
             self.offered = (*self.offered[:at], "table", *self.offered[at:])
-        self._add("table", TableView(event.table))
+        self._add("table", result_views.TableView(event.table))
         self.show("table")
 
     def on_table_view_cell_chosen(self, event: TableView.CellChosen) -> None:
@@ -374,7 +393,7 @@ class ResultViews(Container):
         event.stop()
         self.show("tree")
         tree = self.current
-        if isinstance(tree, TreeView):
+        if isinstance(tree, result_views.TreeView):
             tree.call_after_refresh(tree.go, event.path)
 
 
