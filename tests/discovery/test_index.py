@@ -31,6 +31,7 @@ def hook(event, arguments):
 from pegboard.discovery import scan, sweep
 import pegboard.discovery.scanner
 sys.addaudithook(hook)
+sys.executable = ""  # without it, this process reads all files itself
 specs, problems = scan([sys.argv[1]], index=Path(sys.argv[2]))
 print(json.dumps([len(parsed), len(set(opened)), [spec.model_dump(mode="json") for spec in specs], len(problems)]))
 """

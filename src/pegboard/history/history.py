@@ -17,7 +17,7 @@ from pegboard import storage
 from pegboard.errors import StoreError
 from pegboard.history.losses import Losses
 from pegboard.history.notify import notify
-from pegboard.history.presence import HistoryLock, is_alive
+from pegboard.history.presence import HistoryLock
 from pegboard.history.result_files import ResultFiles
 from pegboard.history.schema import NOT_A_TURN, RUNNING, UNREADABLE
 from pegboard.models import JsonObject, Problem, ToolUses
@@ -88,15 +88,8 @@ class History:
     @property
     def is_empty(self) -> bool:
         """Whether nothing was ever recorded; found out without opening the database."""
-        if self._database is not None or self._waiting or self._unwritten or self._started:
-            return False
-        try:
-            self.file.stat()
-        except FileNotFoundError:
-            return True
-        except OSError:
-            pass  # opening the database reports why
-        return False
+        queued = self._waiting or self._unwritten or self._started
+        return self._database is None and not queued and storage.is_missing(self.file)
 
     @property
     def unrecorded(self) -> Problem | None:
@@ -301,20 +294,10 @@ class History:
     def mark_interrupted(self) -> None:
         """Mark the calls of processes that ended without finishing them. Block; never raise."""
         try:
-            if self.act(self._mark_interrupted):
+            if self.act(self._presence.mark_interrupted):
                 notify(self.bells)
         except StoreError as error:
             self._report_failure("written", error)
-
-    def _mark_interrupted(self, database: Database) -> int:
-        folder = self.file.parent / "running"
-        running = [
-            str(process or "")
-            for (process,) in database.select(
-                f"SELECT DISTINCT CAST(process AS TEXT) FROM calls WHERE status = {RUNNING}"  # noqa: S608 - our own number
-            )
-        ]
-        return database.interrupt([process for process in running if not process or not is_alive(folder, process)])
 
     def records(
         self, *, tool: str | None = None, limit: int = 100, source: str | None = None
@@ -326,8 +309,6 @@ class History:
             limit: Maximum number of records.
             source: Source of the calls; None for all sources.
         """
-        if self.is_empty:
-            return ()
         from pegboard.history.rows import LARGEST, RECORD_COLUMNS, record_of
 
         wanted = {"tool": tool, "source": source}
@@ -482,7 +463,7 @@ class History:
                 self._fail("kept", self._database.why)
             else:
                 with suppress(StoreError):  # the next statement reports it
-                    self._mark_interrupted(self._database)
+                    self._presence.mark_interrupted(self._database)
         return self._database
 
     def _report(self, problem: Problem) -> None:

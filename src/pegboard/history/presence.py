@@ -10,8 +10,13 @@ import fcntl
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from pegboard.history.schema import RUNNING
 from pegboard.storage import make_folder, open_lock
+
+if TYPE_CHECKING:
+    from pegboard.history.database import Database
 
 
 class HistoryLock:
@@ -49,6 +54,18 @@ class HistoryLock:
             with suppress(OSError):
                 os.close(self._descriptor)
         self._descriptor = self._token = None
+
+    def mark_interrupted(self, database: Database) -> int:
+        """Mark the calls of processes that ended without finishing them; return their number."""
+        running = [
+            str(process or "")
+            for (process,) in database.select(
+                f"SELECT DISTINCT CAST(process AS TEXT) FROM calls WHERE status = {RUNNING}"  # noqa: S608 - our own number
+            )
+        ]
+        return database.interrupt(
+            [process for process in running if not process or not is_alive(self._folder, process)]
+        )
 
 
 def is_alive(folder: Path, token: str) -> bool:

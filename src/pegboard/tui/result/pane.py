@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeAlias
+from typing import ClassVar, Literal, Self, TypeAlias
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -29,7 +29,8 @@ from pegboard.models import (
 )
 from pegboard.results.clean import clean_line
 from pegboard.results.file_type import code_file
-from pegboard.results.sizes import duration
+from pegboard.results.links import ResultLink, link_at
+from pegboard.results.paths import jq_path
 from pegboard.results.text import as_text
 from pegboard.tui import result as result_views
 from pegboard.tui.commands import Command, bindings, key_of
@@ -37,13 +38,10 @@ from pegboard.tui.messages import OpenFile, OpenResource, TalkAbout
 from pegboard.tui.result.call_log import CallLog
 from pegboard.tui.result.pane_commands import PANE_COMMANDS
 from pegboard.tui.result.prompt import ResultPrompt
-from pegboard.tui.result.status import ProgressLine, StatusLine, ViewBar, outcome
+from pegboard.tui.result.status import ProgressLine, StatusLine, ViewBar, elapsed, outcome
 from pegboard.tui.result.views import CursorView, ResultViews, ViewName
 from pegboard.tui.result.whole import WholeResult
 from pegboard.tui.widgets.clipboard import copy
-
-if TYPE_CHECKING:
-    from pegboard.results.links import ResultLink
 
 CallState: TypeAlias = Literal["empty", "waiting", "running", "finished"]
 """State of the call: none yet, requested, running in a worker, finished."""
@@ -265,15 +263,15 @@ class ResultPane(Widget):
         worker = clean_line(self._result.meta.worker or "") if self._result else self._worker
         self._status.tooltip = Content(f"Worker process: {worker}") if worker else None
         tool = (clean_line(self._call.name) if self._call else "", "dim")
-        elapsed = (_elapsed(monotonic() - self._since), "bold")
+        time = (elapsed(monotonic() - self._since), "bold")
         hint = (f"{self.cancel_key} cancels", "dim")
         match self.state:
             case "waiting" if self._approval:
-                self._status.pieces = [("… waiting", "bold $text-warning"), (self._approval, ""), elapsed, hint, tool]
+                self._status.pieces = [("… waiting", "bold $text-warning"), (self._approval, ""), time, hint, tool]
             case "waiting":
-                self._status.pieces = [("… waiting", "bold $text-warning"), elapsed, hint, tool]
+                self._status.pieces = [("… waiting", "bold $text-warning"), time, hint, tool]
             case "running":
-                self._status.pieces = [("▶ running", "bold $text-primary"), elapsed, hint, tool]
+                self._status.pieces = [("▶ running", "bold $text-primary"), time, hint, tool]
             case "finished" if self.result:
                 self._status.pieces = [*self.outcome(self.result), tool]
             case _:
@@ -438,8 +436,6 @@ class ResultPane(Widget):
 
     def action_copy_path(self) -> None:
         """Copy the path of the value at the cursor."""
-        from pegboard.results.paths import jq_path
-
         view = self._views.capable
         if isinstance(view, CursorView):
             self.copy_text(jq_path(view.path))
@@ -485,15 +481,11 @@ class ResultPane(Widget):
         """The saved file or the resource at the cursor."""
         if self._result is None:
             return None
-        from pegboard.results.links import link_at
-
         view = self._views.capable
         return link_at(self._result.data, view.path if isinstance(view, CursorView) else ())
 
     def action_open(self) -> None:
         """Open the saved file or the resource at the cursor."""
-        from pegboard.results.links import ResultLink
-
         match self._link:
             case ResultLink(file=str(file)):
                 self.post_message(OpenFile(file))
@@ -503,7 +495,3 @@ class ResultPane(Widget):
     def copy_text(self, text: str) -> None:
         """Copy a text to the clipboard."""
         self.run_worker(copy(self.app, text, self._folder), group="copy")
-
-
-def _elapsed(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds < 60 else duration(seconds * 1000)

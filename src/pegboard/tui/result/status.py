@@ -44,6 +44,11 @@ def outcome(result: ToolResult) -> list[tuple[str, str]]:
     return pieces
 
 
+def elapsed(seconds: float) -> str:
+    """Return the time since the start of a call as text."""
+    return f"{seconds:.1f} s" if seconds < 60 else duration(seconds * 1000)
+
+
 class StatusLine(Widget):
     """Status of the call in one line, truncated at the right."""
 
