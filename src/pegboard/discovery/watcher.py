@@ -1,7 +1,4 @@
-"""File watcher for packs: combines notifications of the system with a regular comparison of stamps.
-
-Notifications start after the first change: most sessions change no pack, and the library needs two megabytes of memory.
-"""
+"""File watcher for packs: combines notifications of the system with a regular comparison of stamps."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ if TYPE_CHECKING:
 _SWEEP_AFTER = 1.0
 """Seconds without a notification after which the stamps are compared."""
 _POLL_INTERVAL = 0.5
-"""Seconds between comparisons before the first change, or if notifications are unavailable."""
+"""Seconds between comparisons if notifications are unavailable."""
 
 Stamps = dict[str, Stamp]
 """Stamp of each existing file and folder."""
@@ -41,9 +38,8 @@ def watch(paths: Sequence[Path | str], *, stop: Stop) -> AsyncGenerator[frozense
 
 
 async def _changes(roots: Sequence[str], seen: Stamps, stop: Stop) -> AsyncGenerator[frozenset[str], None]:
-    has_changed = False
     while not stop.is_set():
-        present = [root for root in roots if root in seen] if has_changed else []
+        present = [root for root in roots if root in seen]
         async with aclosing(_notices(present, stop)) as notices:
             async for _ in notices:
                 now = await asyncio.to_thread(_stamps, roots)
@@ -53,7 +49,6 @@ async def _changes(roots: Sequence[str], seen: Stamps, stop: Stop) -> AsyncGener
                 # any change in a folder changes its own stamp
                 files = frozenset(path for path in changed if path.endswith(".py"))
                 if files or moved:
-                    has_changed = True
                     yield files
                 if moved:
                     break
@@ -88,12 +83,7 @@ def _add_stamp(path: str, found: Stamps) -> None:
 
 
 async def _notices(present: Sequence[str], stop: Stop) -> AsyncGenerator[None, None]:
-    """Yield when files may have changed, and regularly without a change, until stopped.
-
-    Args:
-        present: Files and folders whose notifications to use; if empty, yield once, after a while.
-        stop: Signal that ends the iteration.
-    """
+    """Yield when files may have changed, and regularly without a change, until stopped."""
     if present:
         quit_ = _Stop(stop)
         try:
