@@ -142,14 +142,3 @@ def _sync(folder: str) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-
-
-def is_missing(file: Path) -> bool:
-    """Return whether a file doesn't exist; False if that can't be found out."""
-    try:
-        os.stat(file)
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
-    return False

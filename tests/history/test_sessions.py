@@ -182,7 +182,7 @@ def test_a_history_created_without_sessions_gets_their_tables(
     open_history: Callable[..., History], tmp_path: Path
 ) -> None:
     first = open_history()
-    first.mark_interrupted()
+    first.records()
     first.close()
     with sqlite3.connect(tmp_path / "state" / "history.db") as raw:
         raw.execute("DROP TABLE sessions")

@@ -86,12 +86,6 @@ class History:
         return (*self._problems.copy().values(), *([lost] if lost else []))
 
     @property
-    def is_empty(self) -> bool:
-        """Whether nothing was ever recorded; found out without opening the database."""
-        queued = self._waiting or self._unwritten or self._started
-        return self._database is None and not queued and storage.is_missing(self.file)
-
-    @property
     def unrecorded(self) -> Problem | None:
         """The calls or conversations that were not recorded, the reason and the remedy; None if nothing is lost."""
         waiting = sum(not call.is_turn for call, *_ in self._waiting.copy())
@@ -377,8 +371,6 @@ class History:
         return tuple(record.args for record in self.records(tool=tool, limit=_RECENT_CALLS, source="form"))
 
     def _select(self, query: str, parameters: Sequence[Column]) -> list[tuple[Column, ...]]:
-        if self.is_empty:
-            return []
         from pegboard.history.rows import unicode_of
 
         clean = [unicode_of(value) if isinstance(value, str) else value for value in parameters]

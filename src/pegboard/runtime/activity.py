@@ -273,8 +273,6 @@ class Activity:
         Args:
             tools: Names of the tools; None for all that were called.
         """
-        if self._parts.history.is_empty:
-            return ()  # without loading SQLite
         from pegboard.history.statistics import statistics
 
         return statistics(self._calls.reader, tools)
