@@ -119,7 +119,7 @@ asyncio.run(main())
     loaded = _modules_after(code)
     assert "pydantic" in loaded
     assert loaded & {"jsonschema", "referencing", "attr", "markdown_it", "mcp", "pydantic_ai", "keyring"} == set()
-    late = {"discovery.parser", "models.timeline", "forms.paste", "forms.copy_as", "results.table"}
+    late = {"discovery.parser", "forms.paste", "forms.copy_as", "results.table"}
     late |= {f"tui.result.{view}" for view in ("chart", "error", "image", "segments", "table", "tree")}
     assert loaded & {f"pegboard.{name}" for name in late} == set()
     assert "zipfile" not in loaded, "pydantic built a validator: its search for plugins imports this"
