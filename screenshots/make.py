@@ -19,6 +19,7 @@ import re
 import sys
 import tempfile
 import time
+import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -97,8 +98,16 @@ class FixedActivity(Activity):
         return _fixed_page(super().page(*query, **how))
 
     def calls_of(self, *call: Any, **how: Any) -> HistoryPage:  # noqa: ANN401 - passed on
-        """Return the calls that a call made, fixed."""
-        return _fixed_page(super().calls_of(*call, **how))
+        """Return the calls that a call made, fixed; calls of one tool in the order of their arguments.
+
+        The calls of `xargs -P` start in any order.
+        """
+        page = super().calls_of(*call, **how)
+        first = {one.tool: one.position for one in page.calls}
+        ordered = sorted(page.calls, key=lambda one: (first[one.tool], str(one.args)), reverse=True)
+        positions = [one.position for one in page.calls]
+        calls = [one.model_copy(update={"position": at}) for one, at in zip(ordered, positions, strict=True)]
+        return _fixed_page(page.model_copy(update={"calls": tuple(calls)}))
 
     def find(self, ids: Sequence[str]) -> tuple[RecordedCall, ...]:
         """Return the calls and fix them."""
@@ -163,6 +172,16 @@ def _fixed_result(result: ToolResult) -> ToolResult:
 def _fixed_call(call: RecordedCall) -> RecordedCall:
     at = _DAY + timedelta(seconds=7 * call.position)
     return call.model_copy(update={"at": at, "duration_ms": 1.8, "session": call.session and "shop"})
+
+
+def _fixed_picture(svg: str) -> str:
+    """Replace ids and the date in an SVG, and the number in its style names, which is computed from the real texts."""
+    fixed_texts = re.sub(r"(id|made&#160;by)&#160;[0-9a-f]{12}\b", r"\1&#160;01a206f300af", svg)
+    fixed_texts = fixed_texts.replace(f"{_DAY:%Y-%m-%d}", "2026-11-23")
+    if fixed_texts == svg:
+        return svg
+    unnamed = re.sub(r"\bterminal-\d+", "terminal-0", fixed_texts)
+    return unnamed.replace("terminal-0", f"terminal-{zlib.crc32(unnamed.encode())}")
 
 
 def _fixed_page(page: HistoryPage) -> HistoryPage:
@@ -322,8 +341,7 @@ class Stage:
         if other := re.search(r"pid (?!4711\b)\d+", self.text):
             raise StuckError(f"{self.name}: the process id {other[0]!r} is not fixed.\n{self.text}")
         svg = self.app.export_screenshot(title="Pegboard", simplify=True)
-        svg = re.sub(r"(id|made&#160;by)&#160;[0-9a-f]{12}\b", r"\1&#160;01a206f300af", svg)
-        return svg.replace(f"{_DAY:%Y-%m-%d}", "2026-11-23")
+        return _fixed_picture(svg)
 
 
 @asynccontextmanager
