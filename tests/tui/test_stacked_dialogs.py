@@ -10,7 +10,7 @@ from pegboard.models import Problem
 from pegboard.tui.dialogs.ask_name import AskName
 from pegboard.tui.dialogs.problems import ProblemsScreen
 
-BROKEN = Problem(message="It can't be parsed: invalid syntax.", fix="Mend it.", file="/packs/broken.py", line=3)
+BROKEN = Problem(message="It can't be parsed: invalid syntax.", fix="Fix the syntax.", file="/packs/broken.py", line=3)
 
 
 def opened(stage: Stage) -> list[str]:
