@@ -8,7 +8,7 @@ from stage import GivenRuntime, on_stage
 from pegboard.models import Problem
 from pegboard.tui.widgets.external_editor import editor_command
 
-BROKEN = Problem(message="It can't be parsed: invalid syntax.", fix="Mend it.", file="/packs/broken.py", line=3)
+BROKEN = Problem(message="It can't be parsed: invalid syntax.", fix="Fix the syntax.", file="/packs/broken.py", line=3)
 ODD = Problem(message="`x` has no type.", file="/packs/fs.py", line=12, pack="fs", severity="warning")
 
 
@@ -21,7 +21,7 @@ async def test_problems_are_counted_in_the_header_and_listed_errors_first(given:
         await stage.until_seen("enter opens the file")
         assert stage.text.index("✖ It can't be parsed: invalid syntax.") < stage.text.index("! `x` has no type.")
         assert "broken.py:3" in stage.text
-        assert "Mend it." in stage.text
+        assert "Fix the syntax." in stage.text
 
 
 async def test_a_problem_is_copied_with_its_location(given: GivenRuntime) -> None:
