@@ -6,9 +6,10 @@ import pytest
 from stage import GivenRuntime, Stage, on_stage
 from textual import events
 
-from pegboard.models import Problem
+from pegboard.models import Elicitation, Problem
 from pegboard.tui.dialogs.ask_name import AskName
 from pegboard.tui.dialogs.problems import ProblemsScreen
+from pegboard.tui.dialogs.server_questions import ElicitationScreen
 
 BROKEN = Problem(message="It can't be parsed: invalid syntax.", fix="Fix the syntax.", file="/packs/broken.py", line=3)
 
@@ -40,6 +41,18 @@ async def test_a_repeated_click_on_the_problems_lists_them_once(given: GivenRunt
         column = stage.lines[0].index("1 problem")
         await stage.pilot.click(offset=(column, 0), times=3)
         await stage.until(lambda: opened(stage) == ["ProblemsScreen"], "they are listed once")
+
+
+@pytest.mark.promise("MCP-5")
+async def test_a_question_of_a_server_is_shown_above_one_that_looks_the_same(given: GivenRuntime) -> None:
+    question = Elicitation(server="peer", message="Who are you?", json_schema={"type": "object", "properties": {}})
+    answers: list[object] = []
+    async with on_stage(given) as stage:
+        for _ in range(2):
+            stage.app.push_screen(ElicitationScreen(question), answers.append)
+        await stage.until(lambda: opened(stage) == ["ElicitationScreen"] * 2, "both are open")
+        await stage.pilot.pause()
+        assert answers == []
 
 
 async def test_the_number_of_dialogs_on_top_of_each_other_is_limited(given: GivenRuntime) -> None:

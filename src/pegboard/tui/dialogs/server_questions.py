@@ -32,6 +32,8 @@ _WEB = frozenset({"http", "https"})
 class _ServerQuestion(QuestionScreen[_T]):
     """A question of a server, with buttons. It closes without an answer when the server no longer waits."""
 
+    IS_OPENED_BY_USER = False
+
     def __init__(self, title: str) -> None:
         super().__init__(title)
         self.is_over = False

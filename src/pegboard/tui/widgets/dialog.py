@@ -46,6 +46,8 @@ class Dialog(Overlay[ResultT]):
 
     HAS_FOOTER: ClassVar[bool] = True
     """Whether the last line of the box shows the keys."""
+    IS_OPENED_BY_USER: ClassVar[bool] = True
+    """Whether a key or click opens it; the next question of a server may look like the one before."""
 
     DEFAULT_CSS = """
     Dialog {
@@ -68,7 +70,8 @@ class Dialog(Overlay[ResultT]):
         """Close if the same dialog is open right below, or too many others are."""
         stack = self.app.screen_stack
         below = stack[stack.index(self) - 1] if self in stack else None
-        if isinstance(below, Dialog) and type(below) is type(self) and below.frame == self.frame:
+        is_same = isinstance(below, Dialog) and type(below) is type(self) and below.frame == self.frame
+        if is_same and self.IS_OPENED_BY_USER:
             self.dismiss(None)
         elif len(stack) > _MOST_STACKED:
             self.dismiss(None)
