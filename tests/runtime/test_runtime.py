@@ -40,6 +40,20 @@ async def test_a_new_pack_is_picked_up_live(
 
 
 @pytest.mark.promise("DSC-6")
+async def test_a_change_that_another_scan_found_first_is_picked_up_live(
+    write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime]
+) -> None:
+    runtime = open_runtime(write_pack("greet.py", GREET))
+
+    def change() -> None:
+        write_pack("other.py", GREET)
+        assert runtime.tools.scan()
+
+    await _next_change(runtime, change)
+    assert runtime.tools.get("other.hello") is not None
+
+
+@pytest.mark.promise("DSC-6")
 async def test_a_removed_pack_goes_live(
     write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime]
 ) -> None:

@@ -173,6 +173,7 @@ def test_a_killed_process_leaves_no_orphan_and_its_calls_are_interrupted(victim:
             watched.call(id_, "say" if id_ < 199 else "never")
         for _ in range(199):
             watched.receive()
+        recorded(199)
         below = children(watched.process.pid)
         assert below
         if victim == "proxy":

@@ -44,6 +44,8 @@ class Registry:
         self._snapshot = _Snapshot()
         self._scanning = Lock()
         self.scanned = False
+        self.changes = 0
+        """Number of scans that found other tools or problems than the scan before."""
 
     def scan(self) -> bool:
         """Scan every source. Block until all are read.
@@ -62,7 +64,9 @@ class Registry:
             before = self._snapshot
             self._snapshot = _merge(specs, problems, began_ns)
             self.scanned = True
-            return before.specs != self._snapshot.specs or before.problems != self._snapshot.problems
+            is_changed = before.specs != self._snapshot.specs or before.problems != self._snapshot.problems
+            self.changes += is_changed
+            return is_changed
 
     def tools(self) -> tuple[ToolSpec, ...]:
         """Return all tools, sorted by name."""

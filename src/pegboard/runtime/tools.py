@@ -126,8 +126,9 @@ class Tools:
     async def watch(self) -> AsyncGenerator[None]:
         """Scan, then watch the packs folders and connect to the servers until the iterator is closed.
 
-        Yields after the first scan, and after each rescan that changed something. Changes between two scans aren't
-        missed. Connecting starts after the first scan was received, so that nothing waits for it.
+        Yields after the first scan, and after each rescan that changed something, also if another caller scanned.
+        Changes between two scans aren't missed. Connecting starts after the first scan was received, so that nothing
+        waits for it.
         """
         import asyncio
 
@@ -149,6 +150,7 @@ class Tools:
         ignore = self._parts.hub.listen(wake) if self._parts.has_servers else wake
         try:
             await asyncio.to_thread(self.scan)
+            yielded = self._parts.registry.changes
             yield
             following = asyncio.create_task(follow())
             following.add_done_callback(wake)
@@ -157,7 +159,9 @@ class Tools:
             while not following.done():
                 await changed.wait()
                 changed.clear()
-                if await asyncio.to_thread(self.scan):
+                await asyncio.to_thread(self.scan)
+                if yielded != (latest := self._parts.registry.changes):
+                    yielded = latest
                     yield
         finally:
             ignore()
