@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pegboard.runtime import Runtime
 
 _SETTLE_SECONDS: Final = 0.1
-"""Delay before the result of the selected call is read, so that moving through the list stays fast."""
+"""Time after a move in which further moves don't read the result, so that moving through the list stays fast."""
 _BESIDE: Final = 140
 """Columns from which the selected call is shown beside the list rather than below it."""
 _SHORT: Final = 32
@@ -114,6 +114,9 @@ class ActivityScreen(PageScreen):
         self._seen = 0
         """Position of the newest call that was visible."""
         self._settling: Timer | None = None
+        """Runs for a moment after each move."""
+        self._has_moved_on = False
+        """Whether the selection has moved since a call was last read."""
 
     def compose(self) -> ComposeResult:
         """Yield the list and the selected call."""
@@ -154,7 +157,7 @@ class ActivityScreen(PageScreen):
         """Whether the calls and the result of the selected one are shown."""
         call = self._list.call
         is_shown = call is None or (self._detail.call is not None and self._detail.call.id == call.id)
-        return self._feed.is_idle and self._settling is None and is_shown
+        return self._feed.is_idle and not self._has_moved_on and is_shown
 
     # List
 
@@ -317,14 +320,21 @@ class ActivityScreen(PageScreen):
         event.stop()
         self._detail.announce(event.call)
         self.refresh_bindings()
-        if self._settling is not None:
+        if self._settling is None:
+            self._settle()
+        else:
             self._settling.stop()
-        self._settling = self.set_timer(_SETTLE_SECONDS, self._settle)
+            self._has_moved_on = True
+        self._settling = self.set_timer(_SETTLE_SECONDS, self._end_moves)
+
+    def _end_moves(self) -> None:
+        """Read the call at which several quick moves ended."""
+        self._settling = None
+        if self._has_moved_on:
+            self._has_moved_on = False
+            self._settle()
 
     def _settle(self) -> None:
-        if self._settling is not None:
-            self._settling.stop()
-            self._settling = None
         if self._list.call is not None:
             self._read_call(self._list.call.id)
 

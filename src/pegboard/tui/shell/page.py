@@ -20,6 +20,11 @@ class PageScreen(Screen[None]):
     _before_result: Widget | None = None
     """Widget that had the focus before the result."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        # The styles of a new screen are up to date. Unless it says so, Textual parses the whole stylesheet twice.
+        self._css_update_count = self.app._css_update_count  # noqa: SLF001
+
     @property
     def panes(self) -> Sequence[Widget]:
         """Panes that can be maximised."""
