@@ -42,10 +42,10 @@ class _Text:
 
 
 class ActiveCall:
-    """ActiveCall call with its pending events and its result; a `CallListener`.
+    """A running call with its pending events and its result; a `CallListener`.
 
     Args:
-        call: Call.
+        call: The call.
         depth: Nesting depth.
         log_limit: Maximum output to keep, in bytes; the rest is only counted.
     """
