@@ -15,6 +15,7 @@ import sys
 import textwrap
 from collections.abc import AsyncIterator, Callable, Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -46,12 +47,12 @@ gc.freeze = lambda: None
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 TESTS = Path(__file__).parent
-_SLOW: dict[str, tuple[str, ...]] = runpy.run_path(str(TESTS / "slow_tests.py"))
+_SLOW: dict[str, Any] = runpy.run_path(str(TESTS / "slow_tests.py"))
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Return one worker more than there are cores: a quarter of the time is spent waiting for a screen or a process."""
-    return (os.cpu_count() or 1) + 1
+    """Return three workers more than there are cores: tests often wait for a screen or a process."""
+    return (os.cpu_count() or 1) + 3
 
 
 def _is_slow(path: Path) -> bool:
@@ -67,15 +68,40 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that runs every case."""
+    parser.addoption("--every-case", action="store_true", help="run slow tests with every case, not only the first and last")
+
+
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Mark the tests of slow files."""
     if _is_slow(item.path):
         item.add_marker("slow")
 
 
+def _first_and_last(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Return the tests without the cases of slow tests between their first and their last."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    left_out: set[pytest.Item] = set()
+    for of_test in cases.values():
+        case = of_test[0]
+        if case.get_closest_marker("slow") and str(case.path.relative_to(TESTS)) not in _SLOW["EVERY_CASE"]:
+            left_out.update(of_test[1:-1])
+    return [item for item in items if item not in left_out]
+
+
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the slow tests first, an equal part of them where each worker begins, so that none is left for the end."""
+def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:
+    """Leave out cases, unless the tests are named or every case is wanted, and order the others.
+
+    The slow tests come first, an equal part of them where each worker begins, so that none is left for the end.
+    """
+    if not config.option.every_case and [Path(arg).resolve() for arg in config.args] == [TESTS]:
+        kept = _first_and_last(items)
+        config.hook.pytest_deselected(items=[*set(items) - set(kept)])
+        items[:] = kept
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     slow = [item for item in items if item.get_closest_marker("slow")]
     others = [item for item in items if not item.get_closest_marker("slow")]

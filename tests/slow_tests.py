@@ -1,7 +1,10 @@
-"""The tests that `-m "not slow"` leaves out, by file: those that take several CPU seconds.
+"""The slow tests, by file: those that take several CPU seconds.
 
 Most of them run the app, start servers and commands as processes, or try many cases.
 `@pytest.mark.slow` marks one in another file.
+
+`-m "not slow"` leaves them out. Without arguments, pytest runs the first and the last case of each; `--every-case` or the
+name of the file or test runs all.
 """
 
 from __future__ import annotations
@@ -18,15 +21,23 @@ FILES = (
     "ask/providers/test_weight.py",
     "ask/test_text_calls.py",
     "cli/test_ask_approval.py",
+    "cli/test_check.py",
+    "cli/test_check_compat.py",
+    "cli/test_deps.py",
+    "cli/test_history.py",
+    "cli/test_manual.py",
     "cli/test_mcp.py",
     "cli/test_mcp_failures.py",
     "cli/test_new.py",
     "cli/test_processes.py",
+    "cli/test_script.py",
     "cli/test_web.py",
     "discovery/test_fuzz.py",
     "discovery/test_index.py",
     "discovery/test_tools.py",
+    "discovery/test_watch.py",
     "executor/test_arguments.py",
+    "executor/test_calls.py",
     "executor/test_hazards.py",
     "executor/test_large_results.py",
     "executor/test_leftovers.py",
@@ -81,3 +92,20 @@ QUICK = (
     "watch/test_brake.py",
 )
 """Other files of `FOLDERS`, and a few of the whole app."""
+
+EVERY_CASE = (
+    "architecture/test_readme.py",
+    "tui/form/test_form_pictures.py",
+    "tui/test_health_pictures.py",
+    "tui/test_pictures.py",
+    "tui/test_pictures_of_activity.py",
+    "tui/test_pictures_of_agent_calls.py",
+    "tui/test_pictures_of_chat.py",
+    "tui/test_pictures_of_chat_dialogs.py",
+    "tui/test_pictures_of_checks.py",
+    "tui/test_pictures_of_lists.py",
+    "tui/test_pictures_of_rules.py",
+    "tui/test_pictures_of_script.py",
+    "tui/test_pictures_of_servers.py",
+)
+"""Files of which every run takes each case: commands of the documents, and pictures."""

@@ -11,7 +11,6 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, Vertical
 from textual.content import Content
-from textual.timer import Timer
 from textual.widget import Widget
 
 from pegboard.errors import StoreError
@@ -25,6 +24,7 @@ from pegboard.tui.activity.compare import compare
 from pegboard.tui.activity.detail import CallDetailPane
 from pegboard.tui.activity.feed import CallFeed
 from pegboard.tui.activity.query_line import QueryLine, count_text, highlighted_words
+from pegboard.tui.activity.settle import FirstAndLast
 from pegboard.tui.activity.timeline import show_timeline
 from pegboard.tui.commands import Command, bindings, key_of
 from pegboard.tui.messages import KeepCall, ShowChecks
@@ -113,10 +113,7 @@ class ActivityScreen(PageScreen):
         """Whether to complete the filter as soon as its completions are known."""
         self._seen = 0
         """Position of the newest call that was visible."""
-        self._settling: Timer | None = None
-        """Runs for a moment after each move."""
-        self._has_moved_on = False
-        """Whether the selection has moved since a call was last read."""
+        self._moves = FirstAndLast(self, _SETTLE_SECONDS, self._settle)
 
     def compose(self) -> ComposeResult:
         """Yield the list and the selected call."""
@@ -157,7 +154,7 @@ class ActivityScreen(PageScreen):
         """Whether the calls and the result of the selected one are shown."""
         call = self._list.call
         is_shown = call is None or (self._detail.call is not None and self._detail.call.id == call.id)
-        return self._feed.is_idle and not self._has_moved_on and is_shown
+        return self._feed.is_idle and not self._moves.is_due and is_shown
 
     # List
 
@@ -320,19 +317,7 @@ class ActivityScreen(PageScreen):
         event.stop()
         self._detail.announce(event.call)
         self.refresh_bindings()
-        if self._settling is None:
-            self._settle()
-        else:
-            self._settling.stop()
-            self._has_moved_on = True
-        self._settling = self.set_timer(_SETTLE_SECONDS, self._end_moves)
-
-    def _end_moves(self) -> None:
-        """Read the call at which several quick moves ended."""
-        self._settling = None
-        if self._has_moved_on:
-            self._has_moved_on = False
-            self._settle()
+        self._moves.request()
 
     def _settle(self) -> None:
         if self._list.call is not None:
