@@ -70,7 +70,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option that runs every case."""
-    parser.addoption("--every-case", action="store_true", help="run slow tests with every case, not only the first and last")
+    parser.addoption("--every-case", action="store_true", help="run every case of the slow tests, too")
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
