@@ -42,7 +42,7 @@ def report_row(tool: str, requirement: DeclaredRequirement, result: ProbeResult)
 
     Args:
         tool: Qualified name of the tool.
-        requirement: DeclaredRequirement of the tool.
+        requirement: A requirement of the tool.
         result: Result of probing it.
     """
     return {

@@ -45,7 +45,7 @@ def get_pack(name: str) -> PackProxy | None:
 
 
 class PackProxy:
-    """PackProxy returned by `get_pack`."""
+    """The pack that `get_pack` returns."""
 
     __slots__ = ("_name",)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class DeclaredRequirement:
-    """DeclaredRequirement of a tool, as declared by a decorator.
+    """A requirement of a tool, as a decorator declares it.
 
     Args:
         kind: `cli` for a program, `lib` for a library, `secret` for a secret.

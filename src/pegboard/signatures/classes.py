@@ -29,7 +29,7 @@ _EXTRA: dict[str | None, bool] = {"forbid": False, "allow": True}
 
 
 class _Member(NamedTuple):
-    """FieldInfo in the body of a class."""
+    """A field in the body of a class."""
 
     name: str
     annotation: ast.expr

@@ -50,7 +50,7 @@ class HealthScreen(PageScreen):
 
     Args:
         runtime: Runtime with the settings.
-        checks: HealthChecks of the requirements.
+        checks: The checks of the requirements.
     """
 
     PAGE = "Health"
