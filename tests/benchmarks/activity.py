@@ -33,6 +33,7 @@ _CALLS = 1_000_000
 _PATIENCE = 60.0
 _TICK_SECONDS = 0.002
 _SCROLLS = 150
+_OPENINGS = 5
 _FILTERS = ("order", "tool:ckan.* status:failed", "cus", "source:ask slower:1s")
 _PACK = f'''"""A tool that takes a while."""
 import time
@@ -187,11 +188,16 @@ async def _large() -> list[Row]:
             await asyncio.sleep(_TICK_SECONDS)
             busy.append(time.thread_time() - before)
 
+    openings = []
+    for _ in range(_OPENINGS):
+        async with _app() as (app, pilot):
+            began = time.perf_counter()
+            await _open(app, pilot)
+            openings.append((time.perf_counter() - began) * 1000)
+    opened, comment = statistics.median(openings), f"longest {max(openings):.0f}, {_OPENINGS} openings"
+    rows: list[Row] = [("activity: the page opens with 1,000,000 calls: median ms", opened, 300.0, comment)]
     async with _app() as (app, pilot):
-        began = time.perf_counter()
         screen, calls = await _open(app, pilot)
-        opened = time.perf_counter() - began
-        rows: list[Row] = [("activity: the page opens with 1,000,000 calls: ms", opened * 1000, 300.0, "")]
         await _until(lambda: screen._feed.count is not None, "the calls are counted")
         assert screen._feed.count is not None
         assert screen._feed.count.calls >= _CALLS

@@ -387,6 +387,55 @@ async def test_a_table_is_searched_by_cell(stage: OpenStage) -> None:
         assert on.app.clipboard == ".[881].tags"
 
 
+# The next call
+
+
+@pytest.mark.promise("TUI-4")
+@pytest.mark.parametrize("kind", ["a text", "a tree"])
+async def test_nothing_of_a_call_remains_in_the_view_of_the_next_one(stage: OpenStage, kind: str) -> None:
+    lines = [f"line {number}" for number in range(500)]
+    before: JsonValue = "\n".join(lines) if kind == "a text" else {"list": list(lines), "end": {"x": [1, 2, 3]}}
+    after: JsonValue = "\n".join(lines[::-1]) if kind == "a text" else {"list": lines[::-1], "end": "line 30"}
+    async with stage() as on:
+        await on.show(after)
+        fresh = on.text
+    async with stage() as on:
+        await on.show(before)
+        view = on.app.focused
+        await on.press("slash", *"line 30", "enter", "n", "pagedown", "end")
+        assert on.text != fresh
+        await on.show(after)
+        assert on.text == fresh
+        assert on.app.focused is view, "the view is the same"
+        assert isinstance(view, TextView | TreeView)
+        assert view.matching is None
+        await on.press("slash", *"line 499", "enter")
+        assert "1 of 1: line 499" in on.text
+
+
+async def test_a_selection_of_text_ends_with_its_call(stage: OpenStage) -> None:
+    async with stage() as on:
+        await on.show("first call\n" * 9)
+        await on.pilot.mouse_down(TextView, offset=(3, 1))
+        await on.pilot.hover(TextView, offset=(12, 3))
+        await on.pilot.mouse_up(TextView, offset=(12, 3))
+        assert "first call" in (on.app.screen.get_selected_text() or "")
+        await on.show("second call\n" * 9)
+        assert not on.app.screen.get_selected_text()
+
+
+async def test_lines_of_a_text_do_not_take_the_colours_of_json(stage: OpenStage) -> None:
+    async with stage() as on:
+        await on.show([1, 2])
+        await on.press("v")
+        view = on.app.focused
+        assert isinstance(view, TextView)
+        assert view.row(1)[1], "JSON is coloured"
+        await on.show('"name": 1')
+        assert on.app.focused is view
+        assert view.row(0) == ('"name": 1', [])
+
+
 # Copy and save
 
 

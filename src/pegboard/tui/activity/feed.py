@@ -237,7 +237,9 @@ class CallFeed:
         self._wants_oldest = self._wants_more = False
         query, following = self.parsed.query, self.rows.next
         if following is not None:
-            rows, following = await asyncio.to_thread(self._page, query, following, _MOST_BETWEEN)
+            rows: list[CallRow] = []
+            if self.count is None or self.count.calls <= len(self.rows.top) + _MOST_BETWEEN:
+                rows, following = await asyncio.to_thread(self._page, query, following, _MOST_BETWEEN)
             if following is None:
                 self.rows.append(rows, None)
             else:

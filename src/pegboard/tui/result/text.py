@@ -44,7 +44,8 @@ class TextView(LineView):
     ) -> None:
         super().__init__()
         self._lines = text.split("\n") if text else []
-        self._highlight = highlight
+        self.highlight = highlight
+        """Returns the styled spans of a line."""
         self._line_spans: Sequence[Sequence[Span]] = ()
         self._keep = keep
         self._placeholder = placeholder
@@ -71,8 +72,8 @@ class TextView(LineView):
         number, start, end = self._rows[index]
         line = self._lines[number]
         found = self._line_spans[number] if number < len(self._line_spans) else ()
-        if self._highlight is not None:
-            found = self._highlight(line)
+        if self.highlight is not None:
+            found = self.highlight(line)
         spans = [
             (max(first, start) - start, min(last, end) - start, part)
             for first, last, part in found

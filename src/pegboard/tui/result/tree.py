@@ -82,6 +82,14 @@ class TreeView(LineView):
         self._tree = Tree(value)
         self._searched = value if searched is None else searched
 
+    def replace_value(self, value: JsonValue, *, searched: JsonValue = None) -> None:
+        """Show another value from its beginning; the arguments are those of the class."""
+        self._tree = Tree(value)
+        self._searched = value if searched is None else searched
+        self.cursor = 0
+        self.rows_changed()
+        self.scroll_to(y=0, animate=False, immediate=True)
+
     @property
     def path(self) -> Path:
         """Path of the value at the cursor."""

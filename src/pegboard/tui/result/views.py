@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from pydantic import JsonValue
 from textual import work
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _MOST_COLOURED = 300_000
 """Length up to which code is coloured."""
 
+ViewT = TypeVar("ViewT", bound=Widget)
 ViewName: TypeAlias = "View | Literal['error', 'log']"
 """Name of a view: of the value, the error or the log."""
 
@@ -82,7 +83,7 @@ class ResultViews(Container):
         self._result: ToolResult | None = None
         self._log = TextView()
         self._views: dict[ViewName, Widget] = {}
-        self._outdated: list[Widget] = []
+        self._outdated: list[tuple[ViewName, Widget]] = []
         self._preferred: tuple[str, ViewName] | None = None
         self._empty = Static(classes="empty")
         self._is_ready = False
@@ -141,12 +142,12 @@ class ResultViews(Container):
             log: The log view of the new call.
             file: Name of the file that a text is the content of, for its colours.
         """
-        self.search.leave()
+        self._leave_search()
         self.search.rest = ""
         self._tool, self._file = tool, file
         self._result = self._stored = self._unfiltered = None
         self._log = log
-        self._outdated += self._views.values()
+        self._outdated += self._views.items()
         self._views = {}
         self.shown = None
 
@@ -195,7 +196,7 @@ class ResultViews(Container):
         self.show(self.shown)
         view = self.capable
         if isinstance(view, result_views.TreeView) and at:
-            view.call_after_refresh(view.go, at)
+            view.call_after_refresh(self._go_to, view, at)
         elif isinstance(view, result_views.TableView) and isinstance(old, result_views.TableView):
             view.adopt(old)
         if note:
@@ -237,9 +238,13 @@ class ResultViews(Container):
                 self.search.announce(f"no match in {where}: {wanted}")
 
     def _drop_views(self, kept: set[ViewName]) -> None:
-        self.search.leave()
+        self._leave_search()
         for name in self._views.keys() - kept:
-            self._outdated.append(self._views.pop(name))
+            self._outdated.append((name, self._views.pop(name)))
+
+    def _leave_search(self) -> None:
+        self.workers.cancel_group(self, "search")
+        self.search.leave()
 
     def choose(self, name: ViewName) -> None:
         """Show a view and remember it for the tool."""
@@ -268,7 +273,7 @@ class ResultViews(Container):
         if not self._is_ready:
             return
         is_focused = self.has_focus_within
-        self.search.leave()
+        self._leave_search()
         self.shown = name
         if name is not None and name not in self._views:
             self._add(name, self._create(name))
@@ -279,8 +284,8 @@ class ResultViews(Container):
         for other, view in self._views.items():
             view.display = other == name
         self._empty.display = name is None
-        for view in self._outdated:
-            view.remove()
+        for _, outdated in self._outdated:
+            outdated.remove()
         self._outdated = []
         self._changed()
 
@@ -292,7 +297,19 @@ class ResultViews(Container):
 
     def _add(self, name: ViewName, view: Widget) -> None:
         self._views[name] = view
-        self.mount(view)
+        if not view.is_attached:
+            self.mount(view)
+
+    def _take(self, name: ViewName, kind: type[ViewT]) -> ViewT | None:
+        """Return a view of the previous call for the new one: mounting another one takes many times as long."""
+        for outdated in self._outdated:
+            view = outdated[1]
+            if outdated[0] == name and type(view) is kind and view.is_attached:
+                self._outdated.remove(outdated)
+                if view.text_selection is not None:
+                    self.screen.clear_selection()
+                return view
+        return None
 
     def _create(self, name: ViewName) -> Widget:
         if name == "log" or self._result is None:
@@ -307,9 +324,9 @@ class ResultViews(Container):
             case "error" if self._result.error is not None:
                 return result_views.ErrorView(self._result.error, self._result.meta.traceback)
             case "tree" if isinstance(self._stored, dict | list):
-                return result_views.TreeView(self._stored, searched=data)
+                return self._create_tree(self._stored, data)
             case "tree":
-                return result_views.TreeView(data)
+                return self._create_tree(data, data)
             case "table" if (table := Table.of(data)) is not None:
                 return self._create_table(table)
             case "markdown" if isinstance(data, str):
@@ -348,9 +365,19 @@ class ResultViews(Container):
         whole = Table.of_rows(rows, table.path, table.beside)
         return result_views.TableView(whole, arrange=arrange_file, searched=len(table))
 
+    def _create_tree(self, value: JsonValue, searched: JsonValue) -> TreeView:
+        if (view := self._take("tree", result_views.TreeView)) is None:
+            return result_views.TreeView(value, searched=searched)
+        view.replace_value(value, searched=searched)
+        return view
+
     def _create_text(self, data: JsonValue) -> TextView:
         text = clean(as_text(data))
-        view = TextView(text, highlight=None if isinstance(data, str) else json_parts)
+        self.workers.cancel_group(self, "colours")
+        if (view := self._take("text", TextView)) is None:
+            view = TextView()
+        view.highlight = None if isinstance(data, str) else json_parts
+        view.replace_text(text)
         if isinstance(data, str) and self._file and len(text) <= _MOST_COLOURED:
             self._colour(view, text, self._file)
         return view
@@ -381,7 +408,7 @@ class ResultViews(Container):
         """Show a list of the tree as a table."""
         event.stop()
         if "table" in self._views:
-            self._outdated.append(self._views.pop("table"))
+            self._outdated.append(("table", self._views.pop("table")))
         if "table" not in self.offered:
             at = self.offered.index("tree") + 1
             self.offered = (*self.offered[:at], "table", *self.offered[at:])
@@ -394,7 +421,11 @@ class ResultViews(Container):
         self.show("tree")
         tree = self.current
         if isinstance(tree, result_views.TreeView):
-            tree.call_after_refresh(tree.go, event.path)
+            tree.call_after_refresh(self._go_to, tree, event.path)
+
+    def _go_to(self, tree: TreeView, path: JsonPath) -> None:
+        with suppress(LookupError):  # it shows another call by now
+            tree.go(path)
 
 
 def _at(value: object, path: JsonPath) -> object:
