@@ -394,8 +394,8 @@ async def test_a_table_is_searched_by_cell(stage: OpenStage) -> None:
 @pytest.mark.parametrize("kind", ["a text", "a tree"])
 async def test_nothing_of_a_call_remains_in_the_view_of_the_next_one(stage: OpenStage, kind: str) -> None:
     lines = [f"line {number}" for number in range(500)]
-    before: JsonValue = "\n".join(lines) if kind == "a text" else {"list": list(lines), "end": {"x": [1, 2, 3]}}
-    after: JsonValue = "\n".join(lines[::-1]) if kind == "a text" else {"list": lines[::-1], "end": "line 30"}
+    before: JsonValue = "\n".join(lines) if kind == "a text" else {"list": [*lines], "end": {"x": [1, 2, 3]}}
+    after: JsonValue = "\n".join(lines[::-1]) if kind == "a text" else {"list": [*lines[::-1]], "end": "line 30"}
     async with stage() as on:
         await on.show(after)
         fresh = on.text
