@@ -107,7 +107,7 @@ def test_the_app_opens_with_a_server_of_one_run() -> None:
     with in_terminal("--mcp", f"zebra={START}", size=(120, 60)) as screen:
         screen.read_until("zebra")
         screen.type("\x11")  # ctrl+q
-        assert screen.read_all() == 0
+        assert screen.read_all() == 0, screen.output[-5_000:]
 
 
 @pytest.mark.promise("MCP-3")

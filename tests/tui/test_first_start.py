@@ -10,6 +10,7 @@ import pytest
 from stage import READ_ONLY, TOOLS, GivenRuntime, Stage, as_runtime, on_stage, tool
 from textual import events
 from textual.geometry import Offset
+from textual.widgets import Static
 
 from pegboard.config import Appearance, Settings
 from pegboard.models import JsonObject
@@ -209,3 +210,22 @@ async def test_a_new_row_is_scrolled_into_view_as_a_whole(tmp_path: Path) -> Non
         await stage.press("enter")
         await stage.until_seen("▾ 2")
         await stage.until(lambda: re.search(r"▾ 2.*\n.* a  .*\n.*\n.* b  .*\n.*▌", stage.text), "the whole row is seen")
+
+
+@pytest.mark.parametrize("late", ["a query", "a mount"])
+async def test_code_that_shows_something_while_the_app_closes_does_not_end_it_with_an_error(
+    given: GivenRuntime, late: str
+) -> None:
+    def show() -> None:
+        if late == "a query":
+            app.screen.query_one("#gone")
+        else:
+            Static().mount(Static())
+
+    app = PegboardApp(as_runtime(given))
+    async with app.run_test() as pilot:
+        await pilot.pause()
+        app.exit(return_code=3)
+        app.screen.call_next(show)
+    assert app.crash is None
+    assert app.return_code == 3

@@ -8,8 +8,10 @@ from contextlib import suppress
 from typing import IO, Any, cast
 
 from rich.console import Console, RenderableType
-from textual.app import App
+from textual.app import App, ScreenError
+from textual.css.query import QueryError
 from textual.driver import Driver
+from textual.widget import MountError
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _HUNG_UP = 128 + signal.SIGHUP
@@ -17,6 +19,10 @@ _CLOSE_SECONDS = 10.0
 """Time that closing may take after a signal; after it, another signal ends the process immediately."""
 _CHECK_SECONDS = 2.0
 """Interval at which the terminal is checked, because a process may ignore SIGHUP."""
+
+
+_WITHOUT_WIDGET = (MountError, QueryError, ScreenError)
+"""What code may raise that shows something while the app closes, since its widgets are being removed."""
 
 
 class TerminalError(Exception):
@@ -83,6 +89,8 @@ class EndingApp(App[None]):
         """End the app after an unexpected error, without Textual's traceback, which shows the values of variables."""
         if isinstance(error, TerminalError) and self._has_hung_up():
             self._end(_HUNG_UP)
+            return
+        if self._exit and isinstance(error, _WITHOUT_WIDGET):
             return
         self._return_code = 1
         self.crash = self.crash or error
