@@ -93,6 +93,7 @@ async def test_tool_failed_ends_a_call_with_its_message(harness: Any) -> None:
     assert (result.error.code, result.error.detail) == ("execution_error", "not_found")
     assert result.error.message == "no such dataset"
     assert result.meta.traceback is None
+    assert result.meta.size == len('{"success":false}')
 
 
 @pytest.mark.promise("SDK-13")
@@ -117,6 +118,7 @@ async def test_an_exception_is_reported_with_type_message_and_the_frames_of_the_
     files = [line for line in lines if line.startswith("File ")]
     assert [line.rpartition(" in ")[2] for line in files] == [function, "_inner"]
     assert all(str(WILD) in line for line in files)
+    assert result.meta.size == 0
 
 
 async def test_a_missing_library_is_reported_with_an_install_command(harness: Any) -> None:

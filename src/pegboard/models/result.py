@@ -46,7 +46,7 @@ class ResultMeta(DataModel):
     worker: str | None = None
     """The process that ran it (`pid 4711`), for people."""
     size: int = 0
-    """Bytes of the whole data as JSON."""
+    """Bytes of the whole data as JSON; 0 for an error without data."""
     cached: bool = False
     truncated: Truncation | None = None
     traceback: str | None = None

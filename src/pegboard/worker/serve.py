@@ -108,7 +108,7 @@ class Worker(Host):
         head = {
             "id": self._request,
             "ms": self._caller.ms,
-            "size": size,
+            "size": 0 if outcome.error is not None and outcome.data == b"null" else size,
             "error": outcome.error,
             "truncated": truncated,
             "spent": spent,
