@@ -121,7 +121,8 @@ class History:
         self._started.pop(call.id, None)
         if self._writer is None:
             self._start()
-        self._wake.set()
+        if not self._wake.is_set():  # setting it again takes several times as long
+            self._wake.set()
 
     def flush(self) -> None:
         """Write all queued calls. Report failures in `problems`."""
