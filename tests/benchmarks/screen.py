@@ -16,12 +16,8 @@ import sys
 import tempfile
 import termios
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
-
-if TYPE_CHECKING:
-    from pegboard.runtime import Runtime
 
 _RUNS = 7
 _IDLE_SECONDS = 15.0
@@ -140,7 +136,7 @@ async def _filter_seconds(home: Path) -> list[float]:
     from textual import events
     from textual._compositor import CompositorUpdate  # what `App._display` is given
 
-    from pegboard.models import PackHandler, ToolSpec
+    from pegboard.runtime import Runtime
     from pegboard.tui.app import PegboardApp
     from pegboard.tui.tools.tool_list import ToolList
 
@@ -154,23 +150,20 @@ async def _filter_seconds(home: Path) -> list[float]:
                 renderable.render_segments(self.console)
             painted.append(time.perf_counter())
 
-    specs = [
-        ToolSpec(
-            name=f"pack{pack}.{function}",
-            pack=f"pack{pack}",
-            description=f"Works on the {' '.join(_pick(pack * number + 1, 20))}.",
-            input_schema={"type": "object", "properties": {}},
-            handler=PackHandler(pack=f"pack{pack}", function=function, file=f"/packs/pack{pack}.py", line=1),
+    packs = home / "named"
+    packs.mkdir()
+    for pack in range(_TOOLS // _PER_PACK):
+        functions = (
+            f"def {'_'.join(_pick(pack + number * 7, 3))}_{number}() -> None:\n"
+            f'    """Works on the {" ".join(_pick(pack * number + 1, 20))}."""\n'
+            for number in range(_PER_PACK)
         )
-        for pack in range(_TOOLS // _PER_PACK)
-        for number in range(_PER_PACK)
-        for function in [f"{'_'.join(_pick(pack + number * 7, 3))}_{number}"]
-    ]
-    app = Painted(cast("Runtime", Still(home, specs)))  # it has what the screen uses
+        (packs / f"pack{pack}.py").write_text("\n\n".join(functions))
+    app = Painted(Runtime.from_environment(packs=[packs]))
     took: list[float] = []
     async with app.run_test(size=(120, 40)) as pilot:
         tools = app.screen.query_one(ToolList)
-        while not tools.catalogue.entries:
+        while app.tool_scan.scanning or len(tools.catalogue.entries) < _TOOLS:
             await pilot.pause(0.01)
         await pilot.pause(0.5)
         for query in _QUERIES:
@@ -188,56 +181,6 @@ async def _filter_seconds(home: Path) -> list[float]:
 
 def _pick(seed: int, count: int) -> list[str]:
     return [_WORDS[(seed * 31 + place * (seed % 5 + 3)) % len(_WORDS)] for place in range(count)]
-
-
-class Still:
-    """A runtime whose tools never change and are never called."""
-
-    def __init__(self, home: Path, specs: Sequence[object]) -> None:
-        from pegboard.config import Paths, Settings
-
-        self.settings = Settings()
-        self.paths = Paths(home / "c.toml", home / "d", home / "s", home / "k")
-        self._specs = specs
-
-    def scan(self) -> bool:
-        return True
-
-    def tools(self) -> Sequence[object]:
-        return self._specs
-
-    def hidden(self) -> int:
-        return 0
-
-    def problems(self) -> Sequence[object]:
-        return ()
-
-    def state(self, spec: object) -> str:
-        return "ready"
-
-    async def watch(self):  # type: ignore[no-untyped-def]  # noqa: ANN201 - yields nothing but once
-        yield
-        await asyncio.Event().wait()
-
-    def watch_record(self, changed: object) -> None:
-        pass
-
-    def unrecorded(self) -> None:
-        pass
-
-    def sweep(self) -> None:
-        pass
-
-    def uses(self, tool: str) -> object:
-        from pegboard.models import ToolUses
-
-        return ToolUses()
-
-    def presets(self, tool: str) -> Sequence[object]:
-        return ()
-
-    async def close(self) -> None:
-        pass
 
 
 def _blocks(folder: Path, home: Path) -> Iterator[tuple[float, bool]]:
