@@ -80,6 +80,7 @@ async def _streamed(url: str) -> list[Row]:
     os.environ["PEGBOARD_MODEL__NAME"] = "openai:fake"
     os.environ["PEGBOARD_MODEL__BASE_URL"] = url
     runtime = Runtime.from_environment()
+    assert runtime.settings.model.name == "openai:fake"  # settings are read when they are needed first
     del os.environ["PEGBOARD_MODEL__NAME"], os.environ["PEGBOARD_MODEL__BASE_URL"]
     rows: list[Row] = []
     frames = _Frames()

@@ -13,10 +13,9 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pegboard.runtime import Runtime
     from pegboard.tui.form import FormPane
 
 _TESTS = Path(__file__).parents[1]
@@ -114,8 +113,9 @@ async def _opened(home: Path, schemas: dict[str, Any], names: Sequence[str]) -> 
         )
         for name, schema in schemas.items()
     ]
-    still = importlib.import_module("screen").Still(home, specs)
-    app = Painted(cast("Runtime", still))  # it has what the screen uses
+    sys.path.insert(0, str(_TESTS / "tui"))
+    stage = importlib.import_module("stage")  # a real runtime has no tools with given schemas
+    app = Painted(stage.as_runtime(stage.GivenRuntime(home, specs)))
     found: dict[str, tuple[float, float]] = {}
     async with app.run_test(size=(120, 40)) as pilot:
         screen = app.screen
