@@ -202,6 +202,16 @@ def test_each_schema_gets_the_field_that_fits(schema: JsonValue, kind: str, null
     assert bool(field.reason) == (kind == "json")
 
 
+def test_all_parts_of_a_schema_require_their_fields() -> None:
+    text: JsonValue = {"type": "string"}
+    parts: list[JsonValue] = [
+        {"type": "object", "properties": {"a": text, "c": text}, "required": ["a"]},
+        {"properties": {"b": text}, "required": ["b", "a"]},
+    ]
+    built = Form({"allOf": parts})
+    assert [(field.name, field.required) for field in built.fields] == [("a", True), ("c", False), ("b", True)]
+
+
 def test_a_field_shows_the_texts_of_its_schema() -> None:
     built = form(
         {
