@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from pathlib import Path
@@ -28,6 +29,7 @@ from pegboard.tui.result.status import StatusLine, ViewBar
 from pegboard.tui.result.table import TableView
 from pegboard.tui.result.text import TextView
 from pegboard.tui.result.tree import TreeView
+from pegboard.tui.result.views import ResultViews
 
 from .pane_stage import OpenStage
 
@@ -411,6 +413,42 @@ async def test_nothing_of_a_call_remains_in_the_view_of_the_next_one(stage: Open
         assert view.matching is None
         await on.press("slash", *"line 499", "enter")
         assert "1 of 1: line 499" in on.text
+
+
+async def test_a_search_that_still_runs_ends_with_its_call(stage: OpenStage) -> None:
+    async with stage() as on:
+        await on.show("old line\n" * 400_000)
+        on.pane.query_one(ResultViews).search_for("old")
+        await asyncio.sleep(0)
+        await on.show("new line\n" * 3)
+        await on.app.workers.wait_for_complete()
+        await on.pilot.pause()
+        assert "old" not in on.text
+        assert on.pane.query_one(TextView).matching is None
+
+
+async def test_a_cell_that_is_chosen_as_the_next_call_begins_does_not_change_its_views(stage: OpenStage) -> None:
+    async with stage() as on:
+        await on.show([{"id": 1, "inner": {"a": 1}}])
+        table = on.pane.query_one(TableView)
+        table.post_message(TableView.CellChosen((0, "inner", "a")))
+        on.pane.start(on.call)
+        await on.pilot.pause()
+        on.pane.feed(Finished(call=on.call, result=ToolResult(ok=True, data={"b": [1]})))
+        await on.pilot.pause()
+        assert on.pane.query_one(ResultViews).shown == "tree"
+        assert "▾ 1 key" in on.text
+
+
+async def test_a_cell_that_is_chosen_as_the_next_result_appears_moves_no_cursor(stage: OpenStage) -> None:
+    async with stage() as on:
+        await on.show([{"id": 1, "inner": {"a": 1}}])
+        table = on.pane.query_one(TableView)
+        table.post_message(TableView.CellChosen((0, "inner", "a")))
+        await on.show([{"id": 2}])
+        await on.pilot.pause()
+        assert on.app.is_running
+        assert "2" in on.text
 
 
 async def test_a_selection_of_text_ends_with_its_call(stage: OpenStage) -> None:

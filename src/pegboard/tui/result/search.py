@@ -88,6 +88,8 @@ class Search:
                     break
             if monotonic() - paused > _SLICE:
                 await asyncio.sleep(0)
+                if self._view is not view:  # the search was left meanwhile
+                    return
                 paused = monotonic()
         self._hits = hits
         if not self._hits:

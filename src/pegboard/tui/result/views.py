@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _MOST_COLOURED = 300_000
 """Length up to which code is coloured."""
 
-ViewT = TypeVar("ViewT", bound=Widget)
+_V = TypeVar("_V", bound=Widget)
 ViewName: TypeAlias = "View | Literal['error', 'log']"
 """Name of a view: of the value, the error or the log."""
 
@@ -142,7 +142,7 @@ class ResultViews(Container):
             log: The log view of the new call.
             file: Name of the file that a text is the content of, for its colours.
         """
-        self._leave_search()
+        self.search.leave()
         self.search.rest = ""
         self._tool, self._file = tool, file
         self._result = self._stored = self._unfiltered = None
@@ -196,7 +196,7 @@ class ResultViews(Container):
         self.show(self.shown)
         view = self.capable
         if isinstance(view, result_views.TreeView) and at:
-            view.call_after_refresh(self._go_to, view, at)
+            view.call_after_refresh(self._go_to, self._result, at)
         elif isinstance(view, result_views.TableView) and isinstance(old, result_views.TableView):
             view.adopt(old)
         if note:
@@ -238,13 +238,9 @@ class ResultViews(Container):
                 self.search.announce(f"no match in {where}: {wanted}")
 
     def _drop_views(self, kept: set[ViewName]) -> None:
-        self._leave_search()
+        self.search.leave()
         for name in self._views.keys() - kept:
             self._outdated.append((name, self._views.pop(name)))
-
-    def _leave_search(self) -> None:
-        self.workers.cancel_group(self, "search")
-        self.search.leave()
 
     def choose(self, name: ViewName) -> None:
         """Show a view and remember it for the tool."""
@@ -273,7 +269,7 @@ class ResultViews(Container):
         if not self._is_ready:
             return
         is_focused = self.has_focus_within
-        self._leave_search()
+        self.search.leave()
         self.shown = name
         if name is not None and name not in self._views:
             self._add(name, self._create(name))
@@ -300,7 +296,7 @@ class ResultViews(Container):
         if not view.is_attached:
             self.mount(view)
 
-    def _take(self, name: ViewName, kind: type[ViewT]) -> ViewT | None:
+    def _take(self, name: ViewName, kind: type[_V]) -> _V | None:
         """Return a view of the previous call for the new one: mounting another one takes many times as long."""
         for outdated in self._outdated:
             view = outdated[1]
@@ -407,6 +403,8 @@ class ResultViews(Container):
     def on_tree_view_table_chosen(self, event: TreeView.TableChosen) -> None:
         """Show a list of the tree as a table."""
         event.stop()
+        if self.shown != "tree":  # the next call has begun
+            return
         if "table" in self._views:
             self._outdated.append(("table", self._views.pop("table")))
         if "table" not in self.offered:
@@ -418,14 +416,16 @@ class ResultViews(Container):
     def on_table_view_cell_chosen(self, event: TableView.CellChosen) -> None:
         """Show a cell of the table in the tree."""
         event.stop()
+        if self.shown != "table":  # the next call has begun
+            return
         self.show("tree")
-        tree = self.current
-        if isinstance(tree, result_views.TreeView):
-            tree.call_after_refresh(self._go_to, tree, event.path)
+        self.call_after_refresh(self._go_to, self._result, event.path)
 
-    def _go_to(self, tree: TreeView, path: JsonPath) -> None:
-        with suppress(LookupError):  # it shows another call by now
-            tree.go(path)
+    def _go_to(self, result: ToolResult | None, path: JsonPath) -> None:
+        """Move the cursor of the tree, unless another call is shown by now."""
+        if self._result is result and isinstance(self.capable, result_views.TreeView):
+            with suppress(LookupError):  # a key was meant for the call before
+                self.capable.go(path)
 
 
 def _at(value: object, path: JsonPath) -> object:

@@ -19,8 +19,6 @@ _CLOSE_SECONDS = 10.0
 """Time that closing may take after a signal; after it, another signal ends the process immediately."""
 _CHECK_SECONDS = 2.0
 """Interval at which the terminal is checked, because a process may ignore SIGHUP."""
-
-
 _WITHOUT_WIDGET = (MountError, QueryError, ScreenError)
 """What code may raise that shows something while the app closes, since its widgets are being removed."""
 

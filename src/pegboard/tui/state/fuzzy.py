@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 
 _WORD_START = re.compile(r"(?<![^\W_])[^\W_]")
 
@@ -19,7 +20,7 @@ class FuzzyQuery:
         self.letters = "".join(query.lower().split())
         self.matches = in_order(self.letters)
         """Function that returns whether a lower-case text contains the letters in order."""
-        self._pairs = [(first + second, second) for first, second in zip(self.letters, self.letters[1:], strict=False)]
+        self._pairs = [(first + second, second) for first, second in pairwise(self.letters)]
 
     def level(self, text: str, initials: str | None = None, *, dotted: bool = False) -> int:
         """Return the rank of a matching text, the best first.
