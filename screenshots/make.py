@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from textual.pilot import Pilot
+from textual.widgets import Input, TextArea
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "fakes"))
@@ -337,6 +338,8 @@ class Stage:
         """Return the screen as SVG when all requirements are checked and nothing runs."""
         await self.until(lambda: self.app.health.is_complete, "the check of the requirements")
         await self.until(lambda: not self.app.scripting, "the end of the script")
+        for field in (*self.app.screen.query(Input), *self.app.screen.query(TextArea)):
+            field.cursor_blink = False  # else the cursor would be in the picture or not, by chance
         await self.pilot.pause(0.5)
         if other := re.search(r"pid (?!4711\b)\d+", self.text):
             raise StuckError(f"{self.name}: the process id {other[0]!r} is not fixed.\n{self.text}")
