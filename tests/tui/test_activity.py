@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import sys
+import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -18,6 +19,7 @@ from pegboard.config import Paths, Settings
 from pegboard.config.settings import UiSettings
 from pegboard.models import JsonObject, ResultMeta, ToolCall, ToolResult
 from pegboard.runtime import Runtime
+from pegboard.tui.activity import feed
 from pegboard.tui.activity.call_list import CallList
 from pegboard.tui.activity.screen import ActivityScreen
 from pegboard.tui.chat.screen import ChatScreen
@@ -290,6 +292,22 @@ async def test_a_call_of_another_process_appears_while_it_runs_and_then_as_done(
             await asyncio.wait_for(process.wait(), 60)
         await press(stage, "home", "enter")
         await stage.until_seen("held")
+
+
+@pytest.mark.promise("WAT-3")
+async def test_nothing_watches_the_history_after_the_app_is_closed(
+    runtime: Runtime, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed, "_PAUSE_SECONDS", 60)  # the app is closed while the page pauses after a change
+    recorder.add("time.now")
+    async with on_activity(runtime) as stage:
+        await settle(stage)
+        recorder.add("gate.shout")
+        await stage.until(lambda: "gate.shout" in rows(stage)[0], "the new call is shown")
+    watching = [thread for thread in threading.enumerate() if thread.name == "pegboard-watch"]
+    for thread in watching:
+        await asyncio.to_thread(thread.join, 2)
+    assert not [thread for thread in watching if thread.is_alive()]
 
 
 @pytest.mark.promise("ACT-1")

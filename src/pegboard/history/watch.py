@@ -65,10 +65,15 @@ class Watcher:
         self._bell = Bell(self._history.bells)
         self._thread.start()
 
-    def close(self) -> None:
-        """End the thread."""
+    def end(self) -> None:
+        """Ask the thread to end, also one that has not started yet."""
         self._ending.set()
-        self._thread.join(_POLL_SECONDS * 10)
+
+    def close(self) -> None:
+        """End the thread; wait, within a limit, until it has ended."""
+        self.end()
+        if self._thread.ident is not None:
+            self._thread.join(_POLL_SECONDS * 10)
 
     def _watch(self) -> None:
         bell = self._bell
@@ -77,6 +82,8 @@ class Watcher:
         try:
             while not self._ending.is_set():
                 is_rung = self._wait(bell)
+                if self._ending.is_set():
+                    break
                 if time.monotonic() - looked_at > _ALIVE_SECONDS:
                     looked_at = time.monotonic()
                     if self._running:
@@ -163,5 +170,6 @@ async def changes(history: History) -> AsyncGenerator[HistoryChange]:
                 change = HistoryChange(change.ids | more.ids, change.everything or more.everything)
             yield change
     finally:
-        await starting  # a watcher that is still starting would outlive this iterator
+        watcher.end()  # before anything that can be cancelled, so that no thread outlives this iterator
+        await starting
         await asyncio.to_thread(watcher.close)

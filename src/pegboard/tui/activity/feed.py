@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -153,9 +154,10 @@ class CallFeed:
         """Note the changes of every process; never return."""
         while True:
             try:
-                async for change in self._activity.changes():
-                    self.refresh(everything=change.everything)
-                    await asyncio.sleep(_PAUSE_SECONDS)
+                async with aclosing(self._activity.changes()) as changes:
+                    async for change in changes:
+                        self.refresh(everything=change.everything)
+                        await asyncio.sleep(_PAUSE_SECONDS)
             except StoreError as error:
                 self._fail(error)
                 await asyncio.sleep(1)

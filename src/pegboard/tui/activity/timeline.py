@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
+from contextlib import aclosing
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.cells import cell_len, set_cell_size
@@ -311,9 +312,10 @@ class TimelineScreen(Dialog[None]):
         """Read the session, and again whenever the history changes."""
         try:
             await self._read()
-            async for _ in self._activity.changes():
-                await self._read()
-                await asyncio.sleep(_PAUSE_SECONDS)
+            async with aclosing(self._activity.changes()) as changes:
+                async for _ in changes:
+                    await self._read()
+                    await asyncio.sleep(_PAUSE_SECONDS)
         except StoreError as error:
             self.query_one("#box").border_subtitle = Content(clean_line(str(error)))
 
