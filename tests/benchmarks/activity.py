@@ -11,6 +11,7 @@ import json
 import os
 import re
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -65,7 +66,7 @@ def measure() -> list[Row]:
         state.mkdir(exist_ok=True)
         if not (state / "history.db").exists():
             (state / "history.db").symlink_to(file)
-        return live + asyncio.run(_large())
+        return [*live, _opening(), *asyncio.run(_large())]
 
 
 def _move_to(home: Path) -> None:
@@ -108,16 +109,39 @@ async def _app(painted: Callable[[str], object] | None = None) -> AsyncIterator[
         yield app, pilot
 
 
-async def _open(app: PegboardApp, pilot: Pilot[None]) -> tuple[ActivityScreen, CallList]:
+async def _open(app: PegboardApp) -> tuple[ActivityScreen, CallList]:
     from pegboard.tui.activity.call_list import CallList
     from pegboard.tui.activity.screen import ActivityScreen
 
-    await pilot.press("f9")
+    app.simulate_key("f9")
     await _until(lambda: isinstance(app.screen, ActivityScreen), "the page is shown")
     screen = app.screen
     assert isinstance(screen, ActivityScreen)
     await _until(lambda: screen.settled, "the calls are shown")
     return screen, screen.query_one(CallList)
+
+
+def _opening() -> Row:
+    """Return how long processes whose first key opens the page take until calls are painted and all is shown."""
+    command = [sys.executable, __file__, "open"]
+    opened = [
+        float(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout) for _ in range(_OPENINGS)
+    ]
+    comment = f"longest {max(opened):.0f}, {_OPENINGS} processes whose first key opens it"
+    return ("activity: the page opens with 1,000,000 calls: median ms", statistics.median(opened), 300.0, comment)
+
+
+async def _first_opening() -> float:
+    """Return the milliseconds from the first key until the page is on the screen."""
+    from pegboard.config import Paths
+
+    Paths.from_environment().interface.unlink(missing_ok=True)  # it may say that the app starts on this page
+    frames: list[str] = []
+    async with _app(frames.append) as (app, _):
+        began = time.perf_counter()
+        await _open(app)
+        await _until(lambda: any("✓ ok" in frame for frame in frames), "the calls are painted")
+        return (time.perf_counter() - began) * 1000
 
 
 async def _live() -> list[Row]:
@@ -132,7 +156,7 @@ async def _live() -> list[Row]:
 
     waits: dict[str, list[float]] = {"running": [], "done": []}
     async with _app(painted) as (app, pilot):
-        screen, _ = await _open(app, pilot)
+        screen, _ = await _open(app)
         caller = await asyncio.create_subprocess_exec(
             *(sys.executable, __file__, "call"),
             stdin=asyncio.subprocess.PIPE,
@@ -188,16 +212,9 @@ async def _large() -> list[Row]:
             await asyncio.sleep(_TICK_SECONDS)
             busy.append(time.thread_time() - before)
 
-    openings = []
-    for _ in range(_OPENINGS):
-        async with _app() as (app, pilot):
-            began = time.perf_counter()
-            await _open(app, pilot)
-            openings.append((time.perf_counter() - began) * 1000)
-    opened, comment = statistics.median(openings), f"longest {max(openings):.0f}, {_OPENINGS} openings"
-    rows: list[Row] = [("activity: the page opens with 1,000,000 calls: median ms", opened, 300.0, comment)]
+    rows: list[Row] = []
     async with _app() as (app, pilot):
-        screen, calls = await _open(app, pilot)
+        screen, calls = await _open(app)
         await _until(lambda: screen._feed.count is not None, "the calls are counted")
         assert screen._feed.count is not None
         assert screen._feed.count.calls >= _CALLS
@@ -212,7 +229,7 @@ async def _large() -> list[Row]:
         for key, what in (("end", "the oldest"), ("home", "the newest")):
             generation = screen._feed.generation
             began = time.perf_counter()
-            await pilot.press(key)
+            app.simulate_key(key)  # a pilot would wait until the process is idle
             await _until(lambda before=generation: screen._feed.generation > before, what)  # type: ignore[misc]
             took = time.perf_counter() - began
             rows.append((f"activity: {key} shows {what} of 1,000,000 calls: ms", took * 1000, 300.0, ""))
@@ -237,3 +254,5 @@ async def _filter(screen: ActivityScreen, calls: CallList, text: str) -> float:
 
 if __name__ == "__main__" and sys.argv[1:2] == ["call"]:
     asyncio.run(_call_on_request())
+if __name__ == "__main__" and sys.argv[1:2] == ["open"]:
+    print(asyncio.run(_first_opening()))
