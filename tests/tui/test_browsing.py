@@ -55,6 +55,10 @@ async def test_backspace_and_ctrl_w_shorten_the_filter(given: GivenRuntime) -> N
         await stage.type("list dirx")
         assert stage.list.row is None
         assert "No tool matches “list dirx”." in stage.text
+        await stage.until_seen("Select a tool to run it.")
+        assert "fs.list_dir" not in stage.text
+        await stage.press("ctrl+d")
+        await stage.until_seen("Select a tool first.")
         await stage.press("backspace")
         assert stage.marked == "fs.list_dir"
         await stage.press("ctrl+w")

@@ -121,7 +121,7 @@ class CallDetailPane(Vertical):
                 self.result.show(call_of(call), result)
             return
         self.result.clear()
-        self.result.welcome = (
+        self.result.hint = (
             "A turn has no result of its own. Its calls do."
             if call.is_turn
             else "The call is still running. Its result appears here."

@@ -88,8 +88,8 @@ class ResultPane(Widget):
     """Key that runs a tool."""
     cancel_key: reactive[str] = reactive("")
     """Key that cancels a call."""
-    welcome: reactive[str] = reactive("", init=False)
-    """Text instead of `EMPTY` until the first call of all."""
+    hint: reactive[str] = reactive("", init=False)
+    """Text instead of `EMPTY`."""
 
     def __init__(
         self,
@@ -256,7 +256,7 @@ class ResultPane(Widget):
     def _update(self) -> None:
         self._tick()
         self._view_changed()
-        self._views.set_empty_text(self.welcome or self.EMPTY.format(key=self.run_key))
+        self._views.set_empty_text(self.hint or self.EMPTY.format(key=self.run_key))
 
     def _update_status(self) -> None:
         self._status.display = self.state != "empty"
@@ -307,7 +307,7 @@ class ResultPane(Widget):
         """Update the hint."""
         self._update()
 
-    def watch_welcome(self) -> None:
+    def watch_hint(self) -> None:
         """Update the hint."""
         self._update()
 

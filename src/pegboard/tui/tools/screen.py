@@ -347,11 +347,7 @@ class ToolsScreen(PageScreen):
 
     def focus_result(self) -> bool:
         """Focus the result of the selected tool; return False and say so if it has none."""
-        if self._page is not None and self._page.focus_result():
-            return True
-        key = shown_key(self._key("tools.run"))
-        self.notify(f"This tool has no result yet. Press {key} to run it.", markup=False)
-        return False
+        return self._page is not None and self._page.focus_result()
 
     def focus_work(self) -> None:
         """Focus the form, or the list of tools."""

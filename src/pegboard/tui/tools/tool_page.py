@@ -124,7 +124,7 @@ class ToolPage(Vertical):
         self.watch(self.app, "tool_scan", lambda: self._read_problems(self.subject), init=False)
         self.show_titles()
         if not self._remembered.has_run:
-            self._result.welcome = self._welcome()
+            self._result.hint = self._welcome()
 
     def on_resize(self, event: events.Resize) -> None:
         """Choose between borders and lines."""
@@ -183,6 +183,7 @@ class ToolPage(Vertical):
             self.statistics = None
             self._read_problems(subject)
             self.subject = subject
+            self._detail.display = subject is not None
 
     def _read_problems(self, subject: CatalogueRow | None) -> None:
         """Show the problems of a tool's requirements and of a change of its schema."""
@@ -208,6 +209,9 @@ class ToolPage(Vertical):
         self._shown = spec
         if spec is not None:
             self._read_history(spec.name)
+            self._result.hint = "" if self._remembered.has_run else self._welcome()
+        else:
+            self._result.hint = "Select a tool to run it."
         self._work_area.has_fields = self.has_fields
         self.show_titles()
         if changed and self.running is None:
@@ -224,8 +228,13 @@ class ToolPage(Vertical):
         return self._result.has_focus_within
 
     def focus_result(self) -> bool:
-        """Focus the result; return False if there is none."""
+        """Focus the result; return False and say so if there is none."""
         if self._result.state == "empty":
+            if self._shown is None:
+                self._say_that_no_tool_is_selected()
+            else:
+                key = self._key("tools.run")
+                self.notify(f"This tool has no result yet. Press {key} to run it.", markup=False)
             return False
         self._result.focus()
         return True
@@ -271,11 +280,14 @@ class ToolPage(Vertical):
             self.notify(f"{clean_line(self.running.name)} is still running. Press esc to cancel it.", markup=False)
             return
         if self._shown is None:
-            self.notify("Select a tool first.", severity="warning")
+            self._say_that_no_tool_is_selected()
             return
         arguments = self._form.submit()
         if arguments is not None:
             self._run(self._shown, arguments)
+
+    def _say_that_no_tool_is_selected(self) -> None:
+        self.notify("Select a tool first.", severity="warning")
 
     async def cancel(self) -> None:
         """Cancel the running call."""
@@ -292,7 +304,7 @@ class ToolPage(Vertical):
         self.running = call
         self._work_area.was_tried = True
         self._remembered.has_run = True
-        self._result.welcome = ""
+        self._result.hint = ""
         if self.screen.maximized not in {None, self._result}:
             self.screen.minimize()
         self._result.start(call)
@@ -393,7 +405,7 @@ class ToolPage(Vertical):
         from pegboard.tui.tools.batch import BatchScreen
 
         if self._shown is None:
-            self.notify("Select a tool first.", severity="warning")
+            self._say_that_no_tool_is_selected()
         else:
             self.app.push_screen(BatchScreen(self._runtime, self._shown))
 
@@ -401,7 +413,7 @@ class ToolPage(Vertical):
         """Return the tool and its form, or None after reporting why the arguments are unknown."""
         form = self._form.form
         if self._shown is None or form is None:
-            self.notify("Select a tool first.", severity="warning")
+            self._say_that_no_tool_is_selected()
             return None
         self._form.settle()
         if form.has_text_fault:
