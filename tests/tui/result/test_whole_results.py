@@ -80,6 +80,41 @@ async def test_a_wrong_jq_filter_is_explained_under_the_line_and_keeps_the_resul
         assert "syntax error" not in on.text
 
 
+async def test_the_first_dot_of_a_jq_filter_may_be_typed_or_not(stage: OpenStage) -> None:
+    async with stage() as on:
+        await on.show({"a": [1, 2]})
+        await on.press("vertical_line", *".a")
+        assert "jq .a " in on.text
+        await on.press("escape", "vertical_line", *"..")
+        assert "jq .. " in on.text
+
+
+async def test_enter_keeps_a_wrong_jq_filter_for_correction(stage: OpenStage) -> None:
+    async with stage() as on:
+        await on.show({"a": [1, 2]})
+        await on.press("vertical_line", *"a[")
+        await on.until(lambda: "syntax error" in on.text, "the error is under the line")
+        await on.press("enter")
+        assert on.focused() == "Input"
+        await on.press("0", "]", "enter")
+        await on.until(lambda: "jq: 1 result" in on.text, "the corrected filter is applied")
+        assert on.focused() != "Input"
+
+
+async def test_a_wrong_jq_filter_that_was_submitted_early_can_be_corrected(stage: OpenStage) -> None:
+    async with stage() as on:
+        await on.show({"a": [1, 2]})
+        await on.press("vertical_line", *"a[")
+        await on.app.workers.wait_for_complete()
+        await on.press("1", "enter")
+        await on.until(lambda: any("The jq filter failed" in notice for notice in on.app.notices), "it is explained")
+        await on.press("vertical_line")
+        assert "jq .a[1 " in on.text
+        await on.until(lambda: "syntax error" in on.text, "the error is under the line")
+        await on.press("]", "enter")
+        await on.until(lambda: "jq: 1 result" in on.text, "the corrected filter is applied")
+
+
 async def test_tab_completes_the_paths_of_a_jq_filter_from_the_data(stage: OpenStage) -> None:
     async with stage() as on:
         await on.show({"results": FILES})

@@ -38,17 +38,20 @@ class JqFilter:
         """The filter of the result that is shown; empty if it is whole."""
         self.note = ""
         """The number of its results, for the line about the filter."""
+        self.failed = ""
+        """The last filter, if it failed."""
 
     def reset(self) -> None:
         """Forget the filter and delete the files of filtered results."""
         self._pane.workers.cancel_group(self._pane, "jq")
-        self.text = self.note = ""
+        self.text = self.note = self.failed = ""
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None
 
     def run(self, original: ToolResult, text: str) -> None:
         """Filter a result after a short pause, unless the user types on."""
+        self.failed = ""
         self._pane.run_worker(self._run(original, text.strip()), group="jq", exclusive=True)
 
     async def _run(self, original: ToolResult, text: str) -> None:
@@ -65,6 +68,7 @@ class JqFilter:
         try:
             result, found = await run_filter(original, text, Path(self._folder.name))
         except StoredResultError as error:
+            self.failed = text
             self._report(str(error))
             return
         self.text = text

@@ -334,8 +334,10 @@ class ResultPane(Widget):
                 view.filter_rows(event.text)
 
     def on_result_prompt_answered(self, event: ResultPrompt.Answered) -> None:
-        """Return to the view with the matches or the filtered result, or save the result."""
+        """Return to the view with the matches or the filtered result, or save the result. Keep a wrong filter."""
         event.stop()
+        if event.kind == "jq" and self._whole.wrong_filter and self._whole.wrong_filter == event.text.strip():
+            return
         self._prompt.display = False
         self.focus()
         if event.kind == "save" and event.text.strip() and self._result is not None:
@@ -408,7 +410,10 @@ class ResultPane(Widget):
 
         if self.result is not None:
             complete = partial(completions, self.result.data)
-            self._prompt.ask("jq", "jq", self._whole.filter or ".", complete=complete)
+            wrong = self._whole.wrong_filter
+            self._prompt.ask("jq", "jq", wrong or self._whole.filter or ".", complete=complete)
+            if wrong:
+                self._whole.type_filter(wrong)  # explains again what is wrong
             self._update()
 
     def action_filter_rows(self) -> None:

@@ -84,6 +84,8 @@ class ResultPrompt(Vertical):
         super().__init__()
         self._complete: Callable[[str], Sequence[str]] | None = None
         self._completions: list[str] = []
+        self._has_typed = False
+        """Whether the text was edited since `ask`."""
 
     def compose(self) -> ComposeResult:
         """Yield the label, the input and the hint."""
@@ -116,6 +118,7 @@ class ResultPrompt(Vertical):
         self.kind = kind
         self._complete = complete
         self._completions = []
+        self._has_typed = False
         self.query_one(Label).update(Content(question))
         self.hint("")
         line = self.query_one(Input)
@@ -137,9 +140,18 @@ class ResultPrompt(Vertical):
     def on_input_changed(self, event: Input.Changed) -> None:
         """Post each edit."""
         event.stop()
+        if self.kind == "jq" and not self._has_typed and event.value.startswith(".."):
+            self._drop_first_letter()  # the user typed or pasted the dot that is already there
+        self._has_typed = True
         if event.value not in self._completions:
             self._completions = []
         self.post_message(self.Typed(self.kind, event.value))
+
+    def _drop_first_letter(self) -> None:
+        line = self.query_one(Input)
+        at = line.cursor_position
+        line.value = line.value[1:]
+        line.cursor_position = at - 1
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Post the answer."""

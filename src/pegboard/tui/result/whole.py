@@ -77,6 +77,11 @@ class WholeResult(Vertical):
         return self._jq.text
 
     @property
+    def wrong_filter(self) -> str:
+        """The last jq filter, if it failed."""
+        return self._jq.failed
+
+    @property
     def cut(self) -> Truncation | None:
         """The file of the shown result, if it is too large."""
         return self.result.meta.truncated if self.result else None
