@@ -20,7 +20,18 @@ pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not 
 
 LETTERS = {".": "unmodified", "M": "modified", "T": "type_changed", "A": "added", "D": "deleted", "R": "renamed"}
 LETTERS |= {"U": "unmerged"}
-NAMES = ["a.txt", "b c.txt", "sub/d.txt", "sub/deep/e.txt", "grün.txt", "crlf.bat", "link", "run.sh", "other/f.txt"]
+NAMES = [
+    "a.txt",
+    "b c.txt",
+    "sub/d.txt",
+    "sub/deep/e.txt",
+    "sub.txt",
+    "grün.txt",
+    "crlf.bat",
+    "link",
+    "run.sh",
+    "other/f.txt",
+]
 
 
 def changed(path: Path, chance: random.Random) -> None:
