@@ -111,6 +111,19 @@ def test_calls_are_recorded_with_agent_server_result_and_duration() -> None:
 
 
 @pytest.mark.promise("WAT-1")
+def test_messages_that_arrive_in_several_parts_are_recorded_whole() -> None:
+    text = "0123456789" * 40_000
+    with Watched() as watched:
+        watched.initialize()
+        watched.call(1, "say", text=text)
+        assert watched.receive()["result"]["content"][0]["text"] == text
+        watched.close()
+    [call] = recorded(1)
+    assert call.args == {"text": text}
+    assert result_of(call).data == text
+
+
+@pytest.mark.promise("WAT-1")
 async def test_the_official_client_works_through_the_proxy() -> None:
     server = StdioServerParameters(
         command=PROGRAM,
