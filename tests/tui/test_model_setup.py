@@ -61,6 +61,17 @@ async def test_a_model_is_tested_and_saved_without_a_restart(provider: FakeProvi
         await stage.until_seen("local:tiny")
 
 
+@pytest.mark.parametrize("size", [(120, 40), (60, 16)])
+async def test_without_a_model_the_chat_says_at_any_width_how_to_choose_one(size: tuple[int, int]) -> None:
+    async with on_stage(Runtime.from_environment(), size) as stage:
+        await stage.press("f6")
+        await stage.until(lambda: isinstance(stage.app.screen, ChatScreen), "the page is open")
+        await stage.until_seen("what time is it")
+        shown = " ".join(stage.text.split())
+        assert "No model is connected. Press f2 to choose one; until then the offline model answers." in shown
+        assert "It doesn't reason; it matches your words to a tool, for example:" in shown
+
+
 @pytest.mark.promise("SEC-1")
 async def test_a_test_sends_a_stored_key_only_to_the_configured_host(
     provider: FakeProvider, monkeypatch: pytest.MonkeyPatch

@@ -6,6 +6,7 @@ import asyncio
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
+from textwrap import wrap
 from time import perf_counter
 from typing import ClassVar
 
@@ -125,12 +126,18 @@ class BlockLines(MarkedLines):
     @property
     def row_count(self) -> int:
         """Number of rows."""
-        return self._tops[-1] if self._blocks else len(self.greeting)
+        return self._tops[-1] if self._blocks else len(self._greeting_rows)
+
+    @property
+    def _greeting_rows(self) -> list[str]:
+        """The greeting, wrapped to the width."""
+        width = self.row_width - GUTTER - _MARGIN
+        return [row for line in self.greeting for row in wrap(line, width) or [""]] if width > 0 else []
 
     def row(self, index: int) -> tuple[str, Sequence[Span]]:
         """Return a row with the mark of its block before it."""
         if not self._blocks:
-            line = self.greeting[index]
+            line = self._greeting_rows[index]
             return f"  {line}", [(0, len(line) + GUTTER, "plain" if index == 0 else "muted")]
         if index < self._tops[0]:
             text = f"  … {self.hidden:,} earlier messages: press home, then up, or click here"
