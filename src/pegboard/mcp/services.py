@@ -47,12 +47,12 @@ class ServerUser:
     async def ask(self, make: Callable[[], Coroutine[Any, Any, _T]]) -> _T | None:
         """Run a coroutine in the user's event loop; return None if none runs."""
         loop = self._loop
-        if loop is None or loop.is_closed():
+        if loop is None:
             return None
         asking = make()
         try:
             future = asyncio.run_coroutine_threadsafe(asking, loop)
-        except RuntimeError:  # the loop was closed meanwhile
+        except RuntimeError:  # the loop is closed
             asking.close()
             return None
         return await asyncio.wrap_future(future)
