@@ -338,8 +338,6 @@ class Stage:
         """Return the screen as SVG when all requirements are checked and nothing runs."""
         await self.until(lambda: self.app.health.is_complete, "the check of the requirements")
         await self.until(lambda: not self.app.scripting, "the end of the script")
-        for field in (*self.app.screen.query(Input), *self.app.screen.query(TextArea)):
-            field.cursor_blink = False  # else the cursor would be in the picture or not, by chance
         await self.pilot.pause(0.5)
         if other := re.search(r"pid (?!4711\b)\d+", self.text):
             raise StuckError(f"{self.name}: the process id {other[0]!r} is not fixed.\n{self.text}")
@@ -458,6 +456,8 @@ async def main(font: Path | None, names: Sequence[str]) -> int:
     if unknown := [name for name in names if name not in known]:
         print(f"Unknown picture {unknown[0]}. Known: {', '.join(known)}.", file=sys.stderr)
         return 2
+    for field in (Input, TextArea):  # else cursors would be in the pictures or not, by chance
+        field.cursor_blink._default = False  # noqa: SLF001 - nothing public switches it off before the first focus
     with tempfile.TemporaryDirectory(prefix="pegboard-") as name, Web(FakePortal()).running() as portal:
         os.environ["PEGBOARD_PACKS__CKAN__BASE_URL"] = portal.url
         folder = Path(name)
