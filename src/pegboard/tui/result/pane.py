@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import ClassVar, Literal, Self, TypeAlias
@@ -406,15 +405,8 @@ class ResultPane(Widget):
 
     def action_jq(self) -> None:
         """Prompt for a jq filter."""
-        from pegboard.results.jq_paths import completions
-
-        if self.result is not None:
-            complete = partial(completions, self.result.data)
-            wrong = self._whole.wrong_filter
-            self._prompt.ask("jq", "jq", wrong or self._whole.filter or ".", complete=complete)
-            if wrong:
-                self._whole.type_filter(wrong)  # explains again what is wrong
-            self._update()
+        self._whole.ask_for_filter()
+        self._update()
 
     def action_filter_rows(self) -> None:
         """Prompt for a filter for the rows of the table."""

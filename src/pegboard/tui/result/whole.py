@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -111,6 +112,17 @@ class WholeResult(Vertical):
         if result is self.result:
             self._views.set_stored(stored, f"{self._key('result.search_whole')} searches all {size(cut.total_bytes)}")
             self._changed()
+
+    def ask_for_filter(self) -> None:
+        """Prompt for a jq filter, beginning with the last one; a wrong one is explained again."""
+        from pegboard.results.jq_paths import completions
+
+        if self.original is None:
+            return
+        wrong = self._jq.failed
+        self._prompt.ask("jq", "jq", wrong or self.filter or ".", complete=partial(completions, self.original.data))
+        if wrong:
+            self.type_filter(wrong)
 
     def type_filter(self, text: str) -> None:
         """Filter the original result."""
