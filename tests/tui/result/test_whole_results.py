@@ -85,8 +85,10 @@ async def test_the_first_dot_of_a_jq_filter_may_be_typed_or_not(stage: OpenStage
         await on.show({"a": [1, 2]})
         await on.press("vertical_line", *".a")
         assert "jq .a " in on.text
-        await on.press("escape", "vertical_line", *"..")
-        assert "jq .. " in on.text
+        await on.press("escape", "vertical_line", *"..", "enter")
+        await on.until(lambda: "jq: 4 results" in on.text, "the filter is applied")
+        await on.press("vertical_line", "1")
+        assert "jq ..1 " in on.text
 
 
 async def test_enter_keeps_a_wrong_jq_filter_for_correction(stage: OpenStage) -> None:
@@ -113,6 +115,17 @@ async def test_a_wrong_jq_filter_that_was_submitted_early_can_be_corrected(stage
         await on.until(lambda: "syntax error" in on.text, "the error is under the line")
         await on.press("]", "enter")
         await on.until(lambda: "jq: 1 result" in on.text, "the corrected filter is applied")
+
+
+async def test_an_error_of_a_jq_filter_is_not_shown_as_one_of_a_search(stage: OpenStage) -> None:
+    async with stage() as on:
+        await on.show({"a": [1, 2]})
+        await on.press("vertical_line", *"a[")
+        await on.app.workers.wait_for_complete()
+        await on.press("1", "enter", "slash")
+        await on.until(lambda: any("The jq filter failed" in notice for notice in on.app.notices), "it is explained")
+        assert "Search" in on.text.splitlines()[-1]
+        assert "syntax error" not in on.text
 
 
 async def test_tab_completes_the_paths_of_a_jq_filter_from_the_data(stage: OpenStage) -> None:

@@ -38,33 +38,34 @@ class JqFilter:
         """The filter of the result that is shown; empty if it is whole."""
         self.note = ""
         """The number of its results, for the line about the filter."""
-        self.failed = ""
+        self.failed: str | None = None
         """The last filter, if it failed."""
 
     def reset(self) -> None:
         """Forget the filter and delete the files of filtered results."""
         self._pane.workers.cancel_group(self._pane, "jq")
-        self.text = self.note = self.failed = ""
+        self.text = self.note = ""
+        self.failed = None
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None
 
     def run(self, original: ToolResult, text: str) -> None:
         """Filter a result after a short pause, unless the user types on."""
-        self.failed = ""
+        self.failed = None
         self._pane.run_worker(self._run(original, text.strip()), group="jq", exclusive=True)
 
     async def _run(self, original: ToolResult, text: str) -> None:
         await asyncio.sleep(_PAUSE)
         if text in _EVERYTHING:
             self.text = self.note = ""
-            self._prompt.hint("")
+            self._hint("")
             self._show(None)
             return
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="pegboard-", ignore_cleanup_errors=True)
         if original.meta.truncated is not None:
-            self._prompt.hint("filtering the whole result…")
+            self._hint("filtering the whole result…")
         try:
             result, found = await run_filter(original, text, Path(self._folder.name))
         except StoredResultError as error:
@@ -74,11 +75,20 @@ class JqFilter:
         self.text = text
         results = count(found, "result")
         self.note = results
-        self._prompt.hint(results if found != 1 else "")
+        self._hint(results if found != 1 else "")
         self._show(result)
 
+    @property
+    def _is_asking(self) -> bool:
+        """Whether the line asks for the filter, and not for something else meanwhile."""
+        return self._prompt.display and self._prompt.kind == "jq"
+
+    def _hint(self, text: str) -> None:
+        if self._is_asking:
+            self._prompt.hint(text)
+
     def _report(self, message: str) -> None:
-        if self._prompt.display:
+        if self._is_asking:
             self._prompt.hint(message, is_error=True)
         else:
             self._pane.notify(clean_line(f"The jq filter failed: {message}"), severity="error", markup=False)

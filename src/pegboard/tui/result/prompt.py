@@ -84,8 +84,8 @@ class ResultPrompt(Vertical):
         super().__init__()
         self._complete: Callable[[str], Sequence[str]] | None = None
         self._completions: list[str] = []
-        self._has_typed = False
-        """Whether the text was edited since `ask`."""
+        self._has_free_dot = False
+        """Whether the text is still the dot with which a new jq filter begins."""
 
     def compose(self) -> ComposeResult:
         """Yield the label, the input and the hint."""
@@ -118,7 +118,7 @@ class ResultPrompt(Vertical):
         self.kind = kind
         self._complete = complete
         self._completions = []
-        self._has_typed = False
+        self._has_free_dot = kind == "jq" and text == "."
         self.query_one(Label).update(Content(question))
         self.hint("")
         line = self.query_one(Input)
@@ -140,9 +140,9 @@ class ResultPrompt(Vertical):
     def on_input_changed(self, event: Input.Changed) -> None:
         """Post each edit."""
         event.stop()
-        if self.kind == "jq" and not self._has_typed and event.value.startswith(".."):
+        if self._has_free_dot and event.value.startswith(".."):
             self._drop_first_letter()  # the user typed or pasted the dot that is already there
-        self._has_typed = True
+        self._has_free_dot = False
         if event.value not in self._completions:
             self._completions = []
         self.post_message(self.Typed(self.kind, event.value))

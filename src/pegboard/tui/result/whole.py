@@ -78,7 +78,7 @@ class WholeResult(Vertical):
         return self._jq.text
 
     @property
-    def wrong_filter(self) -> str:
+    def wrong_filter(self) -> str | None:
         """The last jq filter, if it failed."""
         return self._jq.failed
 
