@@ -73,6 +73,14 @@ def wait_once(*, file: str) -> int:
     time.sleep(30)
     return 1
 
+@hints(read_only=True, timeout=30)
+def nap(*, file: str, seconds: float = 0.0) -> float:
+    """Writes a line and waits."""
+    with open(file, "a") as out:
+        out.write(f"{seconds}\\n")
+    time.sleep(seconds)
+    return seconds
+
 @hints(read_only=True)
 def large(*, number: int) -> str:
     """Returns two megabytes."""

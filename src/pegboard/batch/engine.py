@@ -17,10 +17,16 @@ class Engine(Protocol):
 
     name: str
     """The engine as messages show it."""
-    jobs: int
-    """Concurrent calls that fit the engine, once it was started."""
-    ahead: int
-    """Calls that may wait in the engine while others run, so that it doesn't idle between two calls."""
+
+    @property
+    def jobs(self) -> int:
+        """Concurrent calls that fit the engine, once it was started."""
+        ...
+
+    @property
+    def ahead(self) -> int:
+        """Calls that may wait in the engine while others run, so that it doesn't idle. It may change at any time."""
+        ...
 
     async def start(self, spec: ToolSpec) -> Calls:
         """Prepare to run calls of a tool, and return the pipeline for them.

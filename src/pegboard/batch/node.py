@@ -5,8 +5,8 @@ millisecond and a process, and keeps every promise of local calls: a tool that h
 only its own call instead of ending the cluster's worker with the calls of others, the time limit ends it, and it sees
 neither the environment of the cluster's worker nor the secrets of other packs.
 
-Every call is bound to one process (`Node.id`) and has an id that runs only once in it: if the cluster repeats a call by
-itself, as Dask does after it loses a worker, the second attempt is refused.
+A task is one call or several. It is bound to one process (`Node.id`) and has an id that runs only once in it: if the
+cluster repeats a task by itself, as Dask does after it loses a worker, the second attempt is refused.
 """
 
 from __future__ import annotations
@@ -26,13 +26,18 @@ from pegboard import __version__
 from pegboard.batch.bundle import built_in, digest_of
 from pegboard.batch.node_folder import NodeFolder
 from pegboard.executor import Executor
-from pegboard.models import Finished, PackHandler, Requirement, ToolCall, ToolSpec
+from pegboard.models import Finished, PackHandler, Requirement, ToolCall, ToolResult, ToolSpec
 from pegboard.ports import Granted
 
 LEASE_SECONDS: Final = 300.0
 """Time after which a batch is forgotten whose submitting process sends no renewal."""
-_MOST_SEEN: Final = 100_000
+_MOST_IDS: Final = 100_000
 REFUSED: Final = "refused"
+"""Key of the answer to a task that may not run here."""
+WAITS: Final = "waits"
+"""Key of the answer to a call that was not started."""
+CANCELLED: Final = ToolResult.failed("execution_error", "The call was cancelled.", "cancelled")
+"""Result of a call that was cancelled before it started."""
 
 
 class Node:
@@ -45,7 +50,8 @@ class Node:
         self._executors: dict[str, Executor] = {}
         self._grants: dict[str, _NodeGrants] = {}
         self._renewed: dict[str, float] = {}
-        self._seen: OrderedDict[str, None] = OrderedDict()
+        self._seen = _LatestIds()
+        self._cancelled = _LatestIds()
         self._guard = threading.Lock()
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, name="pegboard-node", daemon=True).start()
@@ -84,27 +90,43 @@ class Node:
             )
 
     def run(self, message: str) -> str:
-        """Run one call; block until its result."""
+        """Run calls one after another; block until they have finished, or until the time for starting more is over."""
         task: dict[str, Any] = json.loads(message)
         with self._guard:
             if task["node"] != self.id or task["attempt"] in self._seen or task["batch"] not in self._specs:
                 return json.dumps({REFUSED: True})
-            self._seen[task["attempt"]] = None
-            while len(self._seen) > _MOST_SEEN:
-                self._seen.popitem(last=False)
+            self._seen.add([task["attempt"]])
         return asyncio.run_coroutine_threadsafe(self._run(task), self._loop).result()
 
     async def _run(self, task: dict[str, Any]) -> str:
         spec, executor = self._specs[task["batch"]], self._executors[task["batch"]]
-        call = ToolCall.model_validate(task["call"])
         self._grants[task["batch"]].granted = Granted(task["config"], task["secrets"])
-        async with aclosing(executor.run(spec, call, timeout=task["timeout"])) as events:
+        began = time.monotonic()
+        answers: list[dict[str, Any]] = []
+        for described in task["calls"]:
+            timeout = described.pop("timeout")
+            if answers and time.monotonic() - began > task["seconds"]:
+                answers.append({WAITS: True})
+            else:
+                answers.append(await self._call(executor, spec, ToolCall.model_validate(described), timeout))
+        return json.dumps({"answers": answers, "seconds": time.monotonic() - began})
+
+    async def _call(
+        self,
+        executor: Executor,
+        spec: ToolSpec,
+        call: ToolCall,
+        timeout: float,  # noqa: ASYNC109 - it bounds the tool
+    ) -> dict[str, Any]:
+        if call.id in self._cancelled:
+            return answer_of(CANCELLED)
+        async with aclosing(executor.run(spec, call, timeout=timeout)) as events:
             async for event in events:
                 if isinstance(event, Finished) and event.owner == call.id:
                     whole = None
                     if event.result.meta.truncated is not None:
                         whole = await asyncio.to_thread(_take_file, event.result.meta.truncated.file)
-                    return json.dumps({"result": event.result.model_dump_json(by_alias=True), "whole": whole})
+                    return answer_of(event.result, whole)
         raise AssertionError("a call always ends with Finished")
 
     def renew(self, batch: str) -> None:
@@ -139,10 +161,39 @@ class Node:
             for batch in old:
                 await self._release(batch)
 
-    def cancel(self, call_id: str) -> None:
-        """End a running call."""
+    def cancel(self, call_ids: list[str]) -> None:
+        """End running calls, and don't start those that wait here or are still on their way."""
+        with self._guard:
+            self._cancelled.add(call_ids)
         for executor in [*self._executors.values()]:
-            asyncio.run_coroutine_threadsafe(executor.cancel(call_id), self._loop)
+            for call_id in call_ids:
+                asyncio.run_coroutine_threadsafe(executor.cancel(call_id), self._loop)
+
+
+class _LatestIds:
+    """The ids that were added last, as many as can matter."""
+
+    def __init__(self) -> None:
+        self._ids: OrderedDict[str, None] = OrderedDict()
+
+    def __contains__(self, one: str) -> bool:
+        return one in self._ids
+
+    def add(self, ids: list[str]) -> None:
+        """Add ids, and forget the oldest if they are too many."""
+        self._ids.update(dict.fromkeys(ids))
+        while len(self._ids) > _MOST_IDS:
+            self._ids.popitem(last=False)
+
+
+def answer_of(result: ToolResult, whole: str | None = None) -> dict[str, Any]:
+    """Return the answer to a call.
+
+    Args:
+        result: The result.
+        whole: The JSON of its data if it is too large to be kept in the result.
+    """
+    return {"result": result.model_dump_json(by_alias=True), "whole": whole}
 
 
 def _take_file(name: str) -> str:
@@ -229,11 +280,11 @@ def missing(requirements: str) -> list[str]:
     return [f"{row['error']} {row['install']}" for row in rows if row["status"] in ("missing", "outdated")]
 
 
-def run_call(message: str) -> str:
-    """Run one call in this process and return its result."""
+def run_calls(message: str) -> str:
+    """Run calls in this process and return the answers."""
     return _node().run(message)
 
 
-def cancel_call(call_id: str) -> None:
-    """End a running call of this process."""
-    _node().cancel(call_id)
+def cancel_calls(call_ids: list[str]) -> None:
+    """End running and waiting calls of this process."""
+    _node().cancel(call_ids)

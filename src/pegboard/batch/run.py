@@ -63,6 +63,8 @@ class Batch:
         self._stopping: Ended | None = None
         self._failure: BaseException | None = None
         self._wake = asyncio.Event()
+        self._callers: set[asyncio.Task[None]] = set()
+        self._calling = 0
 
     async def run(self, on_result: Callable[[RowResult], object] | None = None) -> Ended:
         """Run the batch.
@@ -136,19 +138,25 @@ class Batch:
 
     async def _run_all(self) -> None:
         syncing = [asyncio.create_task(self._write_often())] if self._store.is_open else []
-        jobs = max(1, self.plan.jobs or self._engine.jobs)
-        # A waiting call is already started: it counts for the rate, and runs although a failure stops the batch.
-        if self._store.groups and not self.plan.rate and self.plan.stop_after is None:
-            jobs += self._engine.ahead
-        workers = [asyncio.create_task(self._work()) for _ in range(jobs)]
         try:
-            done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
-            for task in done:
-                task.result()
+            self._start_callers()
+            while self._callers:
+                done, _ = await asyncio.wait(self._callers, return_when=asyncio.FIRST_COMPLETED)
+                self._callers -= done
+                for task in done:
+                    task.result()
         finally:
-            for task in (*workers, *syncing):
+            for task in (*self._callers, *syncing):
                 task.cancel()
-            await asyncio.gather(*workers, *syncing, return_exceptions=True)
+            await asyncio.gather(*self._callers, *syncing, return_exceptions=True)
+
+    def _most(self) -> int:
+        """Return how many calls may run or wait in the engine."""
+        fitting = self._engine.jobs
+        jobs = max(1, self.plan.jobs or fitting)
+        # A waiting call is already started: it counts for the rate, and runs although a failure stops the batch.
+        may_wait = self._store.groups and not self.plan.rate and self.plan.stop_after is None and jobs >= fitting
+        return jobs + self._engine.ahead if may_wait else jobs
 
     async def _write_often(self) -> None:
         for tick in count(1):
@@ -174,14 +182,23 @@ class Batch:
         self._failure = self._failure or error
         self.stop()
 
+    def _start_callers(self) -> None:
+        """Start as many tasks that run rows as there may be now, which the engine changes."""
+        while self._calling < self._most() and (self._ready or not self.progress.is_read):
+            self._calling += 1
+            self._callers.add(asyncio.create_task(self._work()))
+
     async def _work(self) -> None:
         try:
-            while (prepared := await self._next()) is not None:
+            while self._calling <= self._most() and (prepared := await self._next()) is not None:
                 await self._run_row(prepared)
+                self._start_callers()
         except BatchError as error:
             self._fail(error)
         except OSError as error:
             self._fail(self._unwritable(error))
+        finally:
+            self._calling -= 1
 
     async def _next(self) -> PreparedRow | None:
         """Return the next row, recorded as started; None if no more rows are to start."""
