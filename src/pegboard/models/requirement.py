@@ -74,5 +74,9 @@ class HealthRow(DataModel):
         """The problem and how to fix it, or None."""
         if self.status == "ok":
             return None
-        fix = f"How to get it: {self.install}"
-        return Problem(message=self.error or self.status, fix=fix, severity="error" if self.blocks else "warning")
+        # model_construct: the idle app builds no validator, which would load pydantic's plugins and cost 4 MB
+        return Problem.model_construct(
+            message=self.error or self.status,
+            fix=f"How to get it: {self.install}",
+            severity="error" if self.blocks else "warning",
+        )

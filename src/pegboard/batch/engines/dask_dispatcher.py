@@ -71,7 +71,7 @@ class RemoteCall:
         self.is_cancelled = False
 
     def end(self, answer: Answer | None) -> None:
-        """Set the answer, unless it has one or nobody waits for it any more."""
+        """Set the answer, unless it has one or its caller has left."""
         if not self.worker.done():
             self.worker.set_result(None)
         if not self.answer.done():

@@ -34,7 +34,7 @@ class HealthState:
     @property
     def problems(self) -> tuple[Problem, ...]:
         """Problems of the requirements that are not met."""
-        return tuple(row.problem for row in self.found.values() if row.problem is not None)
+        return tuple(problem for row in self.found.values() if (problem := row.problem) is not None)
 
     @property
     def failing(self) -> int:
