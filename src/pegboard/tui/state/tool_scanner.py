@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import time
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from pegboard import models
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
 _FREED_AT_ONCE = 100
 _SCHEMAS_SECONDS = 0.5
 """Delay of the comparison of schemas, so that it doesn't compete with the list."""
+_REST_SECONDS = 0.001
+"""Pause between the schemas of two packs: a thread that often gives up the interpreter's lock only for an instant, to
+read a file, keeps the event loop from getting it."""
 _SERVERS_SECONDS = 0.2
 """Minimum interval between two updates of the states of servers."""
 
@@ -113,10 +118,13 @@ class ToolScanner:
         from pegboard.checks.compare import Compatibility
 
         self._comparison = self._comparison or Compatibility(self._runtime)
+        found: dict[str, ToolCompatibility] = {}
         # Without a folder for the state there are no earlier schemas; the history reports the same reason.
         with suppress(OSError):
-            return {one.tool: one for one in self._comparison.changed(specs)}
-        return {}
+            for _, tools in groupby(specs, key=lambda spec: spec.pack):
+                found.update((one.tool, one) for one in self._comparison.changed([*tools]))
+                time.sleep(_REST_SECONDS)
+        return found
 
     async def _list(self) -> None:
         """Publish the tools of the last scan."""
