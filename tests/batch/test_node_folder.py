@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
+
+from pegboard.batch.node_folder import NodeFolder
 
 pytestmark = pytest.mark.promise("BAT-2")
 
@@ -57,3 +61,28 @@ def test_the_next_process_deletes_the_folder_of_a_killed_one_but_no_other(tmp_pa
             following.communicate("\n", timeout=30)
         assert not third.exists()
         living.communicate("\n", timeout=30)
+
+
+def test_a_process_that_starts_at_the_same_time_does_not_delete_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    lock = fcntl.flock
+    others: list[NodeFolder] = []
+
+    def lock_late(file: int, operation: int) -> None:
+        if operation == fcntl.LOCK_EX and not others:
+            monkeypatch.setattr(fcntl, "flock", lock)
+            others.append(NodeFolder())
+        lock(file, operation)
+
+    monkeypatch.setattr(fcntl, "flock", lock_late)
+    folder = NodeFolder()
+    (other,) = others
+    assert folder.path.is_dir()
+    assert other.path.is_dir()
+    NodeFolder().delete()
+    for one in (folder, other):
+        assert one.path.is_dir()
+        one.delete()
+    assert [*tmp_path.iterdir()] == []
