@@ -53,6 +53,7 @@ async def _ask_agent(command: list[str], arguments: dict[str, int]) -> str:
 @pytest.mark.promise("MCP-2")
 async def test_an_agent_of_pydantic_ai_uses_the_tools(command: list[str]) -> None:
     assert "5" in await _ask_agent([*command, "--tool-allow", "kit.*"], {"a": 2, "b": 3})
+    await until(lambda: records("kit.add"))
     (record,) = records("kit.add")
     assert record.source == "serve"
 

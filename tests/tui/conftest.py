@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -57,6 +58,18 @@ class PatientClock(answer_guard.Clock):
 def _answers_count_immediately(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let answers count without a delay; tests of the delay set a clock of their own."""
     monkeypatch.setattr(answer_guard, "clock", PatientClock())
+
+
+@pytest.fixture(autouse=True, scope="package")
+def _no_program_is_missing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Provide the programs of the built-in packs that this machine lacks, whose problems every header would count."""
+    folder = tmp_path_factory.mktemp("programs")
+    program = folder / "rg"
+    program.write_text("#!/bin/sh\necho 'ripgrep 14.1.1'\n")
+    program.chmod(0o755)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", f"{os.environ.get('PATH', os.defpath)}{os.pathsep}{folder}")
+        yield
 
 
 @pytest.fixture(autouse=True, scope="package")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import sys
 import threading
 from collections.abc import AsyncIterator, Sequence
@@ -572,7 +573,7 @@ async def test_the_five_pages_fit_the_header(runtime: Runtime, recorder: Recorde
         header = stage.lines[0]
         assert "f9 Activity" in header
         assert all(key in header for key in ("f5", "f6", "f7", "f8"))
-        assert header.rstrip().endswith(("problems", "problem", "✓", "1", "2"))
+        assert re.search(r"(problems?|✓|✖ \d+|! \d+)$", header.rstrip()), "also on a machine that lacks programs"
         if width >= 80:
             assert all(name in header for name in ("f5 Tools", "f6 Chat", "f7 Script", "f8 Health"))
 

@@ -24,7 +24,7 @@ _FREED_AT_ONCE = 100
 _SCHEMAS_SECONDS = 0.5
 """Delay of the comparison of schemas, so that it doesn't compete with the list."""
 _REST_SECONDS = 0.001
-"""Pause between the schemas of two packs: a thread that often gives up the interpreter's lock only for an instant, to
+"""Pause between the schemas of two packs: a thread that often releases the interpreter's lock only for an instant, to
 read a file, keeps the event loop from getting it."""
 _SERVERS_SECONDS = 0.2
 """Minimum interval between two updates of the states of servers."""
