@@ -65,6 +65,22 @@ async def test_backspace_and_ctrl_w_shorten_the_filter(given: GivenRuntime) -> N
         assert stage.list.sought.strip() == "list"
 
 
+@pytest.mark.parametrize(("key", "sought"), [("n", "now"), ("space", "rea ow"), ("backspace", "reow")])
+async def test_back_in_the_list_a_letter_begins_a_new_filter_and_a_space_or_backspace_continues_the_old_one(
+    given: GivenRuntime, key: str, sought: str
+) -> None:
+    async with on_stage(given) as stage:
+        await stage.type("rea")
+        await stage.press("enter")
+        await stage.until(lambda: not stage.list.has_focus, "the form has the focus")
+        await stage.press("f5")
+        await stage.until(lambda: stage.list.has_focus, "the list has the focus")
+        await stage.press("down", "up")
+        assert stage.list.sought == "rea"
+        await stage.press(key, "o", "w")
+        assert stage.list.sought == sought
+
+
 async def test_pasted_text_filters(given: GivenRuntime) -> None:
     from textual import events
 

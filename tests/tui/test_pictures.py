@@ -101,6 +101,14 @@ def test_a_filter(snap_compare: Compare, given: GivenRuntime, size: tuple[int, i
 
 
 @SIZES
+def test_a_filter_to_which_the_focus_has_returned(
+    snap_compare: Compare, given: GivenRuntime, size: tuple[int, int]
+) -> None:
+    run = presses("f", "i", "l", "enter", "f5")
+    assert snap_compare(PegboardApp(as_runtime(given)), terminal_size=size, run_before=run)
+
+
+@SIZES
 def test_a_broken_pack(snap_compare: Compare, given: GivenRuntime, size: tuple[int, int]) -> None:
     assert snap_compare(PegboardApp(as_runtime(given)), terminal_size=size, run_before=presses("home"))
 

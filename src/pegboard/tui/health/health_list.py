@@ -48,6 +48,7 @@ class HealthList(PickList):
     """
 
     PAGE = "Report"
+    RENEWS = True
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         *(command for command in PickList.ACTIONS if command.id not in {"pick.choose", "pick.erase"}),
         Command("report.open", "enter", "choose", "Open", "Go to the selected tool, tools or file.", footer=True),

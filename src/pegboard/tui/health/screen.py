@@ -237,7 +237,8 @@ class HealthScreen(PageScreen):
     def _filtered(self, event: HealthList.Filtered) -> None:
         event.stop()
         self._list.empty = self._why_empty()
-        self._filter.show(event.query, f"{event.found:,} of {event.total:,}", typing=self._list.typing)
+        count = f"{event.found:,} of {event.total:,}"
+        self._filter.show(event.query, count, typing=event.typing, renews=event.renews)
 
     @on(HealthList.Chosen)
     def _chosen(self, event: HealthList.Chosen) -> None:

@@ -56,6 +56,7 @@ class ToolList(FilterList):
     """Foldable packs and their tools. Typing filters for the best matches."""
 
     PAGE = "List"
+    RENEWS = True
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "tool-list--pack",
@@ -176,6 +177,7 @@ class ToolList(FilterList):
         """
         entry = next((entry for entry in self.catalogue.entries if entry.spec.name == name), None)
         self.set_reactive(ToolList.sought, query)
+        self.set_reactive(ToolList.renews, bool(query) and self.has_focus)
         self._show(None)
         if entry is not None and entry in self._rows:
             self.cursor = self._rows.index(entry)

@@ -58,7 +58,8 @@ class ToolListPane(Vertical):
 
     @on(ToolList.Filtered)
     def _filtered(self, event: ToolList.Filtered) -> None:
-        self._filter.show(event.query, f"{event.found:,} of {event.total:,}", typing=event.typing)
+        count = f"{event.found:,} of {event.total:,}"
+        self._filter.show(event.query, count, typing=event.typing, renews=event.renews)
 
 
 def _first_tool(catalogue: Catalogue) -> str:

@@ -22,7 +22,7 @@ class FilterLine(Static):
     def __init__(self, hint: str, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id)
         self._hint = hint
-        self._sought, self._count, self._typing = "", "", False
+        self._sought, self._count, self._typing, self._renews = "", "", False, False
 
     def on_mount(self) -> None:
         """Show the hint."""
@@ -32,15 +32,16 @@ class FilterLine(Static):
         """Move the count to the new right end."""
         self.call_after_refresh(self._show)
 
-    def show(self, sought: str, count: str, *, typing: bool = False) -> None:
+    def show(self, sought: str, count: str, *, typing: bool = False, renews: bool = False) -> None:
         """Show a filter.
 
         Args:
             sought: The filter.
             count: Number of matches: `3 of 12`.
             typing: Whether to show an empty filter instead of the hint.
+            renews: Whether to show it as a selected text, which the next character replaces.
         """
-        self._sought, self._count, self._typing = sought, count, typing
+        self._sought, self._count, self._typing, self._renews = sought, count, typing, renews
         self._show()
 
     def _show(self) -> None:
@@ -53,7 +54,7 @@ class FilterLine(Static):
         self.update(
             Content.assemble(
                 ("/ ", "$text-primary bold"),
-                (shown, "$foreground bold"),
+                (shown, "$foreground bold reverse" if self._renews else "$foreground bold"),
                 ("▏", "$text-primary"),
                 " " * max(0, width - len(shown)),
                 (count, "$text-muted"),

@@ -88,10 +88,15 @@ class FilterList(ScrollView, can_focus=True):
     """The filter; trailing spaces count."""
     typing: reactive[bool] = reactive(False, init=False)
     """Whether every printable key is added to the filter, because `/` was pressed."""
+    renews: reactive[bool] = reactive(False, init=False)
+    """Whether the next character begins a new filter, because the focus has returned to the old one."""
     cursor: var[int] = var(0, init=False)
     """Index of the selected line among the shown ones."""
     empty: reactive[str] = reactive("No matches.")
     """Text of an empty list."""
+
+    RENEWS: ClassVar[bool] = False
+    """Whether a filter that was typed before the focus left is replaced by the next one instead of extended."""
 
     @dataclass
     class Filtered(Message):
@@ -101,6 +106,7 @@ class FilterList(ScrollView, can_focus=True):
         found: int
         total: int
         typing: bool
+        renews: bool
 
     def __init__(self, *, vim_keys: bool = False, own_keys: str = "", id: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id)
@@ -167,6 +173,18 @@ class FilterList(ScrollView, can_focus=True):
         """Post whether the filter accepts every key."""
         self.post_filtered()
 
+    def watch_renews(self) -> None:
+        """Post whether the filter is about to be replaced."""
+        self.post_filtered()
+
+    def on_focus(self, event: events.Focus) -> None:
+        """Let the next character begin a new filter, unless only the terminal had lost the focus."""
+        self.renews = self.RENEWS and bool(self.sought) and not event.from_app_focus
+
+    def on_blur(self) -> None:
+        """Show the filter as one that stays."""
+        self.renews = False
+
     def on_resize(self) -> None:
         """Keep the selected line visible."""
         self._resize()
@@ -174,7 +192,7 @@ class FilterList(ScrollView, can_focus=True):
 
     def post_filtered(self) -> None:
         """Post the filter and the number of its matches."""
-        self.post_message(self.Filtered(self.sought, self.row_count, self.total, self.typing))
+        self.post_message(self.Filtered(self.sought, self.row_count, self.total, self.typing, self.renews))
 
     def _resize(self) -> None:
         """Update the virtual size without a layout of the whole screen."""
@@ -205,10 +223,12 @@ class FilterList(ScrollView, can_focus=True):
 
     def action_erase(self) -> None:
         """Delete the last character of the filter."""
+        self.renews = False
         self.sought = self.sought[:-1]
 
     def action_erase_word(self) -> None:
         """Delete the last word of the filter."""
+        self.renews = False
         self.sought = self.sought.rstrip().rpartition(" ")[0]
 
     def action_erase_all(self) -> None:
@@ -263,7 +283,10 @@ class FilterList(ScrollView, can_focus=True):
         return True
 
     def _type(self, text: str) -> None:
-        self.sought = (self.sought + text)[:_LONGEST_FILTER]
+        # A space can only begin a further word of the filter.
+        earlier = "" if self.renews and text != " " else self.sought
+        self.renews = False
+        self.sought = (earlier + text)[:_LONGEST_FILTER]
 
     # Mouse
 

@@ -146,7 +146,7 @@ class PickList(FilterList):
         """Post the filter and the number of its matches; no filter hides a pinned line, so they don't count."""
         found = sum(not self._lines[index].pinned for index in self._shown)
         total = sum(not line.pinned for line in self._lines)
-        self.post_message(self.Filtered(self.sought, found, total, self.typing))
+        self.post_message(self.Filtered(self.sought, found, total, self.typing, self.renews))
 
     def post_selected(self) -> None:
         """Post the marked line."""
