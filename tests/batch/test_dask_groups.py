@@ -116,6 +116,18 @@ async def test_the_results_of_a_group_do_not_wait_for_many_long_calls(
     assert max(unanswered) < 25
 
 
+@pytest.mark.parametrize(("name", "row"), [("tools.echo", {"value": "x" * 600_000}), ("rows.large", {"number": 1})])
+async def test_calls_with_large_arguments_or_results_travel_alone(
+    runtime: Runtime, cluster: DaskCluster, tmp_path: Path, name: str, row: dict[str, Any]
+) -> None:
+    spec = runtime.tools.get(name)
+    assert spec is not None
+    batch = Batch(BatchPlan(spec=spec, source=written(tmp_path, *[row] * 12), jobs=60), DaskEngine(runtime, cluster))
+    await asyncio.wait_for(batch.run(), 90)
+    assert batch.progress.succeeded == 12
+    assert await tasks(cluster) >= 12
+
+
 async def test_calls_that_wait_can_be_cancelled_and_never_start(
     runtime: Runtime, cluster: DaskCluster, tmp_path: Path
 ) -> None:

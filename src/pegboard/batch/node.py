@@ -90,7 +90,7 @@ class Node:
             )
 
     def run(self, message: str) -> str:
-        """Run calls one after another; block until they have finished, or until the time for starting more is over."""
+        """Run calls one after another; block until they have finished, or took too long to start more."""
         task: dict[str, Any] = json.loads(message)
         with self._guard:
             if task["node"] != self.id or task["attempt"] in self._seen or task["batch"] not in self._specs:
@@ -101,14 +101,17 @@ class Node:
     async def _run(self, task: dict[str, Any]) -> str:
         spec, executor = self._specs[task["batch"]], self._executors[task["batch"]]
         self._grants[task["batch"]].granted = Granted(task["config"], task["secrets"])
-        began = time.monotonic()
+        began, size = time.monotonic(), 0
         answers: list[dict[str, Any]] = []
-        for described in task["calls"]:
-            timeout = described.pop("timeout")
-            if answers and time.monotonic() - began > task["seconds"]:
+        for message in task["calls"]:
+            if answers and (size > task["bytes"] or time.monotonic() - began > task["seconds"]):
                 answers.append({WAITS: True})
-            else:
-                answers.append(await self._call(executor, spec, ToolCall.model_validate(described), timeout))
+                continue
+            described = json.loads(message)
+            timeout = described.pop("timeout")
+            answer = await self._call(executor, spec, ToolCall.model_validate(described), timeout)
+            size += len(answer["result"]) + len(answer["whole"] or "")
+            answers.append(answer)
         return json.dumps({"answers": answers, "seconds": time.monotonic() - began})
 
     async def _call(

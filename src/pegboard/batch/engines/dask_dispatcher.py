@@ -25,6 +25,8 @@ _TASKS_PER_THREAD: Final = 2
 """Tasks per thread of a worker: one runs, and one waits so that the thread never idles."""
 _GROUP_SECONDS: Final = 0.25
 _LARGEST_GROUP: Final = 32
+_LARGEST_MESSAGE: Final = 1_000_000
+"""Bytes of the arguments or results of a group, unless one call alone has more."""
 
 Answer = dict[str, Any]
 """JSON object from `pegboard.batch.node`."""
@@ -56,6 +58,7 @@ class RemoteCall:
         granted: Configuration and secrets of its pack.
 
     Attributes:
+        message: What `pegboard.batch.node` reads, as JSON.
         worker: Done when a worker has it; None if it ended before.
         answer: What `pegboard.batch.node` answers; None if the worker or the cluster was lost.
         is_cancelled: Whether it must not start any more.
@@ -64,8 +67,9 @@ class RemoteCall:
     def __init__(self, call: ToolCall, timeout: float, granted: Granted) -> None:
         loop = asyncio.get_running_loop()
         self.call = call
-        self.timeout = timeout
         self.granted = granted
+        described = call.model_dump(mode="json", include={"id", "name", "args", "source"})
+        self.message = json.dumps({**described, "timeout": timeout}, default=str)
         self.worker: asyncio.Future[DaskWorker | None] = loop.create_future()
         self.answer: asyncio.Future[Answer | None] = loop.create_future()
         self.is_cancelled = False
@@ -182,13 +186,25 @@ class DaskDispatcher:
             is_idle = worker.tasks < worker.threads
             if worker.tasks >= _TASKS_PER_THREAD * worker.threads or not (is_idle or len(self._waiting) >= count):
                 return
-            group = [self._waiting.popleft() for _ in range(min(count, len(self._waiting)))]
+            group = self._next_group(count)
             for call in group:
                 self._sent[call.call.id] = call, worker
                 if not call.worker.done():
                     call.worker.set_result(worker)
             worker.tasks += 1
             self._start(self._run(worker, group))
+
+    def _next_group(self, count: int) -> list[RemoteCall]:
+        """Return the next calls, at most `count`."""
+        group = [self._waiting.popleft()]
+        size = len(group[0].message)
+        while self._waiting and len(group) < count:
+            size += len(self._waiting[0].message)
+            if size > _LARGEST_MESSAGE:
+                self._size = len(group)
+                break
+            group.append(self._waiting.popleft())
+        return group
 
     async def _run(self, worker: DaskWorker, group: list[RemoteCall]) -> None:
         """Run a group on a worker, and answer its calls; those that it had no time for wait again."""
@@ -222,8 +238,9 @@ class DaskDispatcher:
             "node": worker.node,
             "attempt": attempt,
             "batch": self._batch,
-            "calls": [_described(call) for call in group],
+            "calls": [call.message for call in group],
             "seconds": 2 * _GROUP_SECONDS,
+            "bytes": _LARGEST_MESSAGE,
             "config": dict(granted.config),
             "secrets": dict(granted.secrets),
         }, default=str)  # fmt: skip
@@ -244,7 +261,8 @@ class DaskDispatcher:
         answers: list[Answer | None] = answer["answers"]
         started = sum(one is not None and node.WAITS not in one for one in answers)
         fitting = int(_GROUP_SECONDS * started / max(answer["seconds"], 1e-6))
-        self._size = max(1, min(2 * self._size, fitting, _LARGEST_GROUP)) if self.in_groups else 1
+        larger = 2 * self._size if started == len(group) else started
+        self._size = max(1, min(larger, fitting, _LARGEST_GROUP)) if self.in_groups else 1
         return answers
 
     async def _send_cancelled(self) -> None:
@@ -254,11 +272,6 @@ class DaskDispatcher:
             with suppress(OSError, TimeoutError):
                 request = self._cluster.client.run(node.cancel_calls, ids, workers=[address], on_error="ignore")
                 await asyncio.wait_for(request, CONNECT_SECONDS)
-
-
-def _described(call: RemoteCall) -> dict[str, Any]:
-    """Return a call as `pegboard.batch.node` reads it."""
-    return {**call.call.model_dump(mode="json", include={"id", "name", "args", "source"}), "timeout": call.timeout}
 
 
 async def _result(future: Any) -> Answer | None:  # noqa: ANN401 - Dask has no types
