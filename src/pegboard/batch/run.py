@@ -30,8 +30,8 @@ _FLUSHES_PER_SYNC = 10
 class Batch:
     """Calls of one tool with every row of a file.
 
-    At most `jobs` calls run at the same time, and as many rows are in memory, plus a few that are read ahead. Results
-    are written in the order in which they finish; each has its row's number.
+    At most `jobs` calls run at the same time, and as many rows are in memory, plus those that wait in the engine and a
+    few that are read ahead. Results are written in the order in which they finish; each has its row's number.
 
     The batch itself is recorded as a call of `batch.run`, the parent of the rows' calls.
 
