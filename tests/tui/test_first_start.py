@@ -60,6 +60,20 @@ async def test_later_starts_restore_page_tool_and_filter(given: GivenRuntime) ->
         await stage.until_seen("max_bytes  integer")
 
 
+async def test_a_restored_filter_without_matches_leaves_no_empty_box_and_is_replaced_by_the_first_letter(
+    given: GivenRuntime,
+) -> None:
+    async with on_stage(given) as stage:
+        await stage.type("qqq")
+        await stage.until(lambda: stage.screen.settled, "no tool is shown")
+    async with on_stage(given) as stage:
+        await stage.until_seen("No tool matches “qqq”.")
+        await stage.until_seen("Select a tool to run it.")
+        assert "─ Result ─" in stage.lines[1], "nothing is above the result"
+        await stage.type("now")
+        assert (stage.marked, stage.list.sought) == ("time.now", "now")
+
+
 class _SlowRuntime(GivenRuntime):
     """A runtime whose settings can't be read before `readable` is set."""
 

@@ -183,7 +183,7 @@ class ToolPage(Vertical):
             self.statistics = None
             self._read_problems(subject)
             self.subject = subject
-            self._detail.display = subject is not None
+        self._detail.display = subject is not None
 
     def _read_problems(self, subject: CatalogueRow | None) -> None:
         """Show the problems of a tool's requirements and of a change of its schema."""
