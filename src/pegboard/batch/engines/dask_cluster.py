@@ -50,6 +50,14 @@ class DaskAddress:
         return bool(self.local_workers) or self.address.startswith("tls://")
 
 
+def _silence() -> None:
+    """Keep Dask's messages, which would break the screen, from standard error."""
+    # Some of its loggers have levels and handlers of their own, so the level of their parent isn't enough.
+    for name in ("distributed", *logging.root.manager.loggerDict):
+        if name.partition(".")[0] == "distributed":
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
 def _bad_address(text: str) -> EngineError:
     return EngineError(
         f"{text!r} can't be used as an engine. Examples: dask://scheduler:8786, dask+tls://scheduler:8786,"
@@ -90,7 +98,7 @@ class DaskCluster:
             distributed = await asyncio.to_thread(__import__, "distributed")
         except ImportError as error:
             raise EngineError(f"The engine {self.name} needs the library `distributed`. {_INSTALL}") from error
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # its messages would break the screen
+        _silence()
         try:
             if self.where.local_workers:
                 self._cluster = await distributed.LocalCluster(
