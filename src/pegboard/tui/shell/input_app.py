@@ -1,10 +1,10 @@
-"""An app that observes the user's input, and ignores input for widgets that don't exist yet or any more."""
+"""An app that handles the user's input in its order, and ignores input for widgets that don't exist yet or any more."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from textual import events
+from textual import events, on
 from textual.actions import ActionParseResult
 from textual.app import ScreenStackError
 from textual.await_remove import AwaitRemove
@@ -16,6 +16,7 @@ from textual.widget import Widget
 from textual.worker import active_worker
 
 from pegboard.tui.shell.idle_collector import IdleCollector
+from pegboard.tui.shell.input_order import InputOrder, KeyPassed
 from pegboard.tui.shell.signals import EndingApp
 
 _SHORTEST_TOAST = 0.05
@@ -46,6 +47,7 @@ class InputApp(EndingApp):
     def __init__(self) -> None:
         super().__init__()
         self._collector = IdleCollector()
+        self._order = InputOrder(self, self._handle)
 
     async def on_unmount(self) -> None:
         """Restore the garbage collector's settings."""
@@ -56,15 +58,28 @@ class InputApp(EndingApp):
         event.notification = LateNotification(**vars(event.notification))
 
     async def on_event(self, event: events.Event) -> None:
+        """Handle an event; input waits until the key before it was handled."""
+        if isinstance(event, events.InputEvent | events.Paste) and not event.is_forwarded:
+            self._collector.touch()
+            await self._order.add(event)
+            return
+        await self._handle(event)
+        if isinstance(event, events.Key):
+            await self._order.passed(event)
+
+    async def _handle(self, event: events.Event) -> None:
         """Handle an event, unless it is input after the last screen, or over a removed or unfinished widget."""
         if isinstance(event, events.InputEvent):
-            self._collector.touch()
             try:
                 _ = self.screen
             except ScreenStackError:  # the app is ending
                 return
         if not (isinstance(event, events.MouseEvent) and self._is_on_removed(event)):
             await super().on_event(event)
+
+    @on(KeyPassed)
+    async def _key_passed(self, message: KeyPassed) -> None:
+        await self._order.passed(message.key)
 
     async def run_action(
         self,

@@ -1,0 +1,106 @@
+"""The order of input.
+
+Textual lets the focused widget insert a character, but a key with a binding first passes every widget around it, each
+with a queue of its own. Of keys that arrive together, as from a slow connection or while the app is busy, a later
+character would be inserted before an earlier backspace deletes, and before an earlier tab moves the focus.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from textual import events
+from textual.app import App
+from textual.message import Message
+from textual.widget import Widget
+
+_LONGEST_WAIT: Final = 0.25
+"""Seconds after which the next input is handled in any case: a widget that is removed loses its messages."""
+
+
+class KeyPassed(Message):
+    """Every widget in the path of a key has handled it, because this message followed it.
+
+    Attributes:
+        key: The key.
+    """
+
+    def __init__(self, key: events.Key) -> None:
+        super().__init__()
+        self.key = key
+
+
+class InputOrder:
+    """Input that waits until the key before it was handled.
+
+    Args:
+        app: The app.
+        handle: Handles an event, or forwards it to a widget.
+    """
+
+    def __init__(self, app: App[None], handle: Callable[[events.Event], Awaitable[None]]) -> None:
+        self._app = app
+        self._handle = handle
+        self._waiting: deque[events.Event] = deque()
+        self._key: events.Key | None = None
+        """The key that was forwarded last, until it is known that it was handled."""
+        self._target: Widget | None = None
+        """The widget to which it was forwarded."""
+        self._is_followed = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def add(self, event: events.Event) -> None:
+        """Handle an event now or after the earlier ones."""
+        self._waiting.append(event)
+        await self._continue()
+
+    async def passed(self, key: events.Key) -> None:
+        """Handle what waited for a key."""
+        if key is self._key:
+            self._end_wait()
+            await self._continue()
+
+    async def _continue(self) -> None:
+        while self._waiting:
+            event = self._waiting[0]
+            if self._key is not None and not self._is_typed(self._key, event):
+                self._follow(self._key)
+                if self._key is not None:
+                    return
+            self._waiting.popleft()
+            await self._handle(event)
+            if isinstance(event, events.Key) and event.is_forwarded:
+                self._end_wait()
+                self._key = event
+                self._target = self._app.focused or self._app.screen
+
+    def _is_typed(self, key: events.Key, event: events.Event) -> bool:
+        """Return whether the same widget takes a key and the event after it as text, in their order."""
+        target = self._target
+        return (
+            isinstance(event, events.Key)
+            and target is not None
+            and target is self._app.focused
+            and target.check_consume_key(key.key, key.character)
+            and target.check_consume_key(event.key, event.character)
+        )
+
+    def _follow(self, key: events.Key) -> None:
+        """Send a message after a key, unless that is done; the wait ends if there is no way for it."""
+        if self._is_followed:
+            return
+        if self._target is None or not self._target.is_attached or not self._target.post_message(KeyPassed(key)):
+            self._end_wait()
+            return
+        self._is_followed = True
+        self._timer = asyncio.get_running_loop().call_later(_LONGEST_WAIT, self._app.post_message, KeyPassed(key))
+
+    def _end_wait(self) -> None:
+        self._key = self._target = None
+        self._is_followed = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
