@@ -42,11 +42,22 @@ _TURNS = 50
 """Turns of the event loop after which a wait starts to sleep."""
 
 _parsed: dict[object, list[RuleSet]] = {}
+_variables: dict[object, int] = {}
+"""Numbers of all sets of variables, which are long keys."""
+
+
+def _number_of_variables(sheet: Stylesheet) -> int:
+    """Return the same number for stylesheets with equal variables."""
+    values, number = getattr(sheet, "numbered_variables", (None, 0))
+    if values is not sheet._variables:
+        number = _variables.setdefault(tuple(sheet._variables.items()), len(_variables))
+        sheet.numbered_variables = sheet._variables, number  # type: ignore[attr-defined]
+    return number
 
 
 def _parse_once(sheet: Stylesheet, css: str, *source: Any, **more: Any) -> list[RuleSet]:
     """Parse CSS, unless an app of this process has parsed it with the same variables."""
-    key = (css, source, tuple(more.items()), tuple(sheet._variables.items()))
+    key = (css, source, tuple(more.items()), _number_of_variables(sheet))
     if key not in _parsed:
         _parsed[key] = _parse_rules(sheet, css, *source, **more)
     return _parsed[key]
