@@ -356,7 +356,7 @@ def toml(value: Any) -> str:
 
 @pytest.mark.promise("CFG-1")
 @given(st.dictionaries(NAMES, VALUES, max_size=5))
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_file_is_loaded_as_far_as_it_is_valid_and_every_problem_has_its_line(
     user: User, table: dict[str, Any]
 ) -> None:

@@ -21,7 +21,7 @@ STDLIB = Path(sysconfig.get_path("stdlib"))
 INSTALLED = Path(sysconfig.get_path("purelib"))
 
 FUZZ = settings(
-    max_examples=150,
+    max_examples=80,
     deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
@@ -49,9 +49,9 @@ def check(specs: Sequence[ToolSpec], problems: Sequence[Problem]) -> None:
 
 
 @pytest.mark.promise("DSC-7")
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(8))
 def test_the_standard_library_yields_tools_or_problems(part: int, tmp_path: Path) -> None:
-    folders = folders_with_code(STDLIB)[part::4]
+    folders = folders_with_code(STDLIB)[part::8]
     specs, problems = scan(folders, index=tmp_path)
     assert specs
     check(specs, problems)
@@ -60,7 +60,7 @@ def test_the_standard_library_yields_tools_or_problems(part: int, tmp_path: Path
 @pytest.mark.promise("DSC-7")
 def test_installed_libraries_yield_tools_or_problems() -> None:
     folders = folders_with_code(INSTALLED)
-    chosen = random.Random(len(list(importlib.metadata.distributions()))).sample(folders, min(len(folders), 120))
+    chosen = random.Random(len(list(importlib.metadata.distributions()))).sample(folders, min(len(folders), 60))
     specs, problems = scan(chosen)
     assert specs
     check(specs, problems)

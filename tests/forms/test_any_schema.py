@@ -311,7 +311,7 @@ class AnyForm(RuleBasedStateMachine):
 
 
 AnyForm.TestCase.settings = settings(
-    max_examples=60,
+    max_examples=40,
     stateful_step_count=12,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],

@@ -212,10 +212,10 @@ async def test_calls_go_sixteen_deep_with_a_single_worker_and_no_deeper(narrow: 
 
 @pytest.mark.promise("SDK-2", "EXE-5")
 async def test_calls_that_all_wait_for_others_get_through_a_single_worker(narrow: Runtime) -> None:
-    deep = [_data(narrow, "down", levels=level % 4) for level in range(24)]
-    wide = [_data(narrow, "many", count=6) for _ in range(4)]
+    deep = [_data(narrow, "down", levels=level % 4) for level in range(12)]
+    wide = [_data(narrow, "many", count=6) for _ in range(2)]
     answers = await asyncio.gather(*deep, *wide)
-    assert answers[:24] == [level % 4 for level in range(24)]
+    assert answers[:12] == [level % 4 for level in range(12)]
     assert _workers() <= 1 + 3
 
 

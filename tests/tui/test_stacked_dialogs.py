@@ -57,7 +57,7 @@ async def test_a_question_of_a_server_is_shown_above_one_that_looks_the_same(giv
 
 async def test_the_number_of_dialogs_on_top_of_each_other_is_limited(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
-        for number in range(40):
+        for number in range(20):
             stage.app.push_screen(AskName(f"Name {number}"))
             await stage.pilot.pause()
         await stage.until_seen("Close some dialogs first.")
