@@ -81,7 +81,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def _runs_every_case(config: pytest.Config) -> bool:
-    """Return whether the run takes every case: it was told to, or is told which tests to run."""
+    """Return whether the run takes every case: `--every-case`, or the name of a file or test."""
     return config.option.every_case or [Path(arg).resolve() for arg in config.args] != [TESTS]
 
 

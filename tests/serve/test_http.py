@@ -47,6 +47,7 @@ async def test_clients_of_both_versions_call_tools_over_http(http_server: HttpSe
         assert "kit.add" in {tool.name for tool in (await client.list_tools()).tools}
         result = await client.call_tool("kit.add", {"a": 2, "b": 3})
     assert result.structured_content == {"result": 5}
+    await until(lambda: records("kit.add"))
     (record,) = records("kit.add")
     assert record.source == "serve"
     assert Agent.of_session(record.session)
