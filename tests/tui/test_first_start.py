@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from stage import READ_ONLY, TOOLS, GivenRuntime, Stage, as_runtime, on_stage, tool
 from textual import events
 from textual.geometry import Offset
+from textual.pilot import Pilot
 from textual.widgets import Static
+from textual.worker import Worker, WorkerFailed
 
 from pegboard.config import Appearance, Settings
 from pegboard.models import JsonObject
@@ -241,5 +245,29 @@ async def test_code_that_shows_something_while_the_app_closes_does_not_end_it_wi
         await pilot.pause()
         app.exit(return_code=3)
         app.screen.call_next(show)
+    assert app.crash is None
+    assert app.return_code == 3
+
+
+async def test_a_worker_that_outlives_the_app_does_not_end_it_with_an_error(given: GivenRuntime) -> None:
+    app = PegboardApp(as_runtime(given))
+    ended = asyncio.Event()
+    workers: list[Worker[None]] = []
+
+    async def outlive() -> None:
+        while not ended.is_set():
+            with suppress(asyncio.CancelledError):
+                await ended.wait()
+        app.run_worker(ended.wait)
+
+    async def leave(pilot: Pilot[object]) -> None:
+        workers.append(app.run_worker(outlive()))
+        await pilot.pause()
+        app.exit(return_code=3)
+
+    await app.run_async(headless=True, auto_pilot=leave)
+    ended.set()
+    with pytest.raises(WorkerFailed, match="App is not running"):
+        await workers[0].wait()
     assert app.crash is None
     assert app.return_code == 3

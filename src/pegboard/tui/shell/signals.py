@@ -12,6 +12,7 @@ from textual.app import App, ScreenError
 from textual.css.query import QueryError
 from textual.driver import Driver
 from textual.widget import MountError
+from textual.worker import WorkerFailed
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _HUNG_UP = 128 + signal.SIGHUP
@@ -88,8 +89,11 @@ class EndingApp(App[None]):
         if isinstance(error, TerminalError) and self._has_hung_up():
             self._end(_HUNG_UP)
             return
-        if self._exit and isinstance(error, _WITHOUT_WIDGET):
+        cause = error.error if isinstance(error, WorkerFailed) else error
+        if self._exit and isinstance(cause, _WITHOUT_WIDGET):
             return
+        if self._loop is None and isinstance(cause, RuntimeError):
+            return  # a worker that outlived the app used it
         self._return_code = 1
         self.crash = self.crash or error
         if self._exception is None:
