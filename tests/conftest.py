@@ -110,6 +110,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Confi
         items[:] = kept
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     slow = [item for item in items if item.get_closest_marker("slow")]
+    slow.sort(key=lambda item: item.nodeid.partition("/")[2] not in _SLOW["FIRST"])
     others = [item for item in items if not item.get_closest_marker("slow")]
     share = -(-len(others) // workers)
     items[:] = [

@@ -109,3 +109,9 @@ EVERY_CASE = (
     "tui/test_pictures_of_servers.py",
 )
 """Files of which every run takes each case: commands of the documents, and pictures."""
+
+FIRST = (
+    "architecture/test_lint.py::test_the_tree_is_clean[types]",
+    "watch/test_proxy.py::test_calls_pass_while_another_process_locks_the_database_for_30_seconds",
+)
+"""Tests that take half a minute or longer, or wait for it: the others run meanwhile."""

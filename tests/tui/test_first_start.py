@@ -254,11 +254,14 @@ async def test_a_worker_that_outlives_the_app_does_not_end_it_with_an_error(give
     ended = asyncio.Event()
     workers: list[Worker[None]] = []
 
+    async def nothing() -> None:
+        """Do nothing."""
+
     async def outlive() -> None:
         while not ended.is_set():
             with suppress(asyncio.CancelledError):
                 await ended.wait()
-        app.run_worker(ended.wait)
+        app.run_worker(nothing())
 
     async def leave(pilot: Pilot[object]) -> None:
         workers.append(app.run_worker(outlive()))
