@@ -44,9 +44,11 @@ async def test_a_pasted_text_stays_between_the_keys_around_it(tmp_path: Path) ->
         await stage.open("read_file")
         type_at_once(stage, "a", "backspace")
         stage.app.post_message(events.Paste("pasted"))
-        type_at_once(stage, "backspace", "s", "ctrl+r")
+        type_at_once(stage, "backspace", "s")
+        stage.app.post_message(events.Paste(" text"))
+        type_at_once(stage, "tab", "5", "ctrl+r")
         await stage.until(lambda: given.calls, "the tool was run")
-        assert given.calls[0].args["path"] == "pastes"
+        assert given.calls[0].args == {"path": "pastes text", "max_bytes": 5}
 
 
 async def test_keys_after_one_that_closes_a_dialog_go_to_the_page(tmp_path: Path) -> None:

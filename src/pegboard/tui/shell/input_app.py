@@ -16,7 +16,7 @@ from textual.widget import Widget
 from textual.worker import active_worker
 
 from pegboard.tui.shell.idle_collector import IdleCollector
-from pegboard.tui.shell.input_order import InputOrder, KeyPassed
+from pegboard.tui.shell.input_order import InputOrder, InputPassed
 from pegboard.tui.shell.signals import EndingApp
 
 _SHORTEST_TOAST = 0.05
@@ -58,14 +58,13 @@ class InputApp(EndingApp):
         event.notification = LateNotification(**vars(event.notification))
 
     async def on_event(self, event: events.Event) -> None:
-        """Handle an event; input waits until the key before it was handled."""
+        """Handle an event; input waits until the key or text before it was handled."""
         if isinstance(event, events.InputEvent | events.Paste) and not event.is_forwarded:
             self._collector.touch()
             await self._order.add(event)
             return
         await self._handle(event)
-        if isinstance(event, events.Key):
-            await self._order.passed(event)
+        await self._order.passed(event)
 
     async def _handle(self, event: events.Event) -> None:
         """Handle an event, unless it is input after the last screen, or over a removed or unfinished widget."""
@@ -77,9 +76,9 @@ class InputApp(EndingApp):
         if not (isinstance(event, events.MouseEvent) and self._is_on_removed(event)):
             await super().on_event(event)
 
-    @on(KeyPassed)
-    async def _key_passed(self, message: KeyPassed) -> None:
-        await self._order.passed(message.key)
+    @on(InputPassed)
+    async def _input_passed(self, message: InputPassed) -> None:
+        await self._order.passed(message.input)
 
     async def run_action(
         self,

@@ -21,20 +21,20 @@ _LONGEST_WAIT: Final = 0.25
 """Seconds after which the next input is handled in any case: a widget that is removed loses its messages."""
 
 
-class KeyPassed(Message):
-    """Every widget in the path of a key has handled it, because this message followed it.
+class InputPassed(Message):
+    """Every widget in the path of a key or of pasted text has handled it, because this message followed it.
 
     Attributes:
-        key: The key.
+        input: The key or the text.
     """
 
-    def __init__(self, key: events.Key) -> None:
+    def __init__(self, input: events.Event) -> None:  # noqa: A002 - what Textual calls it
         super().__init__()
-        self.key = key
+        self.input = input
 
 
 class InputOrder:
-    """Input that waits until the key before it was handled.
+    """Input that waits until the key or the pasted text before it was handled.
 
     Args:
         app: The app.
@@ -45,8 +45,8 @@ class InputOrder:
         self._app = app
         self._handle = handle
         self._waiting: deque[events.Event] = deque()
-        self._key: events.Key | None = None
-        """The key that was forwarded last, until it is known that it was handled."""
+        self._last: events.Event | None = None
+        """The key or text that was forwarded last, until it is known that it was handled."""
         self._target: Widget | None = None
         """The widget to which it was forwarded."""
         self._is_followed = False
@@ -57,49 +57,50 @@ class InputOrder:
         self._waiting.append(event)
         await self._continue()
 
-    async def passed(self, key: events.Key) -> None:
-        """Handle what waited for a key."""
-        if key is self._key:
+    async def passed(self, event: events.Event) -> None:
+        """Handle what waited for a key or text."""
+        if event is self._last:
             self._end_wait()
             await self._continue()
 
     async def _continue(self) -> None:
         while self._waiting:
             event = self._waiting[0]
-            if self._key is not None and not self._is_typed(self._key, event):
-                self._follow(self._key)
-                if self._key is not None:
+            if self._last is not None and not self._is_typed(self._last, event):
+                self._follow(self._last)
+                if self._last is not None:
                     return
             self._waiting.popleft()
             await self._handle(event)
-            if isinstance(event, events.Key) and event.is_forwarded:
+            if isinstance(event, events.Key | events.Paste) and event.is_forwarded:
                 self._end_wait()
-                self._key = event
+                self._last = event
                 self._target = self._app.focused or self._app.screen
 
-    def _is_typed(self, key: events.Key, event: events.Event) -> bool:
-        """Return whether the same widget takes a key and the event after it as text, in their order."""
+    def _is_typed(self, last: events.Event, event: events.Event) -> bool:
+        """Return whether the same widget takes an event and the one after it as text, in their order."""
         target = self._target
         return (
-            isinstance(event, events.Key)
+            isinstance(last, events.Key)
+            and isinstance(event, events.Key)
             and target is not None
             and target is self._app.focused
-            and target.check_consume_key(key.key, key.character)
+            and target.check_consume_key(last.key, last.character)
             and target.check_consume_key(event.key, event.character)
         )
 
-    def _follow(self, key: events.Key) -> None:
-        """Send a message after a key, unless that is done; the wait ends if there is no way for it."""
+    def _follow(self, last: events.Event) -> None:
+        """Send a message after a key or text, unless that is done; the wait ends if there is no way for it."""
         if self._is_followed:
             return
-        if self._target is None or not self._target.is_attached or not self._target.post_message(KeyPassed(key)):
+        if self._target is None or not self._target.is_attached or not self._target.post_message(InputPassed(last)):
             self._end_wait()
             return
         self._is_followed = True
-        self._timer = asyncio.get_running_loop().call_later(_LONGEST_WAIT, self._app.post_message, KeyPassed(key))
+        self._timer = asyncio.get_running_loop().call_later(_LONGEST_WAIT, self._app.post_message, InputPassed(last))
 
     def _end_wait(self) -> None:
-        self._key = self._target = None
+        self._last = self._target = None
         self._is_followed = False
         if self._timer is not None:
             self._timer.cancel()
