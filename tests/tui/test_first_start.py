@@ -230,13 +230,15 @@ async def test_a_new_row_is_scrolled_into_view_as_a_whole(tmp_path: Path) -> Non
         await stage.until(lambda: re.search(r"▾ 2.*\n.* a  .*\n.*\n.* b  .*\n.*▌", stage.text), "the whole row is seen")
 
 
-@pytest.mark.parametrize("late", ["a query", "a mount"])
+@pytest.mark.parametrize("late", ["a query", "a mount", "the screen of a widget"])
 async def test_code_that_shows_something_while_the_app_closes_does_not_end_it_with_an_error(
     given: GivenRuntime, late: str
 ) -> None:
     def show() -> None:
         if late == "a query":
             app.screen.query_one("#gone")
+        elif late == "the screen of a widget":
+            assert Static().screen.is_active
         else:
             Static().mount(Static())
 

@@ -121,6 +121,7 @@ async def test_the_viewport_stays_when_scrolled_up_while_calls_arrive(tmp_path: 
         await stage.write(f"{loop}; work.wait {gates[0]}; {loop}; work.wait {gates[1]}")
         await stage.press("ctrl+r")
         await stage.until(lambda: ["▶", "work.wait"] in begun(stage), "the first half is done")
+        await stage.drawn()
         stage.tree.scroll_to(y=3, animate=False, immediate=True)
         gates[0].touch()
         await stage.until(lambda: len(stage.calls) == 63, "the second half is done")

@@ -10,6 +10,7 @@ from typing import IO, Any, cast
 from rich.console import Console, RenderableType
 from textual.app import App, ScreenError
 from textual.css.query import QueryError
+from textual.dom import DOMError
 from textual.driver import Driver
 from textual.widget import MountError
 from textual.worker import WorkerFailed
@@ -20,7 +21,7 @@ _CLOSE_SECONDS = 10.0
 """Time that closing may take after a signal; after it, another signal ends the process immediately."""
 _CHECK_SECONDS = 2.0
 """Interval at which the terminal is checked, because a process may ignore SIGHUP."""
-_WITHOUT_WIDGET = (MountError, QueryError, ScreenError)
+_WITHOUT_WIDGET = (DOMError, MountError, QueryError, ScreenError)
 """What code may raise that shows something while the app closes, since its widgets are being removed."""
 
 
