@@ -15,13 +15,11 @@ from threading import Thread
 
 import commands
 import pytest
+from servers import SDK_SERVER, start_of
 from terminals import pegboard as in_terminal
 
 Command = Callable[..., commands.Done]
 
-SDK_SERVER = Path(__file__).parents[1] / "fakes" / "sdk_server.py"
-START = shlex.join([sys.executable, str(SDK_SERVER)])
-"""The command line of a server with tools, resources and prompts."""
 TOKEN = "ghp_abcdefghijklmnopqrstuvwx"
 
 
@@ -60,6 +58,12 @@ def page() -> Iterator[str]:
     server.server_close()
 
 
+@pytest.fixture(scope="module")
+def start() -> str:
+    """Return the command line of a server."""
+    return shlex.join(start_of(SDK_SERVER))
+
+
 def config(home: Path) -> str:
     """Return the text of the configuration file."""
     return (home / "config.toml").read_text()
@@ -95,40 +99,40 @@ def test_a_server_is_added_tested_used_and_removed(pegboard: Command, home: Path
     ["--mcp {} tools list --json", "tools --mcp {} list --json", "tools list --json --mcp {}"],
     ids=["before the group", "between", "after"],
 )
-def test_a_server_of_one_run_is_named_after_what_it_reports(pegboard: Command, line: str) -> None:
-    done = pegboard(*shlex.split(line.format(shlex.quote(START))))
+def test_a_server_of_one_run_is_named_after_what_it_reports(pegboard: Command, line: str, start: str) -> None:
+    done = pegboard(*shlex.split(line.format(shlex.quote(start))))
     assert done.returncode == 0, done.stderr
     names = {tool["name"] for tool in json.loads(done.stdout)}
     assert {"fixture.add", "fixture.echo", "time.now"} <= names
 
 
 @pytest.mark.promise("MCP-3")
-def test_the_app_opens_with_a_server_of_one_run() -> None:
-    with in_terminal("--mcp", f"zebra={START}", size=(120, 60)) as screen:
+def test_the_app_opens_with_a_server_of_one_run(start: str) -> None:
+    with in_terminal("--mcp", f"zebra={start}", size=(120, 60)) as screen:
         screen.read_until("zebra")
         screen.type("\x11")  # ctrl+q
         assert screen.read_all() == 0, screen.output[-5_000:]
 
 
 @pytest.mark.promise("MCP-3")
-def test_a_given_name_that_exists_gets_a_suffix(pegboard: Command) -> None:
-    done = pegboard("tools", "list", "--json", "--mcp", f"time={START}", "--mcp", START, "--mcp", START)
+def test_a_given_name_that_exists_gets_a_suffix(pegboard: Command, start: str) -> None:
+    done = pegboard("tools", "list", "--json", "--mcp", f"time={start}", "--mcp", start, "--mcp", start)
     packs = {tool["pack"] for tool in json.loads(done.stdout)}
     assert {"time", "time_2", "fixture", "fixture_2"} <= packs
 
 
 @pytest.mark.promise("MCP-3", "MCP-6")
-def test_resources_and_prompts_of_a_server_are_printed(pegboard: Command) -> None:
-    done = pegboard("mcp", "resources", "--mcp", START, "--json")
+def test_resources_and_prompts_of_a_server_are_printed(pegboard: Command, start: str) -> None:
+    done = pegboard("mcp", "resources", "--mcp", start, "--json")
     listed = json.loads(done.stdout)
     assert {one["uri"] for one in listed["resources"]} == {"memo://one", "memo://dot"}
     assert listed["templates"][0]["variables"] == ["name"]
-    assert pegboard("mcp", "read", "fixture", "memo://of/Ada", "--mcp", START).stdout == "memo Ada\n"
-    saved = pegboard("mcp", "read", "memo://dot", "--mcp", START).stdout.strip()
+    assert pegboard("mcp", "read", "fixture", "memo://of/Ada", "--mcp", start).stdout == "memo Ada\n"
+    saved = pegboard("mcp", "read", "memo://dot", "--mcp", start).stdout.strip()
     assert Path(saved).read_bytes().startswith(b"\x89PNG")
-    done = pegboard("mcp", "prompts", "--mcp", START)
+    done = pegboard("mcp", "prompts", "--mcp", start)
     assert done.stdout.split()[:2] == ["review", "topic*"]
-    done = pegboard("mcp", "prompt", "review", "--arg", "topic=tests", "--mcp", START)
+    done = pegboard("mcp", "prompt", "review", "--arg", "topic=tests", "--mcp", start)
     assert done.stdout == "user:\nReview tests.\n"
 
 
@@ -143,17 +147,17 @@ def test_resources_and_prompts_of_a_server_are_printed(pegboard: Command) -> Non
     ids=["a form, defaults filled in", "cancelled", "no terminal"],
 )
 def test_questions_of_servers_are_answered_in_advance_or_declined(
-    pegboard: Command, answer: list[str], data: str, said: str
+    pegboard: Command, answer: list[str], data: str, said: str, start: str
 ) -> None:
-    done = pegboard("tools", "invoke", "fixture.greet", "--data", *answer, "--mcp", START)
+    done = pegboard("tools", "invoke", "fixture.greet", "--data", *answer, "--mcp", start)
     assert (done.returncode, done.stdout) == (0, f"{data}\n"), done.stderr
     assert "The MCP server fixture asks during fixture.greet:\nWho are you?" in done.stderr
     assert said in done.stderr
 
 
 @pytest.mark.promise("MCP-5")
-def test_on_a_terminal_a_form_is_filled_in_field_by_field() -> None:
-    with in_terminal("tools", "invoke", "fixture.greet", "--data", "--mcp", START) as screen:
+def test_on_a_terminal_a_form_is_filled_in_field_by_field(start: str) -> None:
+    with in_terminal("tools", "invoke", "fixture.greet", "--data", "--mcp", start) as screen:
         screen.read_until("Answer? [y/N/c] ")
         assert "Who are you?" in screen.output
         screen.type("y\n")
@@ -170,9 +174,9 @@ def test_on_a_terminal_a_form_is_filled_in_field_by_field() -> None:
 
 
 @pytest.mark.promise("MCP-3")
-def test_a_wrong_answer_in_advance_is_rejected(pegboard: Command) -> None:
+def test_a_wrong_answer_in_advance_is_rejected(pegboard: Command, start: str) -> None:
     for text in ("[1]", "{"):
-        done = pegboard("tools", "invoke", "fixture.greet", "--elicit", text, "--mcp", START)
+        done = pegboard("tools", "invoke", "fixture.greet", "--elicit", text, "--mcp", start)
         assert (done.returncode, done.stdout) == (2, "")
         assert "--elicit" in done.stderr
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import commands
 import pytest
 from provider import FakeProvider, says
-from servers import HOSTILE_SERVER, SDK_SERVER
+from servers import HOSTILE_SERVER, SDK_SERVER, start_of
 from terminals import pegboard as in_terminal
 from tls_page import self_signed
 
@@ -75,7 +75,7 @@ def test_a_list_that_is_incomplete_says_so(pegboard: Command, what: str, mode: s
 
 @pytest.mark.promise("MCP-5")
 def test_a_prompt_that_is_approved_on_the_terminal_is_answered_by_the_model() -> None:
-    start = shlex.join([sys.executable, str(SDK_SERVER)])
+    start = shlex.join(start_of(SDK_SERVER))
     with FakeProvider(says("4", "2")).running() as provider:
         model = {
             "PEGBOARD_MODEL__NAME": "openai:fake",

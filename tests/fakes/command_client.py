@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 
 
 def exchange(
@@ -25,8 +27,22 @@ def exchange(
         yield int(answers.readline())
 
 
+def _forward(pid: int) -> None:
+    """Send the signals that end this process to another one instead."""
+
+    def send(number: int, frame: object) -> None:
+        del frame
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, send)
+
+
 if __name__ == "__main__":
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(sys.argv[1])
-        _, code = exchange(connection, sys.argv[2:], (0, 1, 2), os.getcwd(), os.environ)  # noqa: PTH109 - loads less
+        answers = exchange(connection, sys.argv[2:], (0, 1, 2), os.getcwd(), os.environ)  # noqa: PTH109 - loads less
+        _forward(next(answers))
+        code = next(answers)
     sys.exit(code if code >= 0 else 128 - code)

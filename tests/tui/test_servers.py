@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import urllib.request
 from collections.abc import AsyncIterator
@@ -344,7 +345,8 @@ async def test_only_passive_files_that_pegboard_saved_are_opened(
 @pytest.mark.promise("MCP-8", "TUI-7")
 @pytest.mark.parametrize("rule", [False, True], ids=["by default", "by a rule"])
 async def test_the_approval_card_names_the_server(tmp_path: Path, rule: bool) -> None:
-    config = f'[mcp.servers.peer]\ncommand = "{sys.executable}"\nargs = ["{SDK_SERVER}"]\ntimeout = 60.0\n'
+    command, *args = start_of(SDK_SERVER)
+    config = f'[mcp.servers.peer]\ncommand = "{command}"\nargs = {json.dumps(args)}\ntimeout = 60.0\n'
     approvals = Runtime.from_environment().paths.approvals
     approvals.parent.mkdir(parents=True, exist_ok=True)
     approvals.write_text('[[rule]]\nask = "peer.add"\n' if rule else "")

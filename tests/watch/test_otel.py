@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 import pytest
+from commands import forked
 from google.protobuf.json_format import ParseDict
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
@@ -85,7 +86,7 @@ def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiving]:
 @contextmanager
 def running() -> Iterator[Receiving]:
     """Run `pegboard watch --otel`."""
-    line = [PROGRAM, "watch", "--otel", "0"]
+    line = forked("pegboard", "watch", "--otel", "0")
     process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:

@@ -18,7 +18,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mcp import Client, StdioServerParameters, stdio_client
-from watched import PLAIN_SERVER, PROGRAM, Watched, children, eventually, is_alive, recorded, records, result_of
+from servers import SDK_SERVER, start_of
+from watched import PROGRAM, Watched, children, eventually, is_alive, recorded, records, result_of
 
 from pegboard.models import Agent
 
@@ -127,7 +128,7 @@ def test_messages_that_arrive_in_several_parts_are_recorded_whole() -> None:
 async def test_the_official_client_works_through_the_proxy() -> None:
     server = StdioServerParameters(
         command=PROGRAM,
-        args=["watch", "--", sys.executable, str(Path(PLAIN_SERVER).with_name("sdk_server.py"))],
+        args=["watch", "--", *start_of(SDK_SERVER)],
         env=dict(os.environ),
     )
     async with Client(stdio_client(server)) as client:

@@ -7,7 +7,6 @@ import json
 import os
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -18,13 +17,13 @@ from typing import Any
 
 import httpx2
 import pytest
+from commands import forked
 from mcp import Client, StdioServerParameters, stdio_client
+from servers import SDK_SERVER, start_of
 from watched import PROGRAM, Watched, eventually, recorded, records
 
 from pegboard.brake import Answer, Questions
 from pegboard.models import Agent
-
-SDK_SERVER = str(Path(__file__).parents[1] / "fakes" / "sdk_server.py")
 
 
 def free_port() -> int:
@@ -38,7 +37,7 @@ def free_port() -> int:
 def sdk_server() -> Iterator[str]:
     """Run a server of the SDK over HTTP and yield its address."""
     port = free_port()
-    process = subprocess.Popen([sys.executable, SDK_SERVER, "http", str(port)], stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(start_of(SDK_SERVER, "http", str(port)), stderr=subprocess.DEVNULL)
     try:
 
         def is_up() -> bool:
@@ -55,7 +54,7 @@ def sdk_server() -> Iterator[str]:
 @contextmanager
 def http_proxy(url: str) -> Iterator[str]:
     """Run `pegboard watch --http` and yield its address."""
-    line = [PROGRAM, "watch", "--name", "remote", "--url", url, "--http", "0"]
+    line = forked("pegboard", "watch", "--name", "remote", "--url", url, "--http", "0")
     process = subprocess.Popen(line, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
