@@ -17,7 +17,6 @@ import textwrap
 from collections.abc import AsyncIterator, Callable, Generator
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 import pytest
 from hypothesis import settings
@@ -86,20 +85,16 @@ def _runs_every_case(config: pytest.Config) -> bool:
     return config.option.every_case or [Path(arg).resolve() for arg in config.args] != [TESTS]
 
 
-def _one_case_each(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Return the tests with one case of each slow test, chosen by its name.
-
-    Tests with the same cases, such as the sizes of a screen, so differ in the case that runs.
-    """
+def _first_and_last(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Return the tests without the cases of slow tests between their first and their last."""
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
         cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
     left_out: set[pytest.Item] = set()
-    for test, of_test in cases.items():
+    for of_test in cases.values():
         case = of_test[0]
         if case.get_closest_marker("slow") and str(case.path.relative_to(TESTS)) not in _SLOW["EVERY_CASE"]:
-            left_out.update(of_test)
-            left_out.remove(of_test[crc32(test.encode()) % len(of_test)])
+            left_out.update(of_test[1:-1])
     return [item for item in items if item not in left_out]
 
 
@@ -110,7 +105,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Confi
     The slow tests come first, an equal part of them where each worker begins, so that none is left for the end.
     """
     if not _runs_every_case(config):
-        kept = _one_case_each(items)
+        kept = _first_and_last(items)
         config.hook.pytest_deselected(items=[*set(items) - set(kept)])
         items[:] = kept
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
