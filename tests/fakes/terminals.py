@@ -122,7 +122,8 @@ def pegboard(
         arguments: The arguments of the program.
         environ: More environment variables.
         size: Columns and rows.
-        is_forked: Whether the command server runs it, see `commands`: quicker, but the terminal sends it no signals.
+        is_forked: Whether the command server runs it, see `commands`: quicker, but of the signals of the terminal
+            it gets only those that end it.
     """
     command = forked("pegboard") if is_forked else [sys.executable, "-m", "pegboard"]
     terminal = Terminal([*command, *arguments], environ, size)
