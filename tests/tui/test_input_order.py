@@ -51,6 +51,15 @@ async def test_a_pasted_text_stays_between_the_keys_around_it(tmp_path: Path) ->
         assert given.calls[0].args == {"path": "pastes text", "max_bytes": 5}
 
 
+async def test_keys_after_one_that_opens_a_form_do_not_run_commands_of_the_list(tmp_path: Path) -> None:
+    given = GivenRuntime(tmp_path)
+    async with on_stage(given) as stage:
+        await stage.type("read_file")
+        type_at_once(stage, "enter", "/", "t", "m", "p", "ctrl+r")
+        await stage.until(lambda: given.calls, "the tool was run")
+        assert given.calls[0].args == {"path": "/tmp"}
+
+
 async def test_keys_after_one_that_closes_a_dialog_go_to_the_page(tmp_path: Path) -> None:
     async with on_stage(GivenRuntime(tmp_path)) as stage:
         await stage.press("f1")

@@ -64,7 +64,7 @@ class InputApp(EndingApp):
             await self._order.add(event)
             return
         await self._handle(event)
-        await self._order.passed(event)
+        await self._order.arrived(event)
 
     async def _handle(self, event: events.Event) -> None:
         """Handle an event, unless it is input after the last screen, or over a removed or unfinished widget."""
@@ -78,7 +78,7 @@ class InputApp(EndingApp):
 
     @on(InputPassed)
     async def _input_passed(self, message: InputPassed) -> None:
-        await self._order.passed(message.input)
+        await self._order.passed(message)
 
     async def run_action(
         self,

@@ -25,16 +25,16 @@ class InputPassed(Message):
     """Every widget in the path of a key or of pasted text has handled it, because this message followed it.
 
     Attributes:
-        input: The key or the text.
+        number: Number of the wait that it ends.
     """
 
-    def __init__(self, input: events.Event) -> None:  # noqa: A002 - what Textual calls it
+    def __init__(self, number: int) -> None:
         super().__init__()
-        self.input = input
+        self.number = number
 
 
 class InputOrder:
-    """Input that waits until the key or the pasted text before it was handled.
+    """Input that waits until the key or the pasted text before it was handled, and what its action requested.
 
     Args:
         app: The app.
@@ -49,25 +49,34 @@ class InputOrder:
         """The key or text that was forwarded last, until it is known that it was handled."""
         self._target: Widget | None = None
         """The widget to which it was forwarded."""
-        self._is_followed = False
+        self._number = 0
+        """Number of the last wait."""
         self._timer: asyncio.TimerHandle | None = None
+        """Ends the wait; None while no message follows the key or text."""
 
     async def add(self, event: events.Event) -> None:
         """Handle an event now or after the earlier ones."""
         self._waiting.append(event)
         await self._continue()
 
-    async def passed(self, event: events.Event) -> None:
+    async def passed(self, message: InputPassed) -> None:
         """Handle what waited for a key or text."""
-        if event is self._last:
+        if self._timer is not None and message.number == self._number:
             self._end_wait()
+            await self._continue()
+
+    async def arrived(self, event: events.Event) -> None:
+        """Wait for the messages of the action that a key ran when it arrived at the app, such as to move the focus."""
+        if event is self._last:
+            self._stop_timer()
+            self._follow()
             await self._continue()
 
     async def _continue(self) -> None:
         while self._waiting:
             event = self._waiting[0]
             if self._last is not None and not self._is_typed(self._last, event):
-                self._follow(self._last)
+                self._follow()
                 if self._last is not None:
                     return
             self._waiting.popleft()
@@ -89,19 +98,22 @@ class InputOrder:
             and target.check_consume_key(event.key, event.character)
         )
 
-    def _follow(self, last: events.Event) -> None:
-        """Send a message after a key or text, unless that is done; the wait ends if there is no way for it."""
-        if self._is_followed:
+    def _follow(self) -> None:
+        """Send a message after the last key or text, unless that is done; the wait ends if there is no way for it."""
+        if self._timer is not None:
             return
-        if self._target is None or not self._target.is_attached or not self._target.post_message(InputPassed(last)):
+        self._number += 1
+        target, number = self._target, self._number
+        if target is None or not target.is_attached or not target.post_message(InputPassed(number)):
             self._end_wait()
             return
-        self._is_followed = True
-        self._timer = asyncio.get_running_loop().call_later(_LONGEST_WAIT, self._app.post_message, InputPassed(last))
+        self._timer = asyncio.get_running_loop().call_later(_LONGEST_WAIT, self._app.post_message, InputPassed(number))
 
     def _end_wait(self) -> None:
         self._last = self._target = None
-        self._is_followed = False
+        self._stop_timer()
+
+    def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
