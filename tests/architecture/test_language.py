@@ -33,7 +33,7 @@ PHRASES = {
     r"faults?": "validation error; the classes keep the names `Fault` and `FormFaults`",
     r"stands?|stood|standing": "is, comes, appears",
     r"(?:is|are)n't there|is there|are there": "exists, is missing, is installed",
-    r"(?:is|are|was) no [a-z]": "is not a",
+    r"(?<!there )(?:is|are|was) no (?!(?:longer|more|such)\b)[a-z]+": "is not a",
     r"what (?:is|are|was|were|may be)": "name it",
     r"whoever|whomever|nobody|somebody|anybody|everybody": "users, callers; no one",
     r"at once": "immediately, together, concurrently",

@@ -93,7 +93,7 @@ async def test_a_missing_secret(open_server: Open) -> None:
         ("silent", "didn't answer within 2 s", "set a longer `timeout`"),
     ],
 )
-async def test_an_address_that_is_no_usable_server(
+async def test_an_address_without_a_usable_server(
     open_server: Open, serve_http: Callable[..., str], mode: str, reason: str, fix: str
 ) -> None:
     runtime = await open_server(serve_http(HOSTILE_SERVER, mode), timeout=2.0 if mode == "silent" else 30.0)

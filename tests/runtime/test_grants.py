@@ -184,7 +184,7 @@ async def test_the_problem_goes_when_the_file_names_the_secret(
 
 
 @pytest.mark.promise("SDK-10")
-async def test_a_secret_that_is_not_set_reads_as_missing_and_is_no_refusal(open_packs: Callable[..., Runtime]) -> None:
+async def test_a_secret_that_is_not_set_reads_as_missing_and_is_not_refused(open_packs: Callable[..., Runtime]) -> None:
     runtime = open_packs()
     assert await _data(runtime, "keeper.missing") is None
     assert [problem for problem in runtime.problems() if problem.pack == "keeper"] == []

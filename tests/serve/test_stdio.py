@@ -95,7 +95,7 @@ async def test_a_tool_that_changes_something_needs_a_rule_which_the_result_names
     assert file.read_text() == "written"
 
 
-async def test_a_rule_that_denies_a_call_is_no_reason_to_write_another(connect: Connect, home: Path) -> None:
+async def test_a_rule_that_denies_a_call_does_not_lead_to_another(connect: Connect, home: Path) -> None:
     (home / "approvals.toml").write_text('[[rule]]\ndeny = "kit.add"\nscope = "mcp"\n')
     async with connect() as client:
         denied = await client.call_tool("kit.add", {"a": 1, "b": 1})
@@ -245,7 +245,7 @@ def raw(command: list[str]) -> Any:
             pipe.close()
 
 
-def test_lines_that_are_no_messages_are_answered_with_errors(raw: Raw) -> None:
+def test_lines_that_are_not_messages_are_answered_with_errors(raw: Raw) -> None:
     raw.greet()
     raw.send(b"nonsense")
     assert raw.read()["error"]["code"] == -32700

@@ -21,7 +21,7 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "boolean": (bool,),
     "null": (type(None),),
 }
-"""Exact types, so that True is no integer. The validator judges 1.0, which is one, and infinity."""
+"""Exact types, so that True is not an integer. The validator judges 1.0, which is one, and infinity."""
 
 
 def quick_acceptance(schema: JsonValue) -> Accepts | None:

@@ -223,7 +223,7 @@ class ActivityScreen(PageScreen):
     def _show_query(self) -> None:
         text, parsed = self._list.sought, self._feed.parsed
         is_current = text == self._feed.text
-        # A word that is still being typed is no mistake yet.
+        # A word that is still being typed is not a mistake yet.
         problems = [
             problem
             for problem in (parsed.problems if is_current else ())
