@@ -110,8 +110,8 @@ class _Piece:
     """The lines between this rule and the next: empty ones, and separate comments."""
 
 
-# tomlkit 0.15 cannot replace this: it attaches a comment above a `[[rule]]` to the previous rule, so moving or removing a
-# rule moves or keeps the wrong comment, and deleting a table of a rule deletes the comments in it.
+# tomlkit 0.15 cannot replace this: it attaches a comment above a `[[rule]]` to the previous rule, so moving or removing
+# a rule moves or keeps the wrong comment, and deleting a table of a rule deletes the comments in it.
 
 
 class RuleText:
