@@ -100,11 +100,15 @@ class InputOrder:
 
     def _follow(self) -> None:
         """Send a message after the last key or text, unless that is done; the wait ends if there is no way for it."""
+        target = self._target
+        if target is None or not target.is_attached:
+            self._end_wait()
+            return
         if self._timer is not None:
             return
         self._number += 1
-        target, number = self._target, self._number
-        if target is None or not target.is_attached or not target.post_message(InputPassed(number)):
+        number = self._number
+        if not target.post_message(InputPassed(number)):
             self._end_wait()
             return
         self._timer = asyncio.get_running_loop().call_later(_LONGEST_WAIT, self._app.post_message, InputPassed(number))
