@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import copy
 import importlib
@@ -16,6 +17,7 @@ from typing import Any  # proxies return any value
 import pytest
 
 from pegboard.sdk import ToolFailed, call_tool, get_pack
+from pegboard.sdk.source import parse_file
 
 pytestmark = pytest.mark.promise("SDK-15")
 
@@ -203,8 +205,32 @@ def test_a_pack_that_fails_to_load_is_an_error_with_the_reason(script: Script) -
 
 
 def test_the_first_of_two_packs_with_the_same_name_is_used(script: Script) -> None:
-    script(a='pack = "same"\ndef f():\n    """A."""\n    return "a"\n', b='pack = "same"\ndef f():\n    """B."""\n')
+    script(
+        another='pack = "same"\ndef f():\n    """A."""\n    return "a"\n',
+        other='pack = "same"\ndef f():\n    """B."""\n',
+        same='def f():\n    """C."""\n',
+    )
     assert call_tool("same.f") == "a"
+
+
+def test_a_call_by_name_parses_only_files_that_may_be_the_pack(
+    script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script(
+        one='def f():\n    """One."""\n    return 1\n', two='pack = "three"\ndef f():\n    """Two."""\n    return 2\n'
+    )
+    parsed: list[str] = []
+
+    def parse(file: str) -> ast.Module | None:
+        if Path(file).is_relative_to(tmp_path):  # tests that use the SDK are packs, too
+            parsed.append(Path(file).name)
+        return parse_file(file)
+
+    monkeypatch.setattr("pegboard.sdk.local_packs.parse_file", parse)
+    assert call_tool("one.f") == 1
+    assert parsed == ["one.py"]
+    assert call_tool("three.f") == 2
+    assert parsed == ["one.py", "two.py"]
 
 
 @pytest.mark.parametrize(

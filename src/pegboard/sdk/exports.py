@@ -107,6 +107,11 @@ def _is_bound_to(scope: Scope, name: str, node: ast.stmt) -> bool:
     return any(isinstance(argument, ast.Name) and argument.id == name for argument in binding.args)
 
 
+def name_of_file(stem: str) -> str:
+    """Return the name of a pack that doesn't name itself, from its file name without `.py`."""
+    return stem if PACK_NAME.fullmatch(stem) else re.sub(r"[^A-Za-z0-9_-]+", "_", stem) or "_"
+
+
 def pack_name(scope: Scope, stem: str, report: Report) -> str:
     """Return the name of the pack: the value of `pack = "name"`, or else the name of the file.
 
@@ -125,10 +130,8 @@ def pack_name(scope: Scope, stem: str, report: Report) -> str:
             "Use letters, digits, `_` and `-` only.",
             line=getattr(binding, "lineno", None),
         )
-    if PACK_NAME.fullmatch(stem):
-        return stem
-    name = re.sub(r"[^A-Za-z0-9_-]+", "_", stem) or "_"
-    if named is None:
+    name = name_of_file(stem)
+    if named is None and name != stem:
         report(
             f"The file name is not a valid pack name, so the pack is called `{name}`.",
             'Rename the file, or write `pack = "name"` in it.',

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
+from functools import cached_property
 from pathlib import Path
 from threading import RLock
 from types import FunctionType, ModuleType
@@ -24,6 +26,7 @@ from pegboard.sdk.source import parse_file, read_requirements
 BUILT_IN_PACKS = str(Path(__file__).parents[1] / "packs")
 
 _SDK = __name__.rpartition(".")[0]
+_PACK = re.compile(rb"\bpack\b")
 _running: ContextVar[str | None] = ContextVar("running", default=None)
 
 
@@ -55,6 +58,40 @@ class PackSource:
         self.secrets = frozenset(read_requirements(tree).secrets)
 
 
+class _PackFile:
+    """A file that may be a pack; it is parsed once, when something about it is asked.
+
+    Args:
+        file: Absolute path.
+        stamp: Time of its last change in nanoseconds, and its size in bytes.
+    """
+
+    def __init__(self, file: str, stamp: tuple[int, int]) -> None:
+        self.file = file
+        self.stamp = stamp
+
+    @cached_property
+    def source(self) -> PackSource | None:
+        """Facts about the pack, or None if the file can't be read or is not valid Python."""
+        tree = parse_file(self.file)
+        try:
+            return PackSource(self.file, tree) if tree else None
+        except RecursionError:
+            return None
+
+    @cached_property
+    def _names_itself(self) -> bool:
+        """Whether the file may have a line such as `pack = "name"`."""
+        try:
+            return _PACK.search(Path(self.file).read_bytes()) is not None
+        except OSError:
+            return False
+
+    def may_be(self, pack: str) -> bool:
+        """Return whether the file may be a pack of this name, without parsing it."""
+        return exports.name_of_file(Path(self.file).stem) == pack or self._names_itself
+
+
 class LocalPacks:
     """Packs, secrets and configuration available to a plain script.
 
@@ -76,7 +113,7 @@ class LocalPacks:
         self._environ = environ
         self._given = given or {}
         self._config = config
-        self._sources: dict[str, tuple[tuple[int, int], PackSource | None]] = {}  # by file
+        self._files: dict[str, _PackFile] = {}
         self._callers: dict[str, PackSource] = {}  # by pack
         self._loaded: dict[str, tuple[int, int]] = {}  # by file, only those loaded for a call
         self._loading = RLock()
@@ -111,9 +148,10 @@ class LocalPacks:
     def call(self, tool: str, arguments: Mapping[str, object]) -> object:
         """Call a tool in this process; see `Host.call`."""
         pack, _, name = tool.partition(".")
-        if name not in self.packs().get(pack, ()):
-            pack, _, name = self.aliases().get(tool, tool).partition(".")
         function = self._function(pack, name)
+        if function is None:
+            pack, _, name = self.aliases().get(tool, "").partition(".")
+            function = self._function(pack, name)
         if function is None:
             raise not_found(tool, self.packs())
         token = _running.set(pack)
@@ -146,7 +184,8 @@ class LocalPacks:
         file = namespace.get("__file__")
         if not isinstance(file, str) or _is_ours(str(namespace.get("__name__"))) or not _uses_sdk(namespace):
             return None
-        source = self._source(file)
+        found = self._file(file)
+        source = found.source if found is not None else None
         if source is None or source.name.startswith("_"):
             return None
         return self._callers.setdefault(source.name, source).name
@@ -156,7 +195,7 @@ class LocalPacks:
         return _running.get()
 
     def _granted(self, pack: str) -> frozenset[str]:
-        source = self._callers.get(pack) or self._known().get(pack)
+        source = self._callers.get(pack) or self._find(pack)
         listed = self.config(pack).get("secrets")
         more = listed.split(",") if isinstance(listed, str) else listed if isinstance(listed, list) else []
         return frozenset((*(source.secrets if source else ()), *(str(name).strip() for name in more)))
@@ -164,7 +203,7 @@ class LocalPacks:
     def _function(self, pack: str, name: str) -> Callable[..., Any] | None:
         if pack in self._given:
             return self._given[pack].get(name)
-        source = self._known().get(pack)
+        source = self._find(pack)
         if source is None or name not in source.tools:
             return None
         try:
@@ -178,7 +217,7 @@ class LocalPacks:
 
     def _load(self, file: str) -> ModuleType:
         with self._loading:
-            stamp = self._sources[file][0]
+            stamp = self._files[file].stamp
             if self._loaded.get(file, stamp) != stamp:  # changed since it was loaded
                 unload(file)
             module = _imported(file)
@@ -187,14 +226,26 @@ class LocalPacks:
                 self._loaded[file] = stamp
             return module
 
+    def _find(self, pack: str) -> PackSource | None:
+        """Return the same as `_known` for one pack; other packs are parsed only if they might have its name."""
+        for file in self._pack_files():
+            if file.may_be(pack) and file.source is not None and file.source.tools and file.source.name == pack:
+                return file.source
+        return None
+
     def _known(self) -> dict[str, PackSource]:
         """Return every pack that has tools: imported ones first, then those of the folders in order."""
         found: dict[str, PackSource] = {}
-        for file in dict.fromkeys([*_imported_files(), *self._listed()]):
-            source = self._source(file)
-            if source is not None and source.tools:
-                found.setdefault(source.name, source)
+        for file in self._pack_files():
+            if file.source is not None and file.source.tools:
+                found.setdefault(file.source.name, file.source)
         return found
+
+    def _pack_files(self) -> Iterator[_PackFile]:
+        for path in dict.fromkeys([*_imported_files(), *self._listed()]):
+            file = self._file(path)
+            if file is not None:
+                yield file
 
     def _listed(self) -> Iterator[str]:
         for folder in self._folders:
@@ -210,19 +261,16 @@ class LocalPacks:
                 if name.endswith(".py") and not name.startswith(("_", ".")):
                     yield f"{folder}{os.sep}{name}"
 
-    def _source(self, file: str) -> PackSource | None:
+    def _file(self, path: str) -> _PackFile | None:
         try:
-            status = os.stat(file)  # noqa: PTH116 - called for every pack at every call
+            status = os.stat(path)  # noqa: PTH116 - called for every pack at every call
         except OSError:
             return None
         stamp = status.st_mtime_ns, status.st_size
-        if self._sources.get(file, (None,))[0] != stamp:
-            tree = parse_file(file)
-            try:
-                self._sources[file] = stamp, PackSource(file, tree) if tree else None
-            except RecursionError:
-                self._sources[file] = stamp, None
-        return self._sources[file][1]
+        file = self._files.get(path)
+        if file is None or file.stamp != stamp:
+            file = self._files[path] = _PackFile(path, stamp)
+        return file
 
 
 def _imported_files() -> Iterator[str]:

@@ -79,6 +79,7 @@ class HeaderLine(Horizontal):
         self._mode = mode
         self._badges: dict[str, tuple[str, str]] = {}
         """Count or state of each page, with its style."""
+        self._will_fit = False
 
     def compose(self) -> ComposeResult:
         """Compose the name, the pages, the packs and the problems."""
@@ -137,7 +138,14 @@ class HeaderLine(Horizontal):
     # Texts
 
     def _fit(self) -> None:
+        """Show all texts after the current message, once for everything that changes until then."""
+        if not self._will_fit:
+            self._will_fit = True
+            self.call_next(self._fit_now)
+
+    def _fit_now(self) -> None:
         """Show all texts, shortened step by step until they fit."""
+        self._will_fit = False
         width = self.app.size.width
         step, texts, left = _Step.FULL, self._texts(_Step.FULL), 0
         for step in _Step:
@@ -155,8 +163,9 @@ class HeaderLine(Horizontal):
 
     def _show_text(self, name: str, text: Content) -> None:
         item = self.query_one(f"#{name}", Static)
-        item.display = bool(text)
-        item.update(text, layout=item.content_size.width != text.cell_length)
+        if not (isinstance(item.content, Content) and text.is_same(item.content)):
+            item.display = bool(text)
+            item.update(text, layout=item.content_size.width != text.cell_length)
 
     def _texts(self, step: _Step) -> dict[str, Content]:
         """Return the texts of a step by the ids of their items."""
