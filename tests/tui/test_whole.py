@@ -72,7 +72,7 @@ async def test_a_tool_is_found_filled_in_run_and_recorded(write_pack: Callable[[
         await stage.press("ctrl+r")
         await stage.until_seen("✓ ok")
         assert "not recorded" not in stage.lines[0]
-        assert "Hello Ada" in stage.text
+        await stage.until_seen("Hello Ada")
         await stage.until_seen("1 call · none failed")
         await stage.until_seen("ctrl+↑ last arguments")
         assert [(record.tool, record.source, record.ok) for record in runtime.history.records()] == [
