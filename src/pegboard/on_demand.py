@@ -1,4 +1,8 @@
-"""Names of a package that are imported on first use, so that importing the package stays fast (PEP 562)."""
+"""Names of a package that are imported on first use (PEP 562), so that importing the package stays fast.
+
+It also keeps two threads from a deadlock: while one imports a module, Python makes it wait for the package of the
+module, and another thread that imports the package would wait for the module.
+"""
 
 from __future__ import annotations
 

@@ -5,21 +5,26 @@ and no process has to run for it. `questions` has the pending calls and their an
 show them to a person, and `state` the pause.
 """
 
-from pegboard.brake.presence import Presence
-from pegboard.brake.questions import (
-    NOT_SHOWN,
-    RESUMED,
-    Answer,
-    AnsweredError,
-    AnswerKind,
-    AnswerTerm,
-    AskedQuestion,
-    BrakeError,
-    Question,
-    Questions,
-    RuleOutcome,
-)
-from pegboard.brake.state import Brake, BrakeState
+from typing import TYPE_CHECKING
+
+from pegboard.on_demand import on_demand
+
+if TYPE_CHECKING:
+    from pegboard.brake.presence import Presence
+    from pegboard.brake.questions import (
+        NOT_SHOWN,
+        RESUMED,
+        Answer,
+        AnsweredError,
+        AnswerKind,
+        AnswerTerm,
+        AskedQuestion,
+        BrakeError,
+        Question,
+        Questions,
+        RuleOutcome,
+    )
+    from pegboard.brake.state import Brake, BrakeState
 
 __all__ = [
     "NOT_SHOWN",
@@ -37,3 +42,23 @@ __all__ = [
     "Questions",
     "RuleOutcome",
 ]
+
+_ON_DEMAND = {
+    "Answer": "questions",
+    "AnswerKind": "questions",
+    "AnswerTerm": "questions",
+    "AnsweredError": "questions",
+    "AskedQuestion": "questions",
+    "Brake": "state",
+    "BrakeError": "questions",
+    "BrakeState": "state",
+    "NOT_SHOWN": "questions",
+    "Presence": "presence",
+    "Question": "questions",
+    "Questions": "questions",
+    "RESUMED": "questions",
+    "RuleOutcome": "questions",
+}
+"""Name → module, imported on first use."""
+
+__getattr__, __dir__ = on_demand(__name__, _ON_DEMAND)

@@ -34,16 +34,16 @@ To test a pack, use `pegboard.sdk.testing`.
 """
 
 from pegboard.on_demand import on_demand
-from pegboard.sdk.declare import aliases, hints
-from pegboard.sdk.failure import ToolFailed
-from pegboard.sdk.host import caller, log, progress
 
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
 
 if TYPE_CHECKING:
     from pegboard.sdk.batch import batch_execute, normalize_items
     from pegboard.sdk.clients import lazy_client
+    from pegboard.sdk.declare import aliases, hints
+    from pegboard.sdk.failure import ToolFailed
     from pegboard.sdk.granted import get_config, get_secret
+    from pegboard.sdk.host import caller, log, progress
     from pegboard.sdk.http import api_headers, safe_request
     from pegboard.sdk.proxies import call_tool, get_pack
     from pegboard.sdk.report import check_deps
@@ -72,15 +72,21 @@ __all__ = [
 ]
 
 _ON_DEMAND = {
+    "ToolFailed": "failure",
+    "aliases": "declare",
     "api_headers": "http",
     "batch_execute": "batch",
     "call_tool": "proxies",
+    "caller": "host",
     "check_deps": "report",
     "get_config": "granted",
     "get_pack": "proxies",
     "get_secret": "granted",
+    "hints": "declare",
     "lazy_client": "clients",
+    "log": "host",
     "normalize_items": "batch",
+    "progress": "host",
     "requires_cli": "requirements",
     "requires_lib": "requirements",
     "requires_secret": "requirements",
