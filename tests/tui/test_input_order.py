@@ -6,12 +6,17 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from stage import GivenRuntime, Stage, on_stage
+from chat_stage import on_chat
+from models import calls, says
+from stage import GivenRuntime, Stage, on_stage, tool
 from textual import events
 from textual.command import CommandPalette
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
+from pegboard.models import JsonObject
+from pegboard.tui.dialogs.ask_name import AskName
 from pegboard.tui.shell.help import HelpScreen
+from pegboard.tui.tools.presets import PresetsScreen
 
 pytestmark = pytest.mark.promise("TUI-7")
 
@@ -58,6 +63,42 @@ async def test_keys_after_one_that_opens_a_form_do_not_run_commands_of_the_list(
         type_at_once(stage, "enter", "/", "t", "m", "p", "ctrl+r")
         await stage.until(lambda: given.calls, "the tool was run")
         assert given.calls[0].args == {"path": "/tmp"}
+
+
+async def test_keys_after_one_that_opens_the_form_of_another_tool_go_into_its_first_field(tmp_path: Path) -> None:
+    text: JsonObject = {"type": "string"}
+    many = tool("odd.many", "Has many fields.", None, **{f"p{number}": text for number in range(60)})
+    given = GivenRuntime(tmp_path, [many, tool("odd.note", "Has one field.", None, text=text)])
+    async with on_stage(given) as stage:
+        for name in ("many", "note", "many", "note"):
+            type_at_once(stage, *name, "enter", *"hello")
+            await stage.until(lambda: stage.form.form is not None and stage.form.form.draft(), "a field is filled in")
+            await stage.until(lambda: "hello" in str(stage.form.form and stage.form.form.draft()), "it has all of it")
+            await stage.press("ctrl+n")
+            stage.screen.action_show_tools()
+            await stage.pilot.pause()
+
+
+async def test_keys_after_one_that_opens_a_dialog_are_typed_into_it(tmp_path: Path) -> None:
+    async with on_stage(GivenRuntime(tmp_path)) as stage:
+        await stage.open("read_file")
+        await stage.type("v")
+        await stage.press("ctrl+l")
+        await stage.until(lambda: isinstance(stage.app.screen, PresetsScreen), "the presets are shown")
+        type_at_once(stage, *"first", "enter", *"second")
+        await stage.until(lambda: isinstance(stage.app.screen, AskName), "the name is asked for")
+        await stage.pilot.pause()
+        assert stage.app.screen.query_one(Input).value == "firstsecond"
+
+
+async def test_a_reason_typed_right_after_the_key_that_asks_for_it_is_complete(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, calls(("work_remove", {"path": "a.txt"})), says("Ah")) as stage:
+        await stage.say("Remove")
+        await stage.select()
+        type_at_once(stage, "R", *"because")
+        await stage.until(lambda: isinstance(stage.app.screen, AskName), "the reason is asked for")
+        await stage.pilot.pause()
+        assert stage.app.screen.query_one(Input).value == "because"
 
 
 async def test_keys_after_one_that_closes_a_dialog_go_to_the_page(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 Textual lets the focused widget insert a character, but a key with a binding first passes every widget around it, each
 with a queue of its own. Of keys that arrive together, as from a slow connection or while the app is busy, a later
 character would be inserted before an earlier backspace deletes, and before an earlier tab moves the focus.
+
+Keys after one that opens a dialog or a form wait until its widgets are mounted.
 """
 
 from __future__ import annotations
@@ -10,22 +12,30 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from time import monotonic
 from typing import Final
 
 from textual import events
-from textual.app import App
+from textual.app import App, ScreenStackError
 from textual.message import Message
 from textual.widget import Widget
+from textual.worker import Worker
 
 _LONGEST_WAIT: Final = 0.25
 """Seconds after which the next input is handled in any case: a widget that is removed loses its messages."""
+_LONGEST_PREPARATION: Final = 1.0
+"""Seconds after which input is handled although a dialog or a form isn't ready for it."""
+_LOOK_SECONDS: Final = 0.01
+"""Seconds after which input looks again whether a dialog or a form is ready."""
+_FIRST_TURNS: Final = 8
+"""Turns of the event loop in which a worker that an action started opens its dialog, unless it waits for something."""
 
 
 class InputPassed(Message):
     """Every widget in the path of a key or of pasted text has handled it, because this message followed it.
 
     Attributes:
-        number: Number of the wait that it ends.
+        number: Number of the wait that it ends; 0 looks again whether a widget is ready for input.
     """
 
     def __init__(self, number: int) -> None:
@@ -53,6 +63,13 @@ class InputOrder:
         """Number of the last wait."""
         self._timer: asyncio.TimerHandle | None = None
         """Ends the wait; None while no message follows the key or text."""
+        self._looking: asyncio.TimerHandle | None = None
+        self._preparing_until: float | None = None
+        """Time on the monotonic clock at which input no longer waits for a dialog or form."""
+        self._workers: set[Worker[object]] = set()
+        """The workers that ran before the last key or text."""
+        self._turns = 0
+        """Turns of the event loop for which input still waits if the last key has started a worker."""
 
     async def add(self, event: events.Event) -> None:
         """Handle an event now or after the earlier ones."""
@@ -61,9 +78,14 @@ class InputOrder:
 
     async def passed(self, message: InputPassed) -> None:
         """Handle what waited for a key or text."""
-        if self._timer is not None and message.number == self._number:
+        if not message.number:
+            self._looking = None
+        elif self._timer is not None and message.number == self._number:
             self._end_wait()
-            await self._continue()
+            self._turns = _FIRST_TURNS
+        else:
+            return
+        await self._continue()
 
     async def arrived(self, event: events.Event) -> None:
         """Wait for the messages of the action that a key ran when it arrived at the app, such as to move the focus."""
@@ -79,7 +101,10 @@ class InputOrder:
                 self._follow()
                 if self._last is not None:
                     return
+            if self._must_prepare():
+                return
             self._waiting.popleft()
+            self._workers, self._turns = {*self._app.workers}, 0
             await self._handle(event)
             if isinstance(event, events.Key | events.Paste) and event.is_forwarded:
                 self._end_wait()
@@ -112,6 +137,37 @@ class InputOrder:
             self._end_wait()
             return
         self._timer = asyncio.get_running_loop().call_later(_LONGEST_WAIT, self._app.post_message, InputPassed(number))
+
+    def _must_prepare(self) -> bool:
+        """Return whether input waits for a dialog or for the field of a form; look again soon."""
+        is_ready = self._is_ready()
+        if is_ready and not (self._turns and self._has_started_worker()):
+            self._preparing_until = None
+            return False
+        if self._preparing_until is None:
+            self._preparing_until = monotonic() + _LONGEST_PREPARATION
+        if monotonic() >= self._preparing_until:
+            return False
+        if self._looking is None:
+            self._turns = max(0, self._turns - 1)
+            self._looking = asyncio.get_running_loop().call_later(
+                0 if is_ready else _LOOK_SECONDS, self._app.post_message, InputPassed(0)
+            )
+        return True
+
+    def _is_ready(self) -> bool:
+        """Return whether the screen has its widgets, and the focus is where the user works.
+
+        A form that isn't mounted yet holds the focus for its field, although users can't focus the form itself.
+        """
+        try:
+            screen = self._app.screen
+        except ScreenStackError:  # the app is ending
+            return True
+        return screen.is_mounted and (screen.focused is None or screen.focused.can_focus)
+
+    def _has_started_worker(self) -> bool:
+        return any(worker not in self._workers and not worker.is_finished for worker in self._app.workers)
 
     def _end_wait(self) -> None:
         self._last = self._target = None
