@@ -460,13 +460,14 @@ class Stage:
 
 @asynccontextmanager
 async def on_stage(runtime: GivenRuntime | Runtime, size: tuple[int, int] = (120, 40)) -> AsyncIterator[Stage]:
-    """Run the app on a runtime and wait until the first tool is shown."""
+    """Run the app on a runtime and wait until the tools are found, and the first one is shown if its page is."""
     app = PegboardApp(as_runtime(runtime) if isinstance(runtime, GivenRuntime) else runtime)
     async with app.run_test(size=size, notifications=True) as pilot:
         stage = Stage(app, pilot)
         await stage.until(lambda: not stage.app.tool_scan.scanning, "the scan is done")
-        await stage.until(lambda: stage.screen.query(ResultPane), "form and result are there")
-        await stage.until(lambda: stage.screen.settled, "the marked tool is shown")
+        if app.current_mode == "tools":
+            await stage.until(lambda: stage.screen.query(ResultPane), "form and result are there")
+            await stage.until(lambda: stage.screen.settled, "the marked tool is shown")
         await pilot.pause()
         yield stage
         compose_frame(app)

@@ -20,6 +20,7 @@ from pegboard.config import Appearance, Settings
 from pegboard.models import JsonObject
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.health.screen import HealthScreen
+from pegboard.tui.result import ResultPane
 from pegboard.tui.state.remembered import Remembered
 from pegboard.tui.tools.screen import ToolsScreen
 
@@ -57,8 +58,9 @@ async def test_later_starts_restore_page_tool_and_filter(given: GivenRuntime) ->
         await stage.until(lambda: isinstance(stage.app.screen, HealthScreen), "the Health page is restored")
         await stage.press("f5")
         await stage.until(lambda: isinstance(stage.app.screen, ToolsScreen), "the Tools page is shown")
-        assert (stage.marked, stage.list.sought) == (marked, "re")
+        await stage.until(lambda: stage.screen.query(ResultPane), "form and result are there")
         await stage.until(lambda: stage.screen.settled, "its form is shown")
+        assert (stage.marked, stage.list.sought) == (marked, "re")
         assert stage.form.form is not None
         assert [field.name for field in stage.form.form.fields] == ["path", "max_bytes"]
         await stage.until_seen("max_bytes  integer")
@@ -113,15 +115,18 @@ async def test_the_first_frame_waits_for_no_settings_and_keys_typed_before_them_
         await stage.until(lambda: stage.marked == "fs.remove", "the tools are found")
 
 
-async def test_the_page_of_the_last_run_is_not_delayed_by_the_settings(tmp_path: Path) -> None:
+async def test_the_page_of_the_last_run_is_the_first_one_so_typed_text_goes_to_no_other(tmp_path: Path) -> None:
     slow = _SlowRuntime(tmp_path)
     slow.readable.set()
     Remembered(page="health", has_run=True).write(slow.paths.interface)
     app = PegboardApp(as_runtime(slow), Appearance())
     assert slow.read == 1
     async with app.run_test(size=(120, 40)) as pilot:
+        assert isinstance(app.screen, HealthScreen)
+        await pilot.press("f5")
         stage = Stage(app, pilot)
-        await stage.until(lambda: isinstance(app.screen, HealthScreen), "the Health page is restored")
+        await stage.until(lambda: stage.marked == "fs.list_dir", "the tools are listed when their page is opened")
+        await stage.until(lambda: stage.screen.settled, "the marked tool is shown")
 
 
 async def test_a_damaged_state_counts_as_a_first_start(tmp_path: Path) -> None:

@@ -55,8 +55,10 @@ class PegboardApp(PagesApp, inherit_bindings=False):
         self._key_problems: tuple[Problem, ...] = ()
         super().__init__((themes.shipped(), runtime.paths.themes), runtime, appearance, checks)
         if self.remembered.page != self.DEFAULT_MODE:
-            # That page needs the settings: read them first, so that the default page isn't visible for longer.
+            # That page needs the settings: read them first. No other page is shown before it, not even for a moment,
+            # because text that users type there would go to this page.
             self.appearance = runtime.settings.appearance
+            self._screen_stacks, self._current_mode = {self.remembered.page: []}, self.remembered.page
         if "TEXTUAL_ANIMATIONS" not in os.environ:
             self.animation_level = "full" if appearance.animations else "none"
         self.set_keymap(appearance.keys)
@@ -68,8 +70,6 @@ class PegboardApp(PagesApp, inherit_bindings=False):
         """Start after the first frame what the first frame doesn't need."""
         self.call_after_refresh(memory.share_heap)
         self.call_after_refresh(self._start)
-        # Evaluated late: the user may have changed the page meanwhile.
-        self.call_after_refresh(lambda: self.switch_mode(self.remembered.page))
         self.set_timer(_SWEEP_AFTER_SECONDS, self._sweep)
 
     @work(group="start")
