@@ -19,7 +19,9 @@ from textual.worker import Worker, WorkerFailed
 from pegboard.config import Appearance, Settings
 from pegboard.models import JsonObject
 from pegboard.tui.app import PegboardApp
+from pegboard.tui.form import FormPane
 from pegboard.tui.health.screen import HealthScreen
+from pegboard.tui.messages import OpenCall
 from pegboard.tui.result import ResultPane
 from pegboard.tui.state.remembered import Remembered
 from pegboard.tui.tools.screen import ToolsScreen
@@ -127,6 +129,15 @@ async def test_the_page_of_the_last_run_is_the_first_one_so_typed_text_goes_to_n
         stage = Stage(app, pilot)
         await stage.until(lambda: stage.marked == "fs.list_dir", "the tools are listed when their page is opened")
         await stage.until(lambda: stage.screen.settled, "the marked tool is shown")
+
+
+async def test_a_tool_is_opened_from_another_page_before_the_tools_page_was_ever_shown(given: GivenRuntime) -> None:
+    Remembered(page="health", has_run=True).write(given.paths.interface)
+    async with on_stage(given) as stage:
+        stage.app.post_message(OpenCall("fs.read_file", {"path": "a.txt"}))
+        await stage.until(lambda: isinstance(stage.app.screen, ToolsScreen), "the Tools page is shown")
+        await stage.until(lambda: stage.screen.query(FormPane) and stage.form.form is not None, "its form is shown")
+        await stage.until(lambda: stage.form.form and stage.form.form.draft() == {"path": "a.txt"}, "it is filled in")
 
 
 async def test_a_damaged_state_counts_as_a_first_start(tmp_path: Path) -> None:

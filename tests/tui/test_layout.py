@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 
 import pytest
-from stage import GivenRuntime, as_runtime, on_stage
+from stage import GivenRuntime, Stage, as_runtime, on_stage
+from textual.widget import Widget
 
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.tools.screen import ToolsScreen
@@ -36,6 +38,42 @@ async def test_a_terminal_that_is_too_small_shows_a_message(given: GivenRuntime,
         await pilot.resize_terminal(80, 24)
         await pilot.pause()
         assert screen.query_one("#body").display
+        await pilot.press("n", "o", "w")
+        assert screen.tool_list.list.sought == "now"
+
+
+async def focused_after_resizing(stage: Stage, size: tuple[int, int]) -> Widget:
+    """Resize the terminal to a size and back, wait until the focused widget has the focus again, and return it."""
+    focused = stage.app.focused
+    assert focused is not None
+    await stage.pilot.resize_terminal(*size)
+    await stage.pilot.pause()
+    await stage.pilot.resize_terminal(80, 24)
+    await stage.until(lambda: stage.app.focused is focused, "the same widget has the focus")
+    return focused
+
+
+def has_moved(stage: Stage, focused: Widget) -> bool:
+    """Return whether another widget has the focus."""
+    return stage.app.focused is not None and stage.app.focused is not focused
+
+
+@pytest.mark.promise("TUI-7")
+@pytest.mark.parametrize("size", [(40, 24), (80, 12)])
+async def test_the_focus_returns_when_the_terminal_is_large_enough_again(
+    given: GivenRuntime, size: tuple[int, int]
+) -> None:
+    async with on_stage(given, size=(80, 24)) as stage:
+        await stage.open("read_file")
+        await stage.type("ab")
+        for page in ("f8", "f9", "f5"):
+            focused = await focused_after_resizing(stage, size)
+            await stage.press(page)
+            await stage.until(partial(has_moved, stage, focused), "the next page is shown")
+        await stage.type("c")
+        await stage.press("ctrl+r")
+        await stage.until(lambda: given.calls, "the tool was run")
+        assert given.calls[0].args == {"path": "abc"}
 
 
 async def test_ctrl_b_hides_the_tool_list_and_moves_its_focus(given: GivenRuntime) -> None:

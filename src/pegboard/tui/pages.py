@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from textual import on
+from textual import on, work
 from textual.screen import Screen
 
 from pegboard.results.clean import clean_line
@@ -87,15 +87,20 @@ class PagesApp(DialogApp, inherit_bindings=False):
             self._tools_screen.action_show_tools()
         self.switch_mode(mode)
 
+    @work(group="open")
+    async def _on_tools(self, show: Callable[[ToolsScreen], None]) -> None:
+        """Switch to the Tools page and show something there, once it has its panes."""
+        await self.switch_mode("tools")
+        await self._tools_screen.built.wait()
+        show(self._tools_screen)
+
     @on(OpenTool)
     def _open_tool(self, request: OpenTool) -> None:
-        self.switch_mode("tools")
-        self._tools_screen.open_tool(request.tool)
+        self._on_tools(lambda screen: screen.open_tool(request.tool))
 
     @on(OpenServer)
     def _open_server(self, request: OpenServer) -> None:
-        self.switch_mode("tools")
-        self._tools_screen.open_server(request.server)
+        self._on_tools(lambda screen: screen.open_server(request.server))
 
     @on(OpenFile)
     def _open_file(self, request: OpenFile) -> None:
@@ -111,8 +116,7 @@ class PagesApp(DialogApp, inherit_bindings=False):
 
     @on(OpenCall)
     def _open_call(self, request: OpenCall) -> None:
-        self.switch_mode("tools")
-        self._tools_screen.open_call(request.tool, request.arguments)
+        self._on_tools(lambda screen: screen.open_call(request.tool, request.arguments))
 
     @on(KeepCall)
     def _keep_call(self, request: KeepCall) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from textual import events
 from textual.reactive import Reactive
 from textual.screen import Screen
 from textual.widget import Widget
+
+from pegboard.tui.shell.too_small import is_too_small
 
 
 class PageScreen(Screen[None]):
@@ -20,10 +23,31 @@ class PageScreen(Screen[None]):
     _before_result: Widget | None = None
     """Widget that had the focus before the result."""
 
+    _before_small: Widget | None = None
+    """Widget that had the focus before the terminal became too small for the page."""
+
+    _is_small = False
+    """Whether the terminal is too small for the page."""
+
     def __init__(self) -> None:
         super().__init__()
         # The styles of a new screen are up to date. Unless it says so, Textual parses the whole stylesheet twice.
         self._css_update_count = self.app._css_update_count  # noqa: SLF001
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Return the focus that was lost while the terminal was too small for the page."""
+        was_small, self._is_small = self._is_small, is_too_small(event.size)
+        if self._is_small:
+            self._before_small = self.focused or self._before_small
+        elif was_small:
+            self.call_after_refresh(self._restore_focus)
+
+    def _restore_focus(self) -> None:
+        before, self._before_small = self._before_small, None
+        if before is not None and before.is_attached and before.focusable:
+            self.set_focus(before, scroll_visible=False)
+        elif self.focused is None:
+            self.focus_work()
 
     @property
     def panes(self) -> Sequence[Widget]:

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from textual.geometry import Size
 from textual.widgets import Static
+
+COLUMNS: Final = 60
+LINES: Final = 16
+"""Size that a page needs."""
+
+
+def is_too_small(size: Size) -> bool:
+    """Return whether a page doesn't fit into a terminal of this size."""
+    return size.width < COLUMNS or size.height < LINES
 
 
 class TooSmall(Static):
@@ -16,4 +28,6 @@ class TooSmall(Static):
     """
 
     def __init__(self) -> None:
-        super().__init__("Pegboard needs 60 columns and 16 lines.\nMake the terminal larger.", id="too-small")
+        super().__init__(
+            f"Pegboard needs {COLUMNS} columns and {LINES} lines.\nMake the terminal larger.", id="too-small"
+        )

@@ -85,6 +85,8 @@ class ToolsScreen(PageScreen):
         self._runtime = runtime
         self._remembered = remembered
         self._page: ToolPage | None = None
+        self.built = asyncio.Event()
+        """Set when the tool page is mounted."""
         self._server_page: ServerPage | None = None
         self._settled: CatalogueRow | None = None
         self._settling: Timer | None = None
@@ -118,6 +120,7 @@ class ToolsScreen(PageScreen):
         gc.freeze()
         self._page = page
         self._settle()
+        self.built.set()
 
     # Selection
 
