@@ -227,7 +227,7 @@ async def test_an_invalid_file_is_reported_and_opened_in_the_editor(
 
     monkeypatch.setattr(external_editor, "open_in_editor", repair)
     async with _rules(runtime) as (stage, screen):
-        await stage.until_seen("rule 1: alow")
+        await stage.until_seen("In rule 1, `alow` is not a known key")
         await stage.press("ctrl+n")
         assert stage.app.screen is screen, "no rule can be written"
         await stage.press("f4")

@@ -103,29 +103,30 @@ async def test_enter_keeps_a_wrong_jq_filter_for_correction(stage: OpenStage) ->
         assert on.focused() != "Input"
 
 
-async def test_a_wrong_jq_filter_that_was_submitted_early_can_be_corrected(stage: OpenStage) -> None:
+async def test_a_jq_filter_that_was_submitted_before_it_failed_stays_with_the_error_for_correction(
+    stage: OpenStage,
+) -> None:
     async with stage() as on:
         await on.show({"a": [1, 2]})
         await on.press("vertical_line", *"a[")
         await on.app.workers.wait_for_complete()
         await on.press("1", "enter")
-        await on.until(lambda: any("The jq filter failed" in notice for notice in on.app.notices), "it is explained")
-        await on.press("vertical_line")
-        assert "jq .a[1 " in on.text
         await on.until(lambda: "syntax error" in on.text, "the error is under the line")
+        assert on.focused() == "Input"
+        assert "jq .a[1 " in on.text
         await on.press("]", "enter")
         await on.until(lambda: "jq: 1 result" in on.text, "the corrected filter is applied")
+        await on.until(lambda: on.focused() != "Input", "the line is closed")
 
 
-async def test_an_error_of_a_jq_filter_is_not_shown_as_one_of_a_search(stage: OpenStage) -> None:
+async def test_keys_after_a_submitted_jq_filter_that_still_runs_run_no_commands(stage: OpenStage) -> None:
     async with stage() as on:
         await on.show({"a": [1, 2]})
         await on.press("vertical_line", *"a[")
         await on.app.workers.wait_for_complete()
-        await on.press("1", "enter", "slash")
-        await on.until(lambda: any("The jq filter failed" in notice for notice in on.app.notices), "it is explained")
-        assert "Search" in on.text.splitlines()[-1]
-        assert "syntax error" not in on.text
+        await on.press("1", "enter", "slash", "backspace", "]", "enter")
+        await on.until(lambda: "jq: 1 result" in on.text, "the completed filter is applied")
+        await on.until(lambda: on.focused() != "Input", "the line is closed")
 
 
 async def test_tab_completes_the_paths_of_a_jq_filter_from_the_data(stage: OpenStage) -> None:

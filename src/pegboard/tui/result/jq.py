@@ -40,23 +40,37 @@ class JqFilter:
         """The number of its results, for the line about the filter."""
         self.failed: str | None = None
         """The last filter, if it failed."""
+        self._running: str | None = None
+        self._accepted = False
+        """Whether the user accepted the running filter."""
 
     def reset(self) -> None:
         """Forget the filter and delete the files of filtered results."""
         self._pane.workers.cancel_group(self._pane, "jq")
         self.text = self.note = ""
-        self.failed = None
+        self.failed = self._running = None
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None
 
     def run(self, original: ToolResult, text: str) -> None:
         """Filter a result after a short pause, unless the user types on."""
-        self.failed = None
-        self._pane.run_worker(self._run(original, text.strip()), group="jq", exclusive=True)
+        self.failed, self._running, self._accepted = None, text.strip(), False
+        self._pane.run_worker(self._run_and_answer(original, text.strip()), group="jq", exclusive=True)
+
+    def accept(self, text: str) -> bool:
+        """Accept a filter; return False if it is wrong, or if it is still running, after which the line asks again."""
+        self._accepted = self._running == text
+        return not self._accepted and self.failed != text
+
+    async def _run_and_answer(self, original: ToolResult, text: str) -> None:
+        await asyncio.sleep(_PAUSE)
+        await self._run(original, text)
+        self._running = None
+        if self._accepted:
+            self._prompt.post_message(ResultPrompt.Answered("jq", text))
 
     async def _run(self, original: ToolResult, text: str) -> None:
-        await asyncio.sleep(_PAUSE)
         if text in _EVERYTHING:
             self.text = self.note = ""
             self._hint("")

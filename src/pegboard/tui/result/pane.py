@@ -335,7 +335,7 @@ class ResultPane(Widget):
     def on_result_prompt_answered(self, event: ResultPrompt.Answered) -> None:
         """Return to the view with the matches or the filtered result, or save the result. Keep a wrong filter."""
         event.stop()
-        if event.kind == "jq" and self._whole.wrong_filter == event.text.strip():
+        if event.kind == "jq" and not self._whole.accept_filter(event.text):
             return
         self._prompt.display = False
         self.focus()

@@ -77,10 +77,9 @@ class WholeResult(Vertical):
         """The jq filter; empty if there is none."""
         return self._jq.text
 
-    @property
-    def wrong_filter(self) -> str | None:
-        """The last jq filter, if it failed."""
-        return self._jq.failed
+    def accept_filter(self, text: str) -> bool:
+        """Accept a jq filter; see `JqFilter.accept`."""
+        return self._jq.accept(text.strip())
 
     @property
     def cut(self) -> Truncation | None:
