@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
 from chat_stage import on_chat
+from headless import PATIENCE
 from models import calls, says
-from stage import GivenRuntime, Stage, on_stage, tool
+from stage import GivenRuntime, Stage, as_runtime, on_stage, tool
 from textual import events
 from textual.command import CommandPalette
 from textual.widgets import Input, Static
 
 from pegboard.models import JsonObject
+from pegboard.tui.app import PegboardApp
 from pegboard.tui.dialogs.ask_name import AskName
 from pegboard.tui.shell.help import HelpScreen
 from pegboard.tui.tools.presets import PresetsScreen
@@ -63,6 +66,24 @@ async def test_keys_after_one_that_opens_a_form_do_not_run_commands_of_the_list(
         type_at_once(stage, "enter", "/", "t", "m", "p", "ctrl+r")
         await stage.until(lambda: given.calls, "the tool was run")
         assert given.calls[0].args == {"path": "/tmp"}
+
+
+async def test_enter_before_the_tools_are_found_opens_the_best_match_once_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, found = GivenRuntime(tmp_path), threading.Event()
+    monkeypatch.setattr(given.tools, "scan", lambda: found.wait(PATIENCE))
+    app = PegboardApp(as_runtime(given))
+    async with app.run_test(size=(80, 24)) as pilot:
+        stage = Stage(app, pilot)
+        type_at_once(stage, *"read_file", "enter", *"ab", "tab", "4", "2", "ctrl+r")
+        for _ in range(2000):  # turns of the event loop, because the pilot would wait for the scan
+            await asyncio.sleep(0)
+        assert stage.list.sought == "read_file", "later keys wait"
+        assert app.tool_scan.scanning
+        found.set()
+        await stage.until(lambda: given.calls, "the tool was run")
+        assert given.calls[0].args == {"path": "ab", "max_bytes": 42}
 
 
 async def test_keys_after_one_that_opens_the_form_of_another_tool_go_into_its_first_field(tmp_path: Path) -> None:

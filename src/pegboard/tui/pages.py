@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from textual import on, work
+from textual import events, on, work
 from textual.screen import Screen
 
 from pegboard.results.clean import clean_line
@@ -25,6 +25,7 @@ from pegboard.tui.messages import (
 )
 from pegboard.tui.state.health_checks import HealthChecks
 from pegboard.tui.tools.screen import ToolsScreen
+from pegboard.tui.tools.tool_list import ToolList
 
 if TYPE_CHECKING:
     from pegboard.config import Appearance
@@ -57,6 +58,15 @@ class PagesApp(DialogApp, inherit_bindings=False):
         screen = self.get_screen_stack("tools")[0]
         assert isinstance(screen, ToolsScreen)
         return screen
+
+    def is_early(self, event: events.Event) -> bool:
+        """Return whether an event is the enter key in the tool list before the tools and their page are there."""
+        return (
+            isinstance(event, events.Key)
+            and event.key == "enter"
+            and isinstance(self.focused, ToolList)
+            and (self.tool_scan.scanning or not self._tools_screen.built.is_set())
+        )
 
     def _chat_screen(self) -> Screen[None]:
         from pegboard.tui.chat.screen import ChatScreen

@@ -47,7 +47,7 @@ class InputApp(EndingApp):
     def __init__(self) -> None:
         super().__init__()
         self._collector = IdleCollector()
-        self._order = InputOrder(self, self._handle)
+        self._order = InputOrder(self, self._handle, self.is_early)
 
     async def on_unmount(self) -> None:
         """Restore the garbage collector's settings."""
@@ -56,6 +56,11 @@ class InputApp(EndingApp):
     def on_notify(self, event: Notify) -> None:
         """Keep the toast from starting with a negative time."""
         event.notification = LateNotification(**vars(event.notification))
+
+    def is_early(self, event: events.Event) -> bool:
+        """Return whether an event comes before the app can handle it, and waits a second at most."""
+        del event
+        return False
 
     async def on_event(self, event: events.Event) -> None:
         """Handle an event; input waits until the key or text before it was handled."""

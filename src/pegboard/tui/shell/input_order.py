@@ -49,11 +49,18 @@ class InputOrder:
     Args:
         app: The app.
         handle: Handles an event, or forwards it to a widget.
+        is_early: Returns whether an event comes before the app can handle it, and waits a second at most.
     """
 
-    def __init__(self, app: App[None], handle: Callable[[events.Event], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        app: App[None],
+        handle: Callable[[events.Event], Awaitable[None]],
+        is_early: Callable[[events.Event], bool],
+    ) -> None:
         self._app = app
         self._handle = handle
+        self._is_early = is_early
         self._waiting: deque[events.Event] = deque()
         self._last: events.Event | None = None
         """The key or text that was forwarded last, until it is known that it was handled."""
@@ -101,7 +108,7 @@ class InputOrder:
                 self._follow()
                 if self._last is not None:
                     return
-            if self._must_prepare():
+            if self._must_prepare(event):
                 return
             self._waiting.popleft()
             self._workers, self._turns = {*self._app.workers}, 0
@@ -138,9 +145,9 @@ class InputOrder:
             return
         self._timer = asyncio.get_running_loop().call_later(_LONGEST_WAIT, self._app.post_message, InputPassed(number))
 
-    def _must_prepare(self) -> bool:
-        """Return whether input waits for a dialog or for the field of a form; look again soon."""
-        is_ready = self._is_ready()
+    def _must_prepare(self, event: events.Event) -> bool:
+        """Return whether an event waits for the app, a dialog or the field of a form; look again soon."""
+        is_ready = self._is_ready() and not self._is_early(event)
         if is_ready and not (self._turns and self._has_started_worker()):
             self._preparing_until = None
             return False
