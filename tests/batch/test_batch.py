@@ -56,6 +56,13 @@ def test_each_row_is_a_recorded_call_with_one_result(pegboard: Command, tmp_path
     assert result.data == {"succeeded": 2, "failed": 3, "unknown": 0, "before": 0}
 
 
+def test_the_summary_of_one_row_is_in_the_singular(pegboard: Command, tmp_path: Path) -> None:
+    rows(tmp_path / "rows.jsonl", 1)
+    done = pegboard("rows.square", "--from", "rows.jsonl", "--stop-after", "1")
+    assert "1 row, 0 succeeded, 1 failed" in done.stderr
+    assert "1 rows" not in done.stderr
+
+
 def test_csv_columns_are_mapped_and_csv_results_are_flat(pegboard: Command, tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("count,more\n4,a\nfive,b\n6\n")
     done = pegboard("rows.double", "--from", "rows.csv", "--map", "number=count", "--out", "out.csv", "--json")

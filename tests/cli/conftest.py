@@ -31,6 +31,14 @@ def fail() -> None:
     """Fails."""
     raise ToolFailed("No such shelf.", code="no_shelf", data={"shelf": 4})
 
+def rows(*, count: int) -> list[dict[str, object]]:
+    """Returns rows."""
+    return [{"id": number, "name": f"row ä {number}"} for number in range(count)]
+
+def text(*, count: int) -> str:
+    """Returns a text."""
+    return 'aé\\n"\\\\😀' * count
+
 def talk() -> str:
     """Prints, logs and tells how far it is."""
     print("printed")

@@ -130,6 +130,17 @@ def test_wrong_usage_is_reported_on_stderr(pegboard: Command, arguments: list[st
     assert done.stderr
 
 
+@pytest.mark.promise("CLI-3", "CLI-2")
+def test_an_address_requires_a_model_that_uses_it(pegboard: Command, home: Path) -> None:
+    for model in ([], ["--model", "offline"]):
+        done = pegboard("ask", "time.now", "--base-url", "http://127.0.0.1:9/v1", *model)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "Add --model PROVIDER:NAME." in " ".join(done.stderr.split())
+    (home / "config.toml").write_text('[model]\nname = "openai:m"\n')
+    done = pegboard("ask", "time.now", "--base-url", "http://127.0.0.1:9/v1")
+    assert (done.returncode, "127.0.0.1:9" in done.stderr) == (4, True)
+
+
 @pytest.mark.promise("CLI-3", "EXE-2")
 def test_tools_outside_the_allow_list_are_not_offered(pegboard: Command) -> None:
     done = pegboard("ask", "time.now", "--tool-allow", "tools.*", "--json")

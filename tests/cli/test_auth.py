@@ -247,4 +247,5 @@ def test_on_a_terminal_the_prompt_can_be_cancelled(
     ended, shown = on_a_terminal(environment, tmp_path, key, "auth", "set", "KEY")
     assert ended == code
     assert b"Traceback" not in shown
+    assert b"without a terminal" not in shown
     assert not Path(environment["KEYRING_FILE"]).exists()

@@ -122,6 +122,21 @@ def test_since_a_revision_compares_with_the_pack_of_that_commit_without_running_
 
 
 @pytest.mark.promise("BAT-4")
+@pytest.mark.parametrize("revision", ["HEAD", "nowhere"])
+def test_a_revision_without_anything_to_compare_is_wrong_usage(
+    pegboard: Command, packs: Path, tmp_path: Path, revision: str
+) -> None:
+    code, _, errors = _compat(pegboard, packs, "--since", revision)
+    assert (code, f"Nothing was compared with {revision} because {packs} is not in a git repository." in errors) == (
+        2,
+        True,
+    )
+    (tmp_path / "none").mkdir()
+    code, _, errors = _compat(pegboard, tmp_path / "none", "--since", revision)
+    assert (code, "because no tool is in a pack of yours." in errors) == (2, True)
+
+
+@pytest.mark.promise("BAT-4")
 def test_since_a_date_compares_with_the_schemas_that_were_in_effect(pegboard: Command, packs: Path, home: Path) -> None:
     _compat(pegboard, packs)
     for file in (home / "state" / "schemas").glob("shop-*.json"):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import commands
 import pytest
+from terminals import pegboard as in_terminal
 
 Command = Callable[..., commands.Done]
 
@@ -114,7 +115,7 @@ def test_a_value_is_redacted_from_stdin_and_never_an_argument(
     assert (refused.returncode, "can't be an argument" in refused.stderr) == (2, True)
     done = pegboard("history", "redact", stdin="Ada Lovelace\n")
     assert (done.returncode, done.stdout) == (0, "")
-    assert "Redacted in 1 calls" in done.stderr
+    assert "Redacted in 1 call, 0 chat messages and " in done.stderr
     assert pegboard("history", "show", recorded[2], "--data").stdout == "Hello «redacted»\n"
     assert not [file for file in home.rglob("*") if file.is_file() and b"Lovelace" in file.read_bytes()]
     report = json.loads(pegboard("history", "redact", "--json", stdin="Ada Lovelace").stdout)
@@ -135,3 +136,96 @@ def test_the_timeline_of_a_session_has_turns_and_calls(pegboard: Command) -> Non
     timeline = json.loads(pegboard("history", "stats", "--session", "s", "--json").stdout)
     assert [bar["kind"] for bar in timeline["bars"]] == ["turn", "call", "turn"]
     assert timeline["bars"][1]["label"] == "tools.echo"
+
+
+@pytest.fixture
+def large(pegboard: Command, packs: str) -> str:
+    """Return the id of a recorded call whose result is in a file because it has more than 1 MB."""
+    pegboard("tools", "invoke", "greet.rows", "--arg", "count=60000", "--packs", packs)
+    return ids(pegboard)[0]
+
+
+@pytest.mark.promise("ACT-2")
+def test_a_large_result_is_shown_and_exported_completely(pegboard: Command, large: str) -> None:
+    data = pegboard("history", "show", large, "--data")
+    assert (data.stderr, len(json.loads(data.stdout))) == ("", 60_000)
+    exported = pegboard("history", "export")
+    assert exported.stderr == ""
+    for printed in (pegboard("history", "show", large).stdout, exported.stdout):
+        result = json.loads(printed)["result"]
+        assert (len(result["data"]), result["meta"]["truncated"]) == (60_000, None)
+
+
+@pytest.mark.promise("ACT-2")
+def test_without_its_file_only_a_part_of_a_large_result_is_printed_with_a_note(
+    pegboard: Command, large: str, home: Path
+) -> None:
+    [file] = [found for found in home.rglob("*.json") if found.parent.name == "results"]
+    file.unlink()
+    data = pegboard("history", "show", large, "--data")
+    shown, exported = pegboard("history", "show", large), pegboard("history", "export")
+    for done in (data, shown, exported):
+        assert f"{file}" in done.stderr
+        assert "No such file or directory" in done.stderr
+    assert 0 < len(json.loads(data.stdout)) < 60_000
+    for done in (shown, exported):
+        result = json.loads(done.stdout)["result"]
+        assert 0 < len(result["data"]) < 60_000
+        assert result["meta"]["truncated"]["file"] == str(file)
+    assert "1 result is incomplete because a file can't be read" in exported.stderr
+
+
+@pytest.mark.promise("CLI-2")
+@pytest.mark.parametrize("number", ["9223372036854775807", "99999999999999999999"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        ["history", "list", "--limit"],
+        ["history", "export", "--limit"],
+        ["sessions", "show", "s", "--limit"],
+        ["batch", "time.now", "--from", "-", "--retry"],
+        ["batch", "time.now", "--from", "-", "--stop-after"],
+    ],
+    ids=lambda line: " ".join([line[0], line[-1]]),
+)
+def test_a_number_that_is_too_large_is_a_usage_error(pegboard: Command, line: list[str], number: str) -> None:
+    done = pegboard(*line, number)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"Invalid value for '{line[-1]}'" in done.stderr
+
+
+@pytest.mark.promise("ACT-2")
+def test_messages_count_one_call_in_the_singular(pegboard: Command, recorded: list[str]) -> None:
+    hello = recorded[2]
+    assert pegboard("history", "delete", hello).stderr.startswith("Deleted 1 call. Undo: ")
+    assert pegboard("history", "restore", hello).stderr == "Restored 1 call.\n"
+    assert pegboard("history", "pin", hello).stderr == "Pinned 1 call.\n"
+    assert (
+        pegboard("history", "export", "--limit", "1", "--out", "call.jsonl").stderr == "1 call written to call.jsonl.\n"
+    )
+
+
+@pytest.mark.promise("ACT-2", "CLI-2")
+def test_restoring_an_unknown_call_says_that_there_is_none(pegboard: Command, recorded: list[str]) -> None:
+    pegboard("history", "delete", recorded[0])
+    unknown = pegboard("history", "restore", "zz")
+    assert (unknown.returncode, unknown.stderr) == (3, "No call deleted within the last hour has the id zz.\n")
+    mixed = pegboard("history", "restore", "zz", recorded[0])
+    assert (mixed.returncode, mixed.stderr.splitlines()[1:]) == (0, ["Restored 1 call."])
+
+
+@pytest.mark.promise("ACT-2")
+def test_an_export_on_a_terminal_is_json(pegboard: Command) -> None:
+    pegboard("tools", "invoke", "tools.echo", "--args", r'{"value": "\u009b31m"}')
+    with in_terminal("history", "export", is_forked=True) as terminal:
+        assert terminal.read_all() == 0
+    assert json.loads(terminal.output)["result"]["data"] == "\u009b31m"
+
+
+@pytest.mark.promise("ACT-4")
+def test_ctrl_d_instead_of_a_value_to_redact_changes_nothing(home: Path) -> None:
+    with in_terminal("history", "redact") as terminal:
+        terminal.read_until("Value to redact: ")
+        terminal.type("\x04")
+        assert terminal.read_all() == 2
+    assert "Nothing was changed because no value was typed." in terminal.output

@@ -11,10 +11,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from pegboard.cli import COMMANDS
+from pegboard.models.call import CallSource
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -93,6 +95,12 @@ def test_the_guide_lists_and_prints_its_pages(pegboard: Command) -> None:
     wrong = pegboard("guide", "nowhere")
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert "agent" in wrong.stderr
+
+
+@pytest.mark.promise("DOC-1")
+def test_the_guide_names_every_source_of_calls(pegboard: Command) -> None:
+    (row,) = [line for line in pegboard("guide", "commands").stdout.splitlines() if line.startswith("| `source:")]
+    assert set(re.findall(r"`(\w+)`", row)) == {*get_args(CallSource)}
 
 
 @pytest.mark.promise("DOC-1")

@@ -184,3 +184,4 @@ def test_either_a_name_or_an_example_is_required(new: Command, tmp_path: Path, l
     done = new(*line)
     assert (done.returncode, done.stdout, list(tmp_path.iterdir())) == (2, "", [])
     assert "Error: Invalid value" in done.stderr
+    assert "--folder" not in done.stderr

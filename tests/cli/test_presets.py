@@ -28,7 +28,7 @@ def test_a_preset_is_saved_listed_shown_renamed_and_deleted(pegboard: Command, h
     renamed = pegboard("presets", "rename", "fs.list_dir", "a/b", "c")
     assert (renamed.returncode, renamed.stdout, renamed.stderr) == (0, "", "")
     again = pegboard("presets", "save", "fs.list_dir", "c")
-    assert (again.returncode, "already" in again.stderr, again.stdout) == (2, True, "")
+    assert (again.returncode, "Or replace it with --force." in again.stderr, again.stdout) == (2, True, "")
     replaced = pegboard("presets", "save", "fs.list_dir", "c", "--force", "--args", "-", stdin='{"recursive": true}')
     assert (replaced.returncode, replaced.stdout) == (0, "")
     assert json.loads(pegboard("presets", "show", "fs.list_dir", "c").stdout) == {"recursive": True}

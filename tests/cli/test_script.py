@@ -44,7 +44,7 @@ def test_a_script_prints_what_it_prints_and_exits_as_it_does(pegboard: Command) 
 @pytest.mark.promise("CLI-5", "CLI-2")
 def test_as_json_a_script_has_its_calls_with_their_results(pegboard: Command) -> None:
     done = pegboard("run", "shop.get_user 7 | jq -r .name; shop.get_user 9", "--json")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (1, "")
     told = json.loads(done.stdout)
     assert {name: told[name] for name in ("stdout", "stderr", "exit_code")} == {
         "stdout": "Ada\n",
@@ -66,6 +66,13 @@ def test_an_unreadable_script_is_wrong_usage(pegboard: Command, tmp_path: Path) 
     for file, said in (("none.sh", "doesn't exist"), ("bytes.sh", "is not UTF-8")):
         done = commands.pegboard("script", "run", str(tmp_path / file))
         assert (done.returncode, said in done.stderr) == (2, True)
+
+
+@pytest.mark.promise("CLI-2")
+def test_as_json_a_script_exits_with_the_same_code(pegboard: Command) -> None:
+    for text, options, code in (("exit 7", [], 7), ("true", [], 0), ("shop.nap 50", ["--timeout", "0.5"], 124)):
+        done = pegboard("run", text, "--json", *options)
+        assert (done.returncode, json.loads(done.stdout)["exit_code"]) == (code, code)
 
 
 def test_a_script_has_a_timeout_and_keeps_what_it_printed(pegboard: Command) -> None:

@@ -282,7 +282,7 @@ def test_a_missing_folder_is_reported_and_stops_nothing(pegboard: Command, tmp_p
     done = pegboard("tools", "list", "--json", "--packs", str(tmp_path / "nowhere"))
     assert done.returncode == 0
     assert json.loads(done.stdout)
-    assert "nowhere" in done.stderr
+    assert "nowhere: This packs folder doesn't exist. Create it, or correct the path in --packs, " in done.stderr
 
 
 def test_escape_sequences_of_tools_reach_no_terminal_output(pegboard: Command, packs: str) -> None:
@@ -372,3 +372,22 @@ def test_a_call_reports_problems_of_the_configuration_but_not_of_other_packs(
     assert "config.toml:2" in done.stderr
     assert "broken.py" not in done.stderr
     assert "config.toml:2" in pegboard("paths").stderr
+
+
+@pytest.mark.promise("CLI-2")
+@pytest.mark.parametrize("count", [60_000, 700_000], ids=["parsed", "copied"])
+def test_only_data_is_the_whole_of_a_large_result(pegboard: Command, packs: str, count: int) -> None:
+    line = ["tools", "invoke", "greet.rows", "--arg", f"count={count}", "--timeout", "60", "--packs", packs]
+    done = pegboard(*line, "--data")
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = json.loads(done.stdout)
+    assert (len(rows), rows[-1]) == (count, {"id": count - 1, "name": f"row ä {count - 1}"})
+
+
+@pytest.mark.promise("CLI-2")
+@pytest.mark.parametrize("count", [200_000, 2_000_000], ids=["parsed", "copied"])
+def test_only_data_is_the_whole_of_a_large_text_unchanged(pegboard: Command, packs: str, count: int) -> None:
+    line = ["tools", "invoke", "greet.text", "--arg", f"count={count}", "--timeout", "60", "--packs", packs]
+    done = pegboard(*line, "--data")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == 'aé\n"\\😀' * count + "\n"

@@ -126,9 +126,23 @@ def test_a_rule_decides_by_tool_arguments_and_scope(
     ("text", "told"),
     [
         ("[[rule]", "not valid TOML"),
-        ('[[rule]]\nallow = "a"\ndeny = "b"', "rule 1: should have exactly one"),
-        ('[[rule]]\nallow = "*"\n[[rule]]\nalow = "b"', "rule 2"),
-        ("rules = 3", "rules"),
+        (
+            '[[rule]]\nallow = "a"\ndeny = "b"',
+            "Rule 1 should have exactly one of allow, ask",
+        ),
+        (
+            '[[rule]]\nallow = "*"\n[[rule]]\nalow = "b"',
+            "In rule 2, `alow` is not a known key. Use `allow`, `ask`, `deny`, `where`, `exactly`, `scope`.",
+        ),
+        ('[[rule]]\nallow = "*"\nscope = "mpc"', "In rule 1, `scope` should be 'ask' or 'mcp'."),
+        (
+            "[[rule]]\nallow = 3\nexactly = [1]",
+            "In rule 1, `allow` should be a list, but is a number. In rule 1, `exactly` should be text, but is a list.",
+        ),
+        ('[[rule]]\nallow = "*"\nwhere = "x"', "In rule 1, `where` should be a table, but is text."),
+        ('[[rule]]\nask = "*"\nexactly = "{}"', "Rule 1 should use `exactly` only with `allow`, and without `where`."),
+        ('rule = ["a"]', "Rule 1 should be a table, but is text."),
+        ("rules = 3", "`rules` is not a known key. Use `rule`."),
     ],
 )
 def test_while_the_rules_cannot_be_read_every_call_of_a_model_needs_approval(
@@ -138,6 +152,7 @@ def test_while_the_rules_cannot_be_read_every_call_of_a_model_needs_approval(
     assert [_action(runtime, tool) for tool in ("read", "write")] == ["ask", "ask"]
     [problem] = [problem for problem in runtime.problems() if problem.file == str(runtime.paths.approvals)]
     assert told in problem.message
+    assert problem.message.endswith(".")
     _rule(runtime, '[[rule]]\nallow = "*"\n')
     assert _action(runtime, "write") == "allow"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
@@ -13,6 +14,7 @@ from typing import Any
 import commands
 import pytest
 from mcp.types import CallToolResult
+from servers import SDK_SERVER, start_of
 from serving import Connect
 from terminals import pegboard
 
@@ -74,6 +76,22 @@ async def test_a_person_in_another_process_approves_edits_and_rejects(
     assert "kit.write was not called. No Pegboard app is open" in text(alone)
     assert "[[rule]]" in text(alone)
     assert not first.exists()
+
+
+@pytest.mark.promise("ASK-7")
+async def test_the_advice_for_a_rejected_call_works(connect: Connect, home: Path, tmp_path: Path) -> None:
+    (home / "config.toml").write_text("[brake]\nwait = 0\n")
+    async with connect("--mcp", f"given={shlex.join(start_of(SDK_SERVER))}") as client:
+        of_server = text(await client.call_tool("given.add", {"a": 1, "b": 2}))
+        assert "given.add was not called." in of_server
+        assert "[[rule]]" not in of_server
+        assert "`pegboard mcp add`" in of_server
+
+        (home / "approvals.toml").write_text('[[rule]]\nallow = "kit.write"\nscope = "mpc"\n')
+        for tool, args in (("kit.write", {"file": str(tmp_path / "file")}), ("given.add", {"a": 1, "b": 2})):
+            unreadable = text(await client.call_tool(tool, args))
+            assert "approvals.toml:3: In rule 1, `scope` should be 'ask' or 'mcp'. Until it is fixed" in unreadable
+            assert "this rule" not in unreadable
 
 
 @pytest.mark.promise("WAT-4")

@@ -10,16 +10,18 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import commands
 import httpx2
 import pytest
 from commands import forked
 from mcp import Client, StdioServerParameters, stdio_client
 from servers import SDK_SERVER, start_of
+from serving import MODES
 from watched import PROGRAM, Watched, eventually, recorded, records
 
 from pegboard.brake import Answer, Questions
@@ -52,9 +54,9 @@ def sdk_server() -> Iterator[str]:
 
 
 @contextmanager
-def http_proxy(url: str) -> Iterator[str]:
+def http_proxy(url: str, name: str = "remote") -> Iterator[str]:
     """Run `pegboard watch --http` and yield its address."""
-    line = forked("pegboard", "watch", "--name", "remote", "--url", url, "--http", "0")
+    line = forked("pegboard", "watch", "--name", name, "--url", url, "--http", "0")
     process = subprocess.Popen(line, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
@@ -65,6 +67,11 @@ def http_proxy(url: str) -> Iterator[str]:
         process.kill()
         process.wait()
         process.stdout.close()
+
+
+def _watched(*words: str) -> StdioServerParameters:
+    """Return the command of a proxy on stdio."""
+    return StdioServerParameters(command=PROGRAM, args=["watch", "--name", "far", *words], env=dict(os.environ))
 
 
 class Echo(BaseHTTPRequestHandler):
@@ -124,15 +131,45 @@ async def test_the_official_client_works_through_the_http_proxy() -> None:
 @pytest.mark.promise("WAT-1")
 async def test_the_official_client_works_through_the_bridge() -> None:
     with sdk_server() as url:
-        server = StdioServerParameters(
-            command=PROGRAM, args=["watch", "--name", "far", "--url", url], env=dict(os.environ)
-        )
-        async with Client(stdio_client(server)) as client:
+        async with Client(stdio_client(_watched("--url", url))) as client:
             assert "add" in {tool.name for tool in (await client.list_tools()).tools}
             result = await client.call_tool("add", {"a": 2, "b": 3})
             assert result.structured_content == {"total": 5}
     found = recorded(1)[0]
     assert (found.tool, found.ok) == ("far.add", True)
+
+
+@pytest.mark.promise("WAT-4")
+@pytest.mark.parametrize("version", MODES)
+@pytest.mark.parametrize("way", ["stdio", "bridge", "http"])
+async def test_the_official_client_receives_a_rejection_as_a_result_in_every_protocol_version(
+    way: str, version: str, home: Path
+) -> None:
+    (home / "config.toml").write_text("[brake]\nwait = 0\n")
+    (home / "approvals.toml").write_text('[[rule]]\ndeny = "far.add"\n')
+    with ExitStack() as stack:
+        if way == "stdio":
+            target: Any = stdio_client(_watched("--", *start_of(SDK_SERVER)))
+        else:
+            url = stack.enter_context(sdk_server())
+            is_bridge = way == "bridge"
+            target = stdio_client(_watched("--url", url)) if is_bridge else stack.enter_context(http_proxy(url, "far"))
+        async with Client(target, mode=MODES[version]) as client:
+            assert client.protocol_version == version
+
+            async def rejected() -> str:
+                result = await client.call_tool("add", {"a": 2, "b": 3})
+                assert result.is_error
+                return str(getattr(result.content[0], "text", ""))
+
+            assert "A rule of approvals.toml denies far.add" in await rejected()
+            (home / "approvals.toml").write_text('[[rule]]\nask = "far.add"\n')
+            assert "No Pegboard app is open" in await rejected()
+            (home / "approvals.toml").unlink()
+            assert commands.pegboard("stop").returncode == 0
+            assert "All calls of agents are stopped" in await rejected()
+            assert commands.pegboard("resume").returncode == 0
+            assert (await client.call_tool("add", {"a": 2, "b": 3})).structured_content == {"total": 5}
 
 
 def test_a_bridge_ends_with_its_client_after_the_last_response() -> None:
@@ -145,6 +182,21 @@ def test_a_bridge_ends_with_its_client_after_the_last_response() -> None:
         assert json.loads(out)["id"] == 1
         assert bridge.returncode == 0
         assert time.monotonic() - began < 5
+
+
+@pytest.mark.promise("CLI-2")
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ([], "Add a command after `--`, or an address with --url."),
+        (["--url", "http://127.0.0.1:9/mcp", "--", "cat"], "A command and --url can't be combined"),
+        (["--http", "0", "--", "cat"], "--http needs the address of a server. Add it with --url."),
+    ],
+)
+def test_either_a_command_or_an_address_is_watched(line: list[str], message: str) -> None:
+    done = commands.pegboard("watch", *line)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(message)
 
 
 @pytest.mark.promise("WAT-1")

@@ -6,6 +6,8 @@ import time
 from collections import deque
 from dataclasses import dataclass, field
 
+from pegboard.results.sizes import count
+
 _RECENT_SECONDS = 10.0
 
 
@@ -75,7 +77,7 @@ class BatchProgress:
     def line(self) -> str:
         """Return the progress as one line: `1,204 rows, 31/s, 3 failed, 0:42 left (58 %)`."""
         rate = self.rate()
-        parts = [f"{self.done + self.before:,} rows", f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.1f}/s"]
+        parts = [count(self.done + self.before, "row"), f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.1f}/s"]
         parts.append(f"{self.failed + self.failed_before:,} failed")
         left, part = self.seconds_left(rate), self.fraction()
         if left is not None and part is not None:

@@ -147,16 +147,18 @@ class Compatibility:
     async def at_revision(self, specs: Sequence[ToolSpec], revision: str) -> tuple[ToolCompatibility, ...]:
         """Compare the tools of packs in a git repository with those of a commit.
 
-        Tools that aren't in a repository are left out. If all tools of a pack are given, tools that the commit has in
-        addition are reported as removed.
+        Tools that aren't in a repository are left out, unless all of them are. If all tools of a pack are given, tools
+        that the commit has in addition are reported as removed.
 
         Raises:
-            CheckError: The repository or the revision can't be read.
+            CheckError: No tool is in a repository, or the repository or the revision can't be read.
         """
         files: dict[str, list[ToolSpec]] = {}
         for spec in specs:
             if isinstance(spec.handler, PackHandler) and _top(spec.handler.file) is not None:
                 files.setdefault(spec.handler.file, []).append(spec)
+        if not files:
+            raise CheckError(_nothing_compared(specs, revision))
         found: list[ToolCompatibility] = []
         for file, tools in files.items():
             old = await self._tools_at(file, revision)
@@ -176,7 +178,7 @@ class Compatibility:
         """Compare tools with a date (`2026-07-31`, optionally with a time) or a git revision.
 
         Raises:
-            CheckError: The date is invalid, or the revision can't be read.
+            CheckError: The date is invalid, or the tools of the revision can't be read.
         """
         if not _DATE.fullmatch(text):
             return await self.at_revision(specs, text)
@@ -308,10 +310,26 @@ def _named(old: dict[str, SchemaVersion], spec: ToolSpec) -> SchemaVersion | Non
 
 def _top(file: str) -> Path | None:
     """Return the top folder of the git repository that contains a pack; None for others and for built-in packs."""
-    path = _resolved(file)
-    if path.is_relative_to(os.path.realpath(BUILT_IN_PACKS)):
+    if _is_built_in(file):
         return None
-    return next((folder for folder in path.parents if (folder / ".git").exists()), None)
+    return next((folder for folder in _resolved(file).parents if (folder / ".git").exists()), None)
+
+
+def _is_built_in(file: str) -> bool:
+    return _resolved(file).is_relative_to(os.path.realpath(BUILT_IN_PACKS))
+
+
+def _nothing_compared(specs: Sequence[ToolSpec], revision: str) -> str:
+    """Return why none of these tools can be compared with a git revision, and what to do."""
+    handlers = [spec.handler for spec in specs]
+    files = {one.file for one in handlers if isinstance(one, PackHandler) and not _is_built_in(one.file)}
+    folders = sorted({str(Path(file).parent) for file in files})
+    if not folders:
+        why = "no tool is in a pack of yours. Name the folder of your packs with --packs"
+    else:
+        verb = "is" if len(folders) == 1 else "are"
+        why = f"{', '.join(folders)} {verb} not in a git repository. Use a clone with its .git folder"
+    return f"Nothing was compared with {revision} because {why}, or compare with a date such as 2026-07-31."
 
 
 def _was_accepted(record: CallRecord) -> bool:

@@ -33,6 +33,7 @@ _LIMITS = {
     "time": ". The limit is `seconds` in [ask].",
     "steps": ". The limit is `steps` in [ask].",
 }
+_OFFLINE = "offline"
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
@@ -72,7 +73,7 @@ def ask(
         typer.Option(
             "--base-url",
             metavar="URL",
-            help="Use this OpenAI-compatible server. The provider's key is sent there.",
+            help="Use this OpenAI-compatible server for the model. The provider's key is sent there.",
         ),
     ] = None,
     json: JsonOption = False,
@@ -105,6 +106,9 @@ def ask(
     if not text.strip():
         raise typer.BadParameter("The question is empty.", param_hint="QUESTION")
     runtime = scanned(context, tool_allow, connects=True)
+    if base_url is not None and (model or runtime.settings.model.name or _OFFLINE) == _OFFLINE:
+        message = f"The offline model has no server, so {base_url!r} would not be used. Add --model PROVIDER:NAME."
+        raise typer.BadParameter(message, param_hint="--base-url")
     answer_questions(runtime, elicit)
     narrate_problems(runtime.problems(packs=False))
     if approve:

@@ -42,7 +42,7 @@ def set_(context: typer.Context, name: NameArgument, packs: PacksOption = None) 
     keyring = secrets.keyring()
     if not isinstance(keyring, str):
         _refuse(keyring, TOOL_FAILED)
-    if bad := secrets.check(name, value := prompt_value(f"Value of {name}: ") if sys.stdin.isatty() else read_value()):
+    if bad := secrets.check(name, value := ask_value(f"Value of {name}: ")):
         _refuse(bad, USAGE)
     if failed := secrets.set(name, value):
         _refuse(failed, TOOL_FAILED)
@@ -127,8 +127,12 @@ def _warn_about_other_source(secrets: Secrets, name: str, what: str) -> None:
         narrate(f"note: {name} is also set in {left.file or _PLACES[left.source]}, which {what}.")
 
 
-def prompt_value(question: str) -> str:
-    """Ask for a value on the terminal without showing it; exit if that is impossible."""
+def ask_value(question: str) -> str:
+    """Ask for a value on the terminal without showing it, or read it from a pipe; exit if there is none."""
+    return _prompt_value(question) if sys.stdin.isatty() else _read_value()
+
+
+def _prompt_value(question: str) -> str:
     from getpass import GetPassWarning, getpass
     from warnings import catch_warnings, simplefilter
 
@@ -138,12 +142,17 @@ def prompt_value(question: str) -> str:
         with catch_warnings():
             simplefilter("error", GetPassWarning)  # Without this, getpass would show the value.
             return getpass(question)
-    except (EOFError, GetPassWarning) as error:
+    except EOFError as error:
+        if sys.stderr.isatty():
+            narrate("")  # The prompt has left the cursor on its line.
+        narrate("Nothing was changed because no value was typed.")
+        raise typer.Exit(USAGE) from error
+    except GetPassWarning as error:
         narrate("The value can't be read without a terminal. Pass it on stdin.")
         raise typer.Exit(USAGE) from error
 
 
-def read_value() -> str:
+def _read_value() -> str:
     """Read a value from stdin, without the final newline; exit if it is not text or too long."""
     from pegboard.cli.output import narrate
 

@@ -11,7 +11,7 @@ import typer
 
 from pegboard.cli.arguments import ArgOption, ArgsOption, ArgumentError, complete_tools, read_arguments
 from pegboard.cli.engines import EngineOption, InsecureOption, configured_engine, engine_at
-from pegboard.cli.root import OK, TOOL_FAILED, USAGE, AllowOption, PacksOption, app, find, scanned
+from pegboard.cli.root import MOST, OK, TOOL_FAILED, USAGE, AllowOption, PacksOption, app, find, scanned
 from pegboard.cli.servers import ElicitOption, answer_questions
 
 if TYPE_CHECKING:
@@ -87,12 +87,14 @@ def batch(
             "--retry",
             metavar="N",
             min=0,
+            max=1000,
             help="Repeat a row up to N times after a failed connection; after a timeout or a crash only if the tool is"
             " idempotent or read-only.",
         ),
     ] = 0,
     stop_after: Annotated[
-        int | None, typer.Option("--stop-after", metavar="N", min=1, help="Start no more rows after N failures.")
+        int | None,
+        typer.Option("--stop-after", metavar="N", min=1, max=MOST, help="Start no more rows after N failures."),
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue an interrupted batch with the same --out.")
@@ -205,6 +207,7 @@ async def _run(runtime: Runtime, plan: BatchPlan, engine: Callable[[Runtime, Bat
 def _finish(running: Batch, failure: BatchError | None, ended: Ended, interruption: Interruption, *, json: bool) -> int:
     """Print the summary, and return the exit code."""
     from pegboard.cli.output import narrate, print_json
+    from pegboard.results.sizes import count
 
     plan, progress = running.plan, running.progress
     if running.ignored:
@@ -226,14 +229,18 @@ def _finish(running: Batch, failure: BatchError | None, ended: Ended, interrupti
     }
     if json:
         print_json(summary)
-    parts = [f"{summary['rows']:,} rows", f"{summary['ok']:,} succeeded", f"{summary['failed']:,} failed"]
+    parts = [
+        count(progress.done + progress.before, "row"),
+        f"{summary['ok']:,} succeeded",
+        f"{summary['failed']:,} failed",
+    ]
     if progress.unknown:
         parts.append(f"{progress.unknown:,} of them with an unknown outcome")
     if progress.before:
         parts.append(f"{progress.before:,} finished before")
     narrate(f"{', '.join(parts)}, in {progress.seconds:.1f} s")
     if ended == "failures":
-        narrate(f"Stopped after {progress.failed:,} failures.")
+        narrate(f"Stopped after {count(progress.failed, 'failure')}.")
     if ended != "complete" and (failure is None or progress.done or progress.before):
         narrate(_resumable(plan))
     if interruption:

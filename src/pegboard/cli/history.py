@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +11,8 @@ import typer
 from typer.core import TyperGroup
 
 from pegboard.cli.arguments import ArgOption, ArgsOption, ArgumentError, read_arguments, read_object
-from pegboard.cli.root import NOT_FOUND, TOOL_FAILED, USAGE, JsonOption, PacksOption, app, open_runtime, scanned
+from pegboard.cli.root import MOST, NOT_FOUND, TOOL_FAILED, USAGE, JsonOption, PacksOption, app, open_runtime, scanned
+from pegboard.results.sizes import count
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -82,7 +82,7 @@ def list_(
         str | None, typer.Option("--since", metavar="TIME", help="List only calls since then: 30m, 2h, 7d or a date.")
     ] = None,
     turns: Annotated[bool, typer.Option("--turns", help="List model turns too.")] = False,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="List at most this many calls.")] = 50,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=MOST, help="List at most this many calls.")] = 50,
     packs: PacksOption = None,
 ) -> None:
     """List the calls that match a query, the newest first."""
@@ -107,8 +107,8 @@ def list_(
     )
     if dropped is not None:
         narrate(
-            f"{dropped.calls:,} calls until {_local(dropped.until)} were removed because the history exceeded"
-            f" {dropped.size_limit:,} bytes (`size_limit` under `[history]`)."
+            f"Pegboard removed {count(dropped.calls, 'call')} until {_local(dropped.until)} because the history"
+            f" exceeded {dropped.size_limit:,} bytes (`size_limit` under `[history]`)."
         )
 
 
@@ -124,8 +124,9 @@ def show(
     json: Annotated[bool, typer.Option("--json", help="Print record and result as JSON (the default).")] = False,
     packs: PacksOption = None,
 ) -> None:
-    """Print a call with its arguments and its full result."""
+    """Print a call with its arguments and its whole result."""
     from pegboard.cli.output import narrate_problems, print_data, print_json
+    from pegboard.cli.whole_results import complete_result, print_whole_data
 
     runtime = open_runtime(context) if print_ is None else scanned(context, connects=False)
     with _exit_on_error():
@@ -136,8 +137,13 @@ def show(
         result = runtime.activity.result(call.id)
     narrate_problems(runtime.record_problems())
     if data and not json:
-        print_data(None if result is None else result.data)
+        if result is None:
+            print_data(None)
+        else:
+            print_whole_data(result)
         return
+    if result is not None:
+        result = complete_result(result)
     print_json({"call": call.model_dump(mode="json", by_alias=True, exclude={"position"}), "result": result})
 
 
@@ -249,31 +255,39 @@ def export(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write to this new file instead of stdout.")
     ] = None,
-    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Export at most this many calls.")] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, max=MOST, help="Export at most this many calls.")
+    ] = None,
     packs: PacksOption = None,
 ) -> None:
     """Print the calls that match a query with their results as JSON lines, the newest first."""
     from pegboard import storage
-    from pegboard.cli.output import narrate, print_text
+    from pegboard.cli.output import narrate, narrate_problems, print_line_of_json
 
     runtime = open_runtime(context)
     wanted = _query(runtime, query or [], {})
     with _exit_on_error():
-        lines = runtime.activity.export_matching(wanted, limit)
+        incomplete: list[str] = []
+        lines = runtime.activity.export_matching(wanted, limit, incomplete.append)
+        written = 0
         if out is None:
             for line in lines:
-                print_text(line, "\n")
-            return
-        count = 0
-        try:
-            with storage.replacing(out, replace=False) as file:
-                for line in lines:
-                    file.write(f"{line}\n".encode())
-                    count += 1
-        except OSError as error:
-            narrate(f"{out} was not written: {error.strerror or error}.")
-            raise typer.Exit(USAGE) from error
-    narrate(f"{count:,} calls written to {out}.")
+                print_line_of_json(line.encode())
+        else:
+            try:
+                with storage.replacing(out, replace=False) as file:
+                    for line in lines:
+                        file.write(f"{line}\n".encode())
+                        written += 1
+            except OSError as error:
+                narrate(f"{out} was not written: {error.strerror or error}.")
+                raise typer.Exit(USAGE) from error
+    narrate_problems(runtime.record_problems())
+    if incomplete:
+        verb = "is" if len(incomplete) == 1 else "are"
+        narrate(f"{count(len(incomplete), 'result')} {verb} incomplete because a file can't be read: {incomplete[0]}.")
+    if out is not None:
+        narrate(f"{count(written, 'call')} written to {out}.")
 
 
 @commands.command(context_settings={"allow_extra_args": True})
@@ -284,6 +298,7 @@ def redact(context: typer.Context, json: JsonOption = False, packs: PacksOption 
     asks for the value without showing it, or reads it from stdin if that is a pipe. Exit code 1: it may remain
     somewhere; stderr says where. To redact it from future calls too, store it with `pegboard auth set`.
     """
+    from pegboard.cli.auth import ask_value
     from pegboard.cli.output import narrate, print_json
 
     if context.args:
@@ -292,7 +307,7 @@ def redact(context: typer.Context, json: JsonOption = False, packs: PacksOption 
             " Leave it out; pegboard asks for it."
         )
         raise typer.Exit(USAGE)
-    value = _read_value()
+    value = ask_value("Value to redact: ")
     runtime = open_runtime(context)
     with _exit_on_error():
         report = runtime.activity.redact(value)
@@ -302,15 +317,10 @@ def redact(context: typer.Context, json: JsonOption = False, packs: PacksOption 
         print_json(report)
     else:
         narrate(
-            f"Redacted in {report.calls:,} calls, {report.messages:,} chat messages and {len(report.files):,} files."
+            f"Redacted in {count(report.calls, 'call')}, {count(report.messages, 'chat message')} and"
+            f" {count(len(report.files), 'file')}."
         )
     raise typer.Exit(0 if report.is_complete else TOOL_FAILED)
-
-
-def _read_value() -> str:
-    from pegboard.cli.auth import prompt_value, read_value
-
-    return prompt_value("Value to redact: ") if sys.stdin.isatty() else read_value()
 
 
 @commands.command()
@@ -380,7 +390,7 @@ def delete(context: typer.Context, ids: IdsArgument, packs: PacksOption = None) 
     runtime = open_runtime(context)
     with _exit_on_error():
         deleted = runtime.activity.delete([_get(runtime, one).id for one in ids])
-    narrate(f"Deleted {len(deleted):,} calls. Undo: pegboard history restore {' '.join(deleted[:5])}")
+    narrate(f"Deleted {count(len(deleted), 'call')}. Undo: pegboard history restore {' '.join(deleted[:5])}")
     raise typer.Exit(0 if deleted else TOOL_FAILED)
 
 
@@ -396,8 +406,12 @@ def restore(
     runtime = open_runtime(context)
     with _exit_on_error():
         restored = runtime.activity.restore(ids)
-    narrate(f"Restored {len(restored):,} calls.")
-    raise typer.Exit(0 if restored else NOT_FOUND)
+    for missing in ids:
+        if missing not in restored:
+            narrate(f"No call deleted within the last hour has the id {missing}.")
+    if not restored:
+        raise typer.Exit(NOT_FOUND)
+    narrate(f"Restored {count(len(restored), 'call')}.")
 
 
 @commands.command()
@@ -413,7 +427,7 @@ def pin(
     runtime = open_runtime(context)
     with _exit_on_error():
         changed = runtime.activity.pin([_get(runtime, one).id for one in ids], pinned=not off)
-    narrate(f"{'Unpinned' if off else 'Pinned'} {len(changed):,} calls.")
+    narrate(f"{'Unpinned' if off else 'Pinned'} {count(len(changed), 'call')}.")
 
 
 def _query(runtime: Runtime, words: Sequence[str], filters: dict[str, str]) -> HistoryQuery:

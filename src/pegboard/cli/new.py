@@ -158,7 +158,7 @@ def new(
     if example is not None:
         if name is not None or folder != Path():
             raise typer.BadParameter(
-                "--example can't be combined with NAME or --folder because an example has its own name and folder.",
+                "--example can't be combined with NAME or --dir because an example has its own name and folder.",
                 param_hint="--example",
             )
         _write_example(context)

@@ -94,6 +94,16 @@ def print_line_of_json(line: bytes) -> None:
     _write_json(line)
 
 
+def print_json_pieces(pieces: Iterable[str]) -> None:
+    """Print JSON text that comes in pieces, as `print_line_of_json` does."""
+    is_terminal = sys.stdout.isatty()
+    sys.stdout.flush()
+    for piece in pieces:
+        sys.stdout.buffer.write((escaped_json(piece) if is_terminal else piece).encode())
+    sys.stdout.buffer.write(b"\n")
+    sys.stdout.buffer.flush()
+
+
 def write_status(text: str) -> None:
     """Show a text as the last line on stderr, in place of the previous one; do nothing if it isn't a terminal."""
     import shutil

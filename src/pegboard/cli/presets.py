@@ -19,7 +19,7 @@ from pegboard.cli.arguments import (
 from pegboard.cli.root import USAGE, JsonOption, PacksOption, find, group, scanned
 
 if TYPE_CHECKING:
-    from pegboard.models import Preset
+    from pegboard.models import JsonObject, Preset
     from pegboard.runtime import Runtime
 
 presets = group("presets", "Save arguments of tools under names, to use them again.")
@@ -94,10 +94,21 @@ def save(
     spec = find(runtime, name)
     with _exit_on_error():
         arguments = read_arguments(runtime, spec, args, arg or [])
-        saved = runtime.presets.save(name, preset, arguments, replace=force)
+        saved = _save(runtime, name, preset, arguments, replace=force)
     _print_problems(runtime)
     if json:
         print_json(saved)
+
+
+def _save(runtime: Runtime, name: str, preset: str, arguments: JsonObject, *, replace: bool) -> Preset:
+    from pegboard.errors import PresetError
+
+    try:
+        return runtime.presets.save(name, preset, arguments, replace=replace)
+    except PresetError as error:
+        if isinstance(error.__cause__, FileExistsError):
+            raise PresetError(f"{error} Or replace it with --force.") from error
+        raise
 
 
 @presets.command()

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 from typer.core import TyperGroup
@@ -153,6 +153,9 @@ AllowOption = Annotated[
         help="Allow only these tools: names and patterns such as fs.*, separated by commas; may be repeated.",
     ),
 ]
+
+MOST: Final = 1_000_000_000
+"""Maximum of an option that is a number of items; larger numbers can exceed those of the database."""
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 

@@ -54,7 +54,7 @@ def run(
 ) -> None:
     """Run a script in a sandbox.
 
-    Print its output and exit with its code, or print {"stdout": …, "calls": …} with --json.
+    Print its output, or {"stdout": …, "calls": …} with --json, and exit with its code.
     """
     import asyncio
 
@@ -73,7 +73,6 @@ def run(
     if json:
         calls = [{"call": done.call.shown(), "result": done.result} for done in output.calls]
         print_json({**result.data, "calls": calls})
-        raise typer.Exit(OK)
     code = result.data["exit_code"]
     raise typer.Exit(code if isinstance(code, int) else TOOL_FAILED)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from pegboard.cli.root import TOOL_FAILED, USAGE, JsonOption, PacksOption, group, open_runtime
+from pegboard.cli.root import MOST, TOOL_FAILED, USAGE, JsonOption, PacksOption, group, open_runtime
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -67,7 +67,9 @@ def list_(
 def show(
     context: typer.Context,
     session: SessionArgument,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="Show at most this many of the last messages.")] = 20,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, max=MOST, help="Show at most this many of the last messages.")
+    ] = 20,
     full: Annotated[bool, typer.Option("--full", help="Show all messages, and long ones completely.")] = False,
     json: JsonOption = False,
     packs: PacksOption = None,

@@ -132,14 +132,16 @@ def invoke(
 
 
 def print_outcome(runtime: Runtime, call: ToolCall, result: ToolResult, *, only_data: bool) -> None:
-    """Print a call and its result, or only the result's data; problems and the error go to stderr."""
-    from pegboard.cli.output import narrate, narrate_problems, print_data, print_json
+    """Print a call and its result, or only the result's whole data; problems and the error go to stderr."""
+    from pegboard.cli.output import narrate, narrate_problems, print_json
 
     narrate_problems(runtime.problems(packs=result.error is not None and result.error.code == "tool_not_found"))
     if result.error:
         narrate(f"{result.error.code}: {result.error.message}")
     if only_data:
-        print_data(result.data)
+        from pegboard.cli.whole_results import print_whole_data
+
+        print_whole_data(result)
     else:
         print_json({"call": call.shown(), "result": result})
 

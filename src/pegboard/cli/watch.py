@@ -56,8 +56,8 @@ def watch(
     if otel:
         _receive(command or [], is_alone=not name and url is None and http is None)
         return
-    if (url is None) == (not command) or (http is not None and url is None):
-        narrate("Add a command after `--`, or an address with --url. --http needs --url.")
+    if mistake := _usage_error(command, url, http):
+        narrate(mistake)
         raise typer.Exit(USAGE)
     if name and not is_server_name(name):
         narrate(f"{name!r} can't be the name of a server. Use letters, digits, - and _, and start with a letter.")
@@ -78,6 +78,14 @@ def watch(
         except RemoteError as error:
             narrate(str(error))
             raise typer.Exit(TOOL_FAILED) from error
+
+
+def _usage_error(command: list[str] | None, url: str | None, http: int | None) -> str:
+    if command and url is not None:
+        return "A command and --url can't be combined because one proxy watches one server. Remove one of them."
+    if http is not None and url is None:
+        return "--http needs the address of a server. Add it with --url."
+    return "" if command or url is not None else "Add a command after `--`, or an address with --url."
 
 
 def _receive(ports: list[str], *, is_alone: bool) -> None:

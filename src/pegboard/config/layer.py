@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from pydantic import BaseModel, ValidationError
 
+from pegboard.config.complaints import complaint, kind_of
 from pegboard.config.files import shown, unusable
 from pegboard.config.lines import key_lines
 from pegboard.config.paths import BUILT_IN_PACKS, absolute
@@ -37,18 +38,6 @@ _DOTTED = (("keys",), ("tools", "timeouts"))
 """Tables whose keys contain dots, which a user may leave unquoted."""
 _LIMITS = frozenset({"roots", "private", "secrets"})
 """Keys in `[packs.NAME]` that limit what a pack may do."""
-
-_WANTED = {
-    "bool_type": "true or false",
-    "dict_type": "a table",
-    "float_type": "a number",
-    "int_type": "a whole number",
-    "is_instance_of": "the path of a folder",
-    "model_type": "a table",
-    "string_type": "text",
-    "tuple_type": "a list",
-}
-"""What pydantic's errors about types ask for, in the words of TOML."""
 
 
 @dataclass
@@ -243,7 +232,7 @@ def drop_errors(layer: Layer) -> None:
             )
             continue
         layer.add(
-            origin.problem(_complaint(key, kind, message, value), "This value is not used."),
+            origin.problem(complaint(f"`{key}`", kind, message, value), "This value is not used."),
             tools=location in {("tools",), ("packs",)} or location[:2] == ("tools", "allow"),
             model=location in {("model",), ("model", "base_url")},
         )
@@ -260,7 +249,7 @@ def _block_server(layer: Layer, location: Location, kind: str, message: str, val
         layer.unused.append(Unused(key, value, origin, "unknown"))
         message, fix = f"Unknown setting `{key}`.", f"Did you mean `{near}`? {NOT_USED}" if near else NOT_USED
     else:
-        message, fix = _complaint(key, kind, message, value), NOT_USED
+        message, fix = complaint(f"`{key}`", kind, message, value), NOT_USED
     problem = origin.problem(message, fix)
     layer.problems.append(problem)
     if len(location) > 3:
@@ -306,7 +295,7 @@ def _check_packs(layer: Layer) -> None:
             fits = _fits_limit(key, config[key]) if is_built_in or key == "secrets" else True
             if key in _LIMITS and not fits:
                 wanted = "true or false" if key == "private" else "a list of texts"
-                message = f"`{path}` should be {wanted}, but is {_kind(config[key])}."
+                message = f"`{path}` should be {wanted}, but is {kind_of(config[key])}."
                 if key == "roots":
                     layer.add(layer.origin(path).problem(message, f"No tool of {pack} that uses files runs."))
                 else:
@@ -339,29 +328,6 @@ def _pop(table: Table, location: Location) -> object:
     for part in location[:-1]:
         holder = holder[part]
     return holder.pop(location[-1])
-
-
-def _complaint(key: str, kind: str, message: str, value: object) -> str:
-    # Never the value itself: it may be a secret.
-    if kind in _WANTED:
-        return f"`{key}` should be {_WANTED[kind]}, but is {_kind(value)}."
-    return f"`{key}` {message.removeprefix('Value error, ').removeprefix('Input ')}."
-
-
-def _kind(value: object) -> str:
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case int() | float():
-            return "a number"
-        case str():
-            return "text"
-        case list():
-            return "a list"
-        case dict():
-            return "a table"
-        case _:
-            return "a date or time"
 
 
 def _nearest(key: str) -> str:

@@ -116,7 +116,10 @@ def _folder_problem(folder: str, error: OSError) -> PlainProblem:
     readable = os.fsencode(folder).decode("utf-8", "replace")
     if error.errno == errno.ENOENT:
         return _problem(
-            readable, "This packs folder doesn't exist.", "Create it, or remove it from the configuration.", "warning"
+            readable,
+            "This packs folder doesn't exist.",
+            "Create it, or correct the path in --packs, PEGBOARD_PACKS or the configuration.",
+            "warning",
         )
     if error.errno == errno.ENOTDIR:
         return _problem(readable, "This is neither a folder nor a Python file.", "Name a folder or a `.py` file.")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
+from pegboard.config.complaints import complaint
 from pegboard.errors import RulesError
 from pegboard.models.rule import Rule
 
@@ -57,7 +58,7 @@ def read_rules(text: str) -> tuple[Rule, ...]:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ValueError(f"The file is not valid TOML: {error}.") from error
     except ValidationError as error:
-        raise ValueError("; ".join(_sentences(error))) from error
+        raise ValueError(" ".join(_sentences(error))) from error
 
 
 def line_of(text: str, rule: int, about: str = "") -> int | None:
@@ -94,11 +95,16 @@ def line_of_error(text: str) -> int | None:
 
 
 def _sentences(error: ValidationError) -> Iterator[str]:
-    for item in error.errors(include_url=False, include_context=False, include_input=False):
+    for item in error.errors(include_url=False, include_context=False):
         position = item["loc"]
-        number = f"rule {position[1] + 1}" if len(position) > 1 and isinstance(position[1], int) else "the file"
-        where = ".".join(map(str, position[2:])) if number != "the file" else ".".join(map(str, position))
-        yield f"{number}{': ' + where if where else ''}: {item['msg'].removeprefix('Value error, ')}"
+        number = position[1] + 1 if len(position) > 1 and isinstance(position[1], int) else None
+        key = ".".join(map(str, position if number is None else position[2:]))
+        if item["type"] == "extra_forbidden":
+            known = ", ".join(f"`{name}`" for name in (_File if number is None else Rule).model_fields)
+            sentence = f"`{key}` is not a known key. Use {known}."
+        else:
+            sentence = complaint(f"`{key}`" if key else f"Rule {number}", item["type"], item["msg"], item["input"])
+        yield sentence if number is None or not key else f"In rule {number}, {sentence}"
 
 
 @dataclass

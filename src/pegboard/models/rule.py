@@ -69,13 +69,13 @@ class Rule(BaseModel):
             raise ValueError(f"can never match because `{empty[0]}` has no pattern")
         if self.exactly is not None:
             if not self.allow or self.where:
-                raise ValueError("exactly works only with allow, and without where")
+                raise ValueError("should use `exactly` only with `allow`, and without `where`")
             try:
                 arguments = json.loads(self.exactly)
             except (ValueError, RecursionError):
                 arguments = None
             if not isinstance(arguments, dict):
-                raise ValueError("exactly should be a JSON object with all arguments")
+                raise ValueError("should have a JSON object with all arguments in `exactly`")
         return self
 
     @property

@@ -43,6 +43,19 @@ def whole(result: ToolResult) -> JsonValue:
     return value
 
 
+def completed(result: ToolResult) -> ToolResult:
+    """Return a result with its complete data instead of the part that was kept of it, unless it is complete.
+
+    Raises:
+        OSError: The file can't be read.
+        ValueError: The file is not valid JSON.
+    """
+    if result.meta.truncated is None:
+        return result
+    meta = result.meta.model_copy(update={"truncated": None})
+    return result.model_copy(update={"data": whole(result), "meta": meta})
+
+
 def save(result: ToolResult, file: Path, table: Table | None = None) -> int:
     """Write the complete data of a result to a new file and return the file's size in bytes.
 

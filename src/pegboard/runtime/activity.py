@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -215,18 +215,30 @@ class Activity:
         """Yield calls as lines of JSON, the oldest first, each with its result.
 
         Each line has the fields of the record and `result`: `{ok, data, error, meta}`, or null without a stored result.
+        The data is complete; if the file of a large result can't be read, `meta.truncated` has the size of the rest.
         """
         for call_id in [call.id for call in reversed(self.find(ids))]:
             yield from self._lines([call_id])
 
-    def export_matching(self, query: HistoryQuery, limit: int | None = None) -> Iterator[str]:
-        """Yield the newest calls that match as lines of JSON, the newest first; see `export`."""
+    def export_matching(
+        self,
+        query: HistoryQuery,
+        limit: int | None = None,
+        on_incomplete: Callable[[str], object] | None = None,
+    ) -> Iterator[str]:
+        """Yield the newest calls that match as lines of JSON, the newest first; see `export`.
+
+        Args:
+            query: The query.
+            limit: Maximum number of calls.
+            on_incomplete: Called with the reason if the file of a large result can't be read.
+        """
         before: int | None = None
         left = limit
         while left is None or left > 0:
             page = self.page(query, before=before, limit=min(200, left or 200))
             for call in page.calls:
-                yield _line(call, self.result(call.id))
+                yield _line(call, self.result(call.id), on_incomplete)
             left = None if left is None else left - len(page.calls)
             before = page.next
             if before is None:
@@ -307,11 +319,25 @@ def _comparable(result: ToolResult) -> JsonValue:
         raise StoreError(f"The results were not compared because a result file can't be read: {error}") from error
 
 
-def _line(call: RecordedCall, result: ToolResult | None) -> str:
+def _line(
+    call: RecordedCall,
+    result: ToolResult | None,
+    on_incomplete: Callable[[str], object] | None = None,
+) -> str:
     from pydantic_core import to_json
 
+    from pegboard.results.export import completed
+
     fields = call.model_dump(mode="json", exclude={"position"})
-    fields["result"] = None if result is None else result.model_dump(mode="json")
+    fields["result"] = None
+    if result is not None:
+        try:
+            result = completed(result)
+        except (OSError, ValueError) as error:
+            if on_incomplete is not None and result.meta.truncated is not None:
+                file = result.meta.truncated.file
+                on_incomplete(f"{file}: {getattr(error, 'strerror', None) or error}")
+        fields["result"] = result.model_dump(mode="json")
     return to_json(fields, inf_nan_mode="strings").decode()
 
 

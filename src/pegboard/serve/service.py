@@ -27,7 +27,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from pegboard import __version__
 from pegboard.brake import NOT_SHOWN
-from pegboard.models import Agent, JsonObject, ToolCall, ToolResult, ToolSpec
+from pegboard.models import Agent, JsonObject, McpHandler, ToolCall, ToolResult, ToolSpec
 from pegboard.serve.calls import Context, Input, ServedCall, ServedCalls, set_log_level
 from pegboard.serve.contents import Contents
 from pegboard.serve.offer import ServedTools
@@ -79,7 +79,7 @@ class Service:
     Args:
         runtime: The runtime.
         approver: Decides on calls that need approval, and holds all calls during a pause. Without one, or without a
-            person, they are rejected, and the result says which rule would allow them.
+            person, they are rejected, and the result says how the user can allow them.
         process: Id of the client's process, if there is only one client.
     """
 
@@ -234,7 +234,7 @@ class Service:
     async def _answer(self, spec: ToolSpec, call: ToolCall, result: ToolResult) -> JsonObject:
         hint = ""
         if result.error is not None and result.error.detail == "denied" and not self._was_asked(result.error.message):
-            hint = await asyncio.to_thread(self._rule_hint, call)
+            hint = await asyncio.to_thread(self._advice, spec, call)
 
         def convert() -> JsonObject:
             has_fault = result.ok and result.original is None and result.meta.truncated is None
@@ -247,14 +247,21 @@ class Service:
         """Return whether a person decided on a rejected call."""
         return self._approver is not None and NOT_SHOWN not in message
 
-    def _rule_hint(self, call: ToolCall) -> str:
-        """Return which rule would allow a call that was rejected for want of an approver; read the disk."""
+    def _advice(self, spec: ToolSpec, call: ToolCall) -> str:
+        """Return how the user can allow a call that was rejected for want of an approver; read the disk."""
         verdict = self._runtime.rules.verdict(call)
         if verdict is None or verdict.action != "ask":
             return ""
-        file = self._runtime.rules.read().file
+        rules = self._runtime.rules.read()
+        if rules.problem is not None:
+            return f"The user's rules can't be read: {rules.problem}"
+        if isinstance(spec.handler, McpHandler) and not spec.handler.saved:
+            return (
+                "To allow it, the user can approve it in an open Pegboard app or with `pegboard approve`. Rules never"
+                " apply to a server of `--mcp`; for a rule, add the server with `pegboard mcp add` first."
+            )
         return (
-            f"To allow it, the user can add this rule to {file}:\n"
+            f"To allow it, the user can add this rule to {rules.file}:\n"
             f'[[rule]]\nallow = "{call.name}"\nscope = "mcp"\n'
             "A `where` line limits the rule to certain arguments; see `pegboard guide serve`."
         )

@@ -60,7 +60,7 @@ class PagesApp(DialogApp, inherit_bindings=False):
         return screen
 
     def is_early(self, event: events.Event) -> bool:
-        """Return whether an event is the enter key in the tool list before the tools and their page are there."""
+        """Return whether enter was pressed in the tool list before the tools are found and their page is built."""
         return (
             isinstance(event, events.Key)
             and event.key == "enter"

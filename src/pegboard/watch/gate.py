@@ -207,8 +207,18 @@ def _rejected(message: object, text: str) -> dict[str, object] | None:
         return None
     if message["method"] != "tools/call":
         return {"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32000, "message": text}}
-    result = {"content": [{"type": "text", "text": text}], "isError": True}
+    result: dict[str, object] = {"content": [{"type": "text", "text": text}], "isError": True}
+    if stated_version(message):
+        result["resultType"] = "complete"
     return {"jsonrpc": "2.0", "id": message["id"], "result": result}
+
+
+def stated_version(message: object) -> str:
+    """Return the protocol version that a request states, as all requests since 2026-07-28 do; empty for others."""
+    params = message.get("params") if isinstance(message, dict) else None
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    version = meta.get("io.modelcontextprotocol/protocolVersion") if isinstance(meta, dict) else None
+    return version if isinstance(version, str) else ""
 
 
 def too_long(size: int) -> bool:

@@ -19,7 +19,7 @@ import httpx2
 from pegboard.config.servers import pack_name
 from pegboard.errors import PegboardError
 from pegboard.watch.adoption import FROM_ENVIRONMENT, HEADER_VARIABLE, URL_VARIABLE
-from pegboard.watch.gate import Gate, print_message, too_long
+from pegboard.watch.gate import Gate, print_message, stated_version, too_long
 from pegboard.watch.lines import LONGEST_PARSED
 from pegboard.watch.link import CLIENT, CLOSED, HOLD, OPENED, PASS, SERVER
 from pegboard.watch.sse import EventReader
@@ -351,11 +351,10 @@ def _is_message(body: bytes) -> bool:
 
 def _standard_headers(message: Any) -> dict[str, str]:  # noqa: ANN401 - any JSON
     """Return the headers that repeat a message's method and name, which protocol 2026-07-28 requires."""
-    params = message.get("params") if isinstance(message, dict) else None
-    meta = params.get("_meta") if isinstance(params, dict) else None
-    version = meta.get("io.modelcontextprotocol/protocolVersion") if isinstance(meta, dict) else None
-    if not isinstance(version, str) or not isinstance(params, dict):
+    version = stated_version(message)
+    if not version:
         return {}
+    params = message["params"]
     headers = {"mcp-protocol-version": version, "mcp-method": str(message.get("method", ""))}
     name = params.get("name", params.get("uri"))
     if isinstance(name, str) and name.isascii() and name.isprintable():

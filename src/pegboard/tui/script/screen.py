@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from textual import on, work
+from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, Horizontal, Vertical
@@ -406,13 +406,14 @@ class ScriptScreen(PageScreen):
         event.stop()
         self._editor.accept_completion()
 
-    def on_resize(self) -> None:
+    def on_resize(self, event: events.Resize) -> None:
         """Fit the findings to the new width and keep the focus visible."""
+        del event
         self.call_after_refresh(self._fit)
 
     def _fit(self) -> None:
         self._findings.fit()
-        if self.focused is None:
+        if self.focused is None and self._before_small is None:
             self._editor.focus()
 
     @property
