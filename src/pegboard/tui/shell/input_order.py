@@ -88,8 +88,9 @@ class InputOrder:
         if not message.number:
             self._looking = None
         elif self._timer is not None and message.number == self._number:
+            # Text opens no dialog. It may open completions, which a key typed before they appear must not reach.
+            self._turns = 0 if self._was_typed() else _FIRST_TURNS
             self._end_wait()
-            self._turns = _FIRST_TURNS
         else:
             return
         await self._continue()
@@ -129,6 +130,13 @@ class InputOrder:
             and target.check_consume_key(last.key, last.character)
             and target.check_consume_key(event.key, event.character)
         )
+
+    def _was_typed(self) -> bool:
+        """Return whether the last key or text was taken as text."""
+        last, target = self._last, self._target
+        if not isinstance(last, events.Key):
+            return True
+        return target is not None and target.check_consume_key(last.key, last.character)
 
     def _follow(self) -> None:
         """Send a message after the last key or text, unless that is done; the wait ends if there is no way for it."""
