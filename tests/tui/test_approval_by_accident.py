@@ -16,6 +16,7 @@ from textual import events
 from textual.widgets import Button
 
 from pegboard.tui.chat.call_block import CallBlock
+from pegboard.tui.dialogs.approval_scope import ApprovalScope
 from pegboard.tui.dialogs.ask_name import AskName
 from pegboard.tui.dialogs.confirm import Confirm
 from pegboard.tui.widgets import answer_guard
@@ -165,6 +166,27 @@ async def test_keys_pressed_before_the_selection_do_not_count_however_late_they_
             patched.setattr(answer_guard, "clock", Late())
             await stage.press("a", "s", "r")
         assert stage.cards[0].state == "asking"
+        await end(stage)
+
+
+@pytest.mark.promise("SEC-2")
+async def test_keys_that_wait_until_a_dialog_is_ready_answer_it_no_earlier_than_they_were_pressed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class LateForTheCard(Clock):
+        def of(self, event: TimedEvent) -> float:
+            return event.time + (60 if isinstance(event, events.Key) and event.key == "A" else 0)
+
+    monkeypatch.setattr(answer_guard, "clock", LateForTheCard())
+    async with on_question(tmp_path) as stage:
+        await stage.select()
+        for key in ("A", "enter", "tab", "enter", "tab", "enter", "enter"):
+            stage.app.post_message(events.Key(key, key if len(key) == 1 else None))
+        await stage.until(lambda: isinstance(stage.app.screen, ApprovalScope), "the dialog is open")
+        await stage.pilot.pause()
+        assert isinstance(stage.app.screen, ApprovalScope)
+        assert stage.cards[0].state == "asking"
+        await stage.press("escape")
         await end(stage)
 
 

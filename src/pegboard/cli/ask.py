@@ -33,7 +33,6 @@ _LIMITS = {
     "time": ". The limit is `seconds` in [ask].",
     "steps": ". The limit is `steps` in [ask].",
 }
-_OFFLINE = "offline"
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
@@ -106,7 +105,7 @@ def ask(
     if not text.strip():
         raise typer.BadParameter("The question is empty.", param_hint="QUESTION")
     runtime = scanned(context, tool_allow, connects=True)
-    if base_url is not None and (model or runtime.settings.model.name or _OFFLINE) == _OFFLINE:
+    if base_url is not None and runtime.models.is_offline(model):
         message = f"The offline model has no server, so {base_url!r} would not be used. Add --model PROVIDER:NAME."
         raise typer.BadParameter(message, param_hint="--base-url")
     answer_questions(runtime, elicit)

@@ -57,8 +57,14 @@ def _text(result: ToolResult) -> Iterator[str]:
 
 
 def _json(file: str) -> Iterator[str]:
-    opened = Path(file).open(encoding="utf-8")  # noqa: SIM115 - the iterator reads it later
-    return iter(lambda: opened.read(_PIECE), "")
+    opened = Path(file).open(encoding="utf-8")  # noqa: SIM115 - opened now, so that the caller catches the error
+
+    def pieces() -> Iterator[str]:
+        with opened:
+            while piece := opened.read(_PIECE):
+                yield piece
+
+    return pieces()
 
 
 def complete_result(result: ToolResult) -> ToolResult:

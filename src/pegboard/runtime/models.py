@@ -85,10 +85,10 @@ class Models:
         Raises:
             ModelError: The name or its provider is unknown, or the configuration of models can't be used.
         """
-        from pegboard.ask.offline import NAME, OfflineModel
+        name = self._name(name)
+        if self.is_offline(name):
+            from pegboard.ask.offline import OfflineModel
 
-        name = name or self._parts.settings.model.name or NAME
-        if name == NAME:
             return OfflineModel()
         from pegboard.ask import providers
 
@@ -100,6 +100,17 @@ class Models:
             key = _no_key if not has_key else self._folder_key if is_of_folder else self._key
             known = providers.model(name, base_url=where, key=key)
         return self._models.setdefault((name, where, has_key), known)
+
+    def is_offline(self, name: str | None = None) -> bool:
+        """Return whether `get` returns the offline model for a name."""
+        from pegboard.ask.offline import NAME
+
+        return self._name(name) == NAME
+
+    def _name(self, name: str | None) -> str:
+        from pegboard.ask.offline import NAME
+
+        return name or self._parts.settings.model.name or NAME
 
     def _base_url(self, name: str, given: str | None) -> str | None:
         """Return the base URL of a model; the configured one applies only to the provider that it was configured for.
@@ -180,11 +191,10 @@ class Models:
         Raises:
             ModelError: The name or its provider is unknown.
         """
-        from pegboard.ask.offline import NAME
         from pegboard.ask.providers.requirements import needs
         from pegboard.models.model_requirements import ModelNeeds
 
-        if name == NAME:
+        if self.is_offline(name):
             return ModelNeeds(title="Built in", is_local=True)
         where = self._base_url(name, base_url)
         has_key = self._is_configured(name, where)
