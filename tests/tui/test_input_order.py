@@ -12,6 +12,7 @@ from headless import PATIENCE
 from models import calls, says
 from stage import GivenRuntime, Stage, as_runtime, on_stage, tool
 from textual import events
+from textual.app import ScreenStackError
 from textual.command import CommandPalette
 from textual.widgets import Input, Static
 
@@ -129,6 +130,18 @@ async def test_keys_after_one_that_closes_a_dialog_go_to_the_page(tmp_path: Path
         type_at_once(stage, "x", "escape", "escape", "n", "o", "w")
         await stage.until(lambda: stage.marked == "time.now", "the tools are filtered")
         assert stage.app.screen is stage.screen
+
+
+async def test_enter_after_the_last_screen_of_an_ending_app_is_ignored(tmp_path: Path) -> None:
+    def no_screen(_: PegboardApp) -> None:
+        raise ScreenStackError("No screens on stack")
+
+    async with on_stage(GivenRuntime(tmp_path)) as stage:
+        with pytest.MonkeyPatch.context() as ending:
+            ending.setattr(PegboardApp, "screen", property(no_screen))
+            await stage.app.on_event(events.Key("enter", None))
+        await stage.type("now")
+        assert stage.list.sought == "now"
 
 
 async def test_input_is_handled_although_a_widget_is_busy_with_a_key(tmp_path: Path) -> None:

@@ -155,7 +155,7 @@ class InputOrder:
 
     def _must_prepare(self, event: events.Event) -> bool:
         """Return whether an event waits for the app, a dialog or the field of a form; look again soon."""
-        is_ready = self._is_ready() and not self._is_early(event)
+        is_ready = self._is_ready(event)
         if is_ready and not (self._turns and self._has_started_worker()):
             self._preparing_until = None
             return False
@@ -170,8 +170,8 @@ class InputOrder:
             )
         return True
 
-    def _is_ready(self) -> bool:
-        """Return whether the screen has its widgets, and the focus is where the user works.
+    def _is_ready(self, event: events.Event) -> bool:
+        """Return whether the screen has its widgets, the focus is where the user works, and the event isn't early.
 
         A form that isn't mounted yet holds the focus for its field, although users can't focus the form itself.
         """
@@ -179,7 +179,8 @@ class InputOrder:
             screen = self._app.screen
         except ScreenStackError:  # the app is ending
             return True
-        return screen.is_mounted and (screen.focused is None or screen.focused.can_focus)
+        has_place = screen.is_mounted and (screen.focused is None or screen.focused.can_focus)
+        return has_place and not self._is_early(event)
 
     def _has_started_worker(self) -> bool:
         return any(worker not in self._workers and not worker.is_finished for worker in self._app.workers)
