@@ -110,14 +110,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Confi
         items[:] = kept
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     slow = [item for item in items if item.get_closest_marker("slow")]
-    slow.sort(key=lambda item: item.nodeid.partition("/")[2] not in _SLOW["FIRST"])
+    first = [item for item in slow if item.nodeid.partition("/")[2] in _SLOW["FIRST"]]
+    slow = [item for item in slow if item not in first]
     others = [item for item in items if not item.get_closest_marker("slow")]
-    share = -(-len(others) // workers)
     items[:] = [
         item
         for worker in range(workers)
-        for item in (*slow[worker::workers], *others[worker * share : (worker + 1) * share])
+        for item in (*first[worker::workers], *_share(slow, worker, workers), *_share(others, worker, workers))
     ]
+
+
+def _share(items: list[pytest.Item], worker: int, workers: int) -> list[pytest.Item]:
+    """Return the part of the tests where a worker begins: neighbours, whose fixtures and imports it needs once."""
+    return items[worker * len(items) // workers : (worker + 1) * len(items) // workers]
 
 
 def _collect_garbage() -> None:
