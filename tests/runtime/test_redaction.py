@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from models import ScriptedModel, calls, says
 
 from pegboard.models import CallEvent, Finished, Log, ToolCall, ToolResult
 from pegboard.runtime import Runtime
@@ -110,6 +111,20 @@ async def test_refused_calls_are_recorded_without_the_secret(runtime: Runtime, s
     assert secret not in _result(await _events(runtime, "echo", value=[secret])).model_dump_json()
     assert secret not in _result(await _events(runtime, "ehco", value=secret)).model_dump_json()
     assert [record.args for record in runtime.history.records()] == [{"value": MARK}, {"value": [MARK]}]
+
+
+async def test_the_record_of_a_chat_does_not_contain_the_secret(runtime: Runtime, secret: str, home: Path) -> None:
+    model = ScriptedModel(calls(("teller_echo", {"value": secret})), says(f"It is {secret}."), says("Still."))
+    for text in (f"Try {secret}.", "And now?"):
+        async for _ in runtime.ask("s", model=model).run(text):
+            pass
+    assert f"Try {secret}." in model.prompts[0].model_dump_json()
+    assert secret not in model.prompts[2].model_dump_json()
+    runtime.sessions.rename("s", f"About {secret}")
+    assert [session.name for session in runtime.sessions.list()] == [f"About {MARK}"]
+    texts = [entry.message.text for entry in runtime.sessions.entries("s")]
+    assert (texts[0], texts[3]) == (f"Try {MARK}.", f"It is {MARK}.")
+    assert secret.encode() not in await _kept(home, runtime)
 
 
 async def test_a_secret_of_a_dotenv_file_is_redacted(

@@ -140,7 +140,7 @@ class Ask:
         cancelling the task that iterates, also leaves the session consistent: every call in it has an answer.
 
         Args:
-            text: The user's message, stored unchanged.
+            text: The user's message. Secrets that the store redacts are absent from later questions to the model.
 
         Raises:
             SessionError: The session's id is invalid, or the session was deleted meanwhile.

@@ -132,7 +132,7 @@ class Runtime:
         """Saved conversations; every method blocks."""
         from pegboard.runtime.sessions import KeptSessions
 
-        return KeptSessions(self._parts.history, self.paths.sessions)
+        return KeptSessions(self._parts.history, self.paths.sessions, self._parts.redaction)
 
     def problems(self, *, packs: bool = True) -> tuple[Problem, ...]:
         """Return the problems of the configuration, the packs, the history and the presets, as far as they were read.

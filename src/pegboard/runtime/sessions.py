@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from pegboard.errors import SessionError
-from pegboard.history import Sessions
+from pegboard.history import History, Sessions
+from pegboard.models.conversation import Message
+from pegboard.models.session import SessionEntry
+from pegboard.runtime.redaction import SecretRedaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +29,32 @@ class Excerpt:
 
 
 class KeptSessions(Sessions):
-    """The sessions in the history, and their export; every method blocks."""
+    """The sessions in the history, without known secrets, and their export; every method blocks.
+
+    Args:
+        history: History whose database holds the sessions.
+        locks: Folder of the lock files of sessions in use.
+        redaction: The known secrets.
+    """
+
+    def __init__(self, history: History, locks: Path, redaction: SecretRedaction) -> None:
+        super().__init__(history, locks)
+        self._redaction = redaction
+
+    def append(self, session: str, message: Message, call: str | None = None) -> SessionEntry:
+        """Add a message without known secrets; see `Sessions.append`."""
+        self._redaction.renew_now()
+        if self._redaction.has_any:
+            before = message.model_dump(mode="json", by_alias=False)
+            after = self._redaction.value(before)
+            if after is not before:
+                message = type(message).model_validate(after)
+        return super().append(session, message, call)
+
+    def rename(self, session: str, name: str) -> None:
+        """Rename a session; known secrets in the name are redacted. See `Sessions.rename`."""
+        self._redaction.renew_now()
+        super().rename(session, self._redaction.text(name))
 
     def export(self, session: str, kind: Literal["markdown", "json"]) -> str:
         """Return a session with all messages as text for a file; read the disk.
