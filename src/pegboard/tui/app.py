@@ -13,6 +13,7 @@ from pegboard.config import Appearance
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.messages import Asking, Called, HistoryRead, SchemaAccepted
 from pegboard.tui.pages import PagesApp
+from pegboard.tui.result.preload import load_parsers
 from pegboard.tui.shell import memory, themes
 from pegboard.tui.shell.app_commands import APP_COMMANDS
 from pegboard.tui.shell.keymap import command_groups, key_problems
@@ -93,20 +94,9 @@ class PegboardApp(PagesApp, inherit_bindings=False):
             await self.read_settings()
             if not self._has_input:
                 self._has_input = True
-                self._load_parsers()
+                # An idle app does without them.
+                self.run_worker(load_parsers, thread=True, group="parsers")
         await super().on_event(event)
-
-    @work(thread=True, group="parsers")
-    def _load_parsers(self) -> None:
-        """Import what forms, descriptions and results may need next; an idle app does without it."""
-        import jsonschema  # noqa: F401
-
-        import pegboard.tui.result.error
-        import pegboard.tui.result.export
-        import pegboard.tui.result.tree  # noqa: F401
-        from pegboard.results.markdown_lines import load_parser
-
-        load_parser()
 
     async def on_unmount(self) -> None:
         """Restore the window title and close the runtime."""

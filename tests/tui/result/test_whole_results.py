@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 from pydantic import JsonValue
+from rich.cells import cell_len
 from textual.widgets import Static
 
 from pegboard.models import ResultMeta, ToolCall, ToolResult, Truncation
@@ -215,6 +216,16 @@ async def test_numbers_are_shown_as_a_chart(stage: OpenStage, value: JsonValue) 
         assert isinstance(on.app.focused, ChartView)
 
 
+async def test_bars_begin_in_the_same_column_beside_labels_with_wide_or_combining_characters(stage: OpenStage) -> None:
+    names = ["plain", "日本語", "e\u0301te\u0301", "🙂"]
+    async with stage() as on:
+        await on.show([{"name": name, "size": size} for size, name in enumerate(names, start=1)])
+        await on.press("V")
+        await on.until(lambda: "┤" in on.text, "the chart is drawn")
+        axis = {cell_len(line.partition("┤")[0]) for line in on.text.splitlines() if "┤" in line}
+        assert len(axis) == 1
+
+
 async def test_values_that_cannot_be_drawn_do_not_end_the_app(stage: OpenStage) -> None:
     values: list[JsonValue] = [[1e308, -1e308], [0, 0], [1, *[2] * 300, 10**400], [{"a": 5e-324}, {"a": 1e300}]]
     async with stage() as on:
@@ -325,6 +336,17 @@ async def test_every_row_of_a_large_table_is_reached_sorted_filtered_and_saved(
         assert on.pane.query_one(TableView).row_count == len(shown)
         await on.press("s", "ctrl+u", *"r.csv", "enter")
         assert len((tmp_path / "r.csv").read_text(encoding="utf-8-sig").splitlines()) == len(shown) + 1
+
+
+async def test_the_cursor_stays_in_sight_when_the_file_of_a_table_opens(stage: OpenStage, tmp_path: Path) -> None:
+    rows: JsonValue = [{"id": number, "name": f"name {number}"} for number in range(50_000)]
+    async with stage(width=120) as on:
+        await on.show_result(truncated(tmp_path, rows))
+        assert not on.pane._views.is_whole
+        await on.pilot.press("end")
+        last = on.pane.query_one(TableView).row_count - 1
+        await on.until(lambda: on.pane._views.is_whole, "the file is open")
+        await on.until(lambda: f"name {last} " in on.text, "the row of the cursor is shown")
 
 
 async def test_a_search_says_that_it_covered_only_the_part_shown_and_can_cover_the_whole(

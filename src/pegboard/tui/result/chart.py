@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import importlib
 from typing import TYPE_CHECKING
+from unicodedata import normalize
 
+from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 
 _AXIS_LINES = 3
+_NO_CELL = "\u200b"
+"""Character without width."""
 
 
 class ChartView(Vertical, can_focus=True):
@@ -83,6 +87,13 @@ class ChartView(Vertical, can_focus=True):
 def _draw(plot: Plot, chart: Chart, *, has_bars: bool) -> None:
     if has_bars:
         # The first bar is drawn at the bottom.
-        plot.bar(list(reversed(chart.labels)), list(reversed(chart.values)), orientation="horizontal", width=0.6)
+        labels = [_one_character_per_cell(label) for label in reversed(chart.labels)]
+        plot.bar(labels, list(reversed(chart.values)), orientation="horizontal", width=0.6)
     else:
         plot.plot(list(chart.positions), list(chart.values), marker="braille")
+
+
+def _one_character_per_cell(label: str) -> str:
+    """Return a label whose characters are as many as its cells; the library counts characters."""
+    widths = ((character, cell_len(character)) for character in normalize("NFC", label))
+    return "".join(character + _NO_CELL * (width - 1) for character, width in widths if width)

@@ -128,10 +128,11 @@ class LineView(ScrollView, can_focus=True):
         """Scroll as little as possible to make a row visible, with up to two rows around it."""
         height = self.page
         margin = min(2, max(height - 1, 0) // 2)
+        # By force: a view that was just laid out may not have its scrollbar yet, without which Textual doesn't scroll.
         if index < self.scroll_offset.y + margin:
-            self.scroll_to(y=index - margin, animate=False, immediate=True)
+            self.scroll_to(y=index - margin, animate=False, immediate=True, force=True)
         elif index >= self.scroll_offset.y + height - margin:
-            self.scroll_to(y=index - height + 1 + margin, animate=False, immediate=True)
+            self.scroll_to(y=index - height + 1 + margin, animate=False, immediate=True, force=True)
 
     def render_line(self, y: int) -> Strip:
         """Render the row at line `y` of the viewport."""
