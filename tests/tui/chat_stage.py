@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from headless import compose_frame
 from models import Said, ScriptedModel
-from stage import Stage
+from stage import Stage, open_on
 from textual.widgets import Static
 
 from pegboard.models.conversation import Message, ModelMessage, ToolMessage, UserMessage
@@ -250,12 +250,12 @@ def chat_app(
         runtime.sessions.start(session)
         for message in messages:
             runtime.sessions.append(session, message)
+    open_on("chat", runtime)
     return PegboardApp(runtime), runtime, model
 
 
 async def entered(stage: ChatStage) -> None:
-    """Open the Chat page and wait for the tools."""
-    await stage.pilot.press("f6")
+    """Wait for the Chat page and the tools."""
     await stage.until(lambda: stage.chat.weights and stage.line.has_focus, "the tools are known")
     await stage.pilot.pause()
 

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from headless import compose_frame
-from stage import Stage
+from stage import Stage, open_on
 from textual.content import Content
 from textual.widgets import Static
 
@@ -174,12 +174,13 @@ def write_work(folder: Path) -> Path:
 def script_app(folder: Path, *, config: str = "", allow: str | None = None) -> PegboardApp:
     """Return the app with its runtime; see `on_script`."""
     Path(os.environ["PEGBOARD_CONFIG"]).write_text(config, encoding="utf-8")
-    return PegboardApp(Runtime.from_environment(packs=[write_work(folder)], tool_allow=allow))
+    runtime = Runtime.from_environment(packs=[write_work(folder)], tool_allow=allow)
+    open_on("script", runtime)
+    return PegboardApp(runtime)
 
 
 async def entered(stage: ScriptStage) -> None:
-    """Open the Script page and wait for the commands and the draft."""
-    await stage.pilot.press("f7")
+    """Wait for the Script page, the commands and the draft."""
     await stage.until(lambda: "work.say" in stage.place.analyzer.names, "the commands are known")
     await stage.until(lambda: stage.place.document.is_restored, "the draft is read")
     await stage.pilot.pause()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
@@ -458,10 +459,21 @@ class Stage:
         return "\n".join(self.lines)
 
 
+def open_on(page: str, runtime: Runtime) -> None:
+    """Let the app open on a page, as after a run that ended there: without the widgets of another page."""
+    file = runtime.paths.interface
+    replace(Remembered.read(file), page=page).write(file)
+
+
 @asynccontextmanager
-async def on_stage(runtime: GivenRuntime | Runtime, size: tuple[int, int] = (120, 40)) -> AsyncIterator[Stage]:
+async def on_stage(
+    runtime: GivenRuntime | Runtime, size: tuple[int, int] = (120, 40), page: str = "tools"
+) -> AsyncIterator[Stage]:
     """Run the app on a runtime and wait until the tools are found, and the first one is shown if its page is."""
-    app = PegboardApp(as_runtime(runtime) if isinstance(runtime, GivenRuntime) else runtime)
+    runtime = as_runtime(runtime) if isinstance(runtime, GivenRuntime) else runtime
+    if page != "tools":
+        open_on(page, runtime)
+    app = PegboardApp(runtime)
     async with app.run_test(size=size, notifications=True) as pilot:
         stage = Stage(app, pilot)
         await stage.until(lambda: not stage.app.tool_scan.scanning, "the scan is done")

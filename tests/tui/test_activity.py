@@ -156,8 +156,7 @@ async def filtered(stage: Stage, text: str) -> None:
 @asynccontextmanager
 async def on_activity(runtime: Runtime, size: tuple[int, int] = (120, 40)) -> AsyncIterator[Stage]:
     """Open the Activity page."""
-    async with on_stage(runtime, size) as stage:
-        await stage.press("f9")
+    async with on_stage(runtime, size, "activity") as stage:
         await stage.until(lambda: isinstance(stage.app.screen, ActivityScreen), "the page is shown")
         await settle(stage)
         yield stage

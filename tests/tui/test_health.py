@@ -63,7 +63,8 @@ async def until_report(stage: Stage, *lines: str) -> None:
 
 
 async def go_to_health(stage: Stage) -> None:
-    await stage.press("f8")
+    if stage.app.current_mode != "health":
+        await stage.press("f8")
     await stage.until(lambda: isinstance(stage.app.focused, HealthList), "the report has the focus")
     await stage.until(lambda: report(stage), "the report is there")
 
@@ -80,7 +81,7 @@ async def until_marked(stage: Stage, name: str) -> None:
 @pytest.mark.promise("TUI-1", "SDK-9")
 async def test_the_report_lists_each_requirement_once_worst_first(needy: GivenRuntime) -> None:
     needy.wrong = [BROKEN]
-    async with on_stage(needy) as stage:
+    async with on_stage(needy, page="health") as stage:
         await go_to_health(stage)
         await stage.until_seen("4 of 5 not met")
         assert report(stage) == [
@@ -95,7 +96,7 @@ async def test_the_report_lists_each_requirement_once_worst_first(needy: GivenRu
 
 @pytest.mark.promise("TUI-1")
 async def test_one_key_lists_each_tool_with_its_requirements(needy: GivenRuntime) -> None:
-    async with on_stage(needy) as stage:
+    async with on_stage(needy, page="health") as stage:
         await go_to_health(stage)
         await stage.until_seen("4 of 5 not met")
         await stage.press("ctrl+t")
@@ -118,7 +119,7 @@ async def test_one_key_lists_each_tool_with_its_requirements(needy: GivenRuntime
 @pytest.mark.promise("TUI-1", "TUI-2")
 async def test_lines_fill_one_by_one_and_a_slow_check_delays_no_other(needy: GivenRuntime) -> None:
     needy.slow = {"rg"}
-    async with on_stage(needy) as stage:
+    async with on_stage(needy, page="health") as stage:
         await go_to_health(stage)
         await stage.until_seen("checking… 4 of 5")
         await stage.until(lambda: "… rg ≥ 13 program checking… 2 tools" in report(stage), "it waits for rg")
@@ -131,7 +132,7 @@ async def test_lines_fill_one_by_one_and_a_slow_check_delays_no_other(needy: Giv
 
 @pytest.mark.promise("TUI-1")
 async def test_the_details_show_the_problem_the_remedy_and_the_blocked_tools(needy: GivenRuntime) -> None:
-    async with on_stage(needy, size=(80, 24)) as stage:
+    async with on_stage(needy, size=(80, 24), page="health") as stage:
         await go_to_health(stage)
         await stage.until_seen("4 of 5 not met")
         await until_marked(stage, "rg ≥ 13")
@@ -154,7 +155,7 @@ async def test_the_details_show_the_problem_the_remedy_and_the_blocked_tools(nee
 )
 async def test_the_source_of_a_secret_is_shown(needy: GivenRuntime, source: str, said: str) -> None:
     needy.there["SEARCH_KEY"] = source
-    async with on_stage(needy) as stage:
+    async with on_stage(needy, page="health") as stage:
         await go_to_health(stage)
         await stage.until_seen("3 of 5 not met")
         await until_marked(stage, "SEARCH_KEY")
@@ -165,7 +166,7 @@ async def test_the_source_of_a_secret_is_shown(needy: GivenRuntime, source: str,
 async def test_enter_goes_from_a_requirement_to_its_tool_and_f8_returns_to_the_same_line(
     needy: GivenRuntime,
 ) -> None:
-    async with on_stage(needy) as stage:
+    async with on_stage(needy, page="health") as stage:
         await go_to_health(stage)
         await stage.until_seen("4 of 5 not met")
         await until_marked(stage, "rg ≥ 13")
@@ -182,7 +183,7 @@ async def test_enter_goes_from_a_requirement_to_its_tool_and_f8_returns_to_the_s
 async def test_enter_opens_a_tool_and_escape_returns_from_the_tools_to_the_report(
     needy: GivenRuntime,
 ) -> None:
-    async with on_stage(needy) as stage:
+    async with on_stage(needy, page="health") as stage:
         await go_to_health(stage)
         await stage.until_seen("4 of 5 not met")
         await stage.press("enter")
@@ -197,7 +198,7 @@ async def test_enter_opens_a_tool_and_escape_returns_from_the_tools_to_the_repor
 
 
 async def test_typing_filters_by_name_kind_and_status_and_escape_shows_all_again(needy: GivenRuntime) -> None:
-    async with on_stage(needy) as stage:
+    async with on_stage(needy, page="health") as stage:
         await go_to_health(stage)
         await stage.until_seen("4 of 5 not met")
         await stage.type("pan")
@@ -217,7 +218,7 @@ async def test_typing_filters_by_name_kind_and_status_and_escape_shows_all_again
 
 async def test_with_vim_keys_letters_move_and_only_a_slash_filters(needy: GivenRuntime) -> None:
     needy.settings = Settings(ui=UiSettings(vim_keys=True))
-    async with on_stage(needy) as stage:
+    async with on_stage(needy, page="health") as stage:
         await go_to_health(stage)
         await stage.until_seen("4 of 5 not met")
         shown = screen(stage).query_one(HealthList)
@@ -252,7 +253,7 @@ async def test_a_recheck_finds_an_installed_program_and_updates_the_tool_list(ne
 
 
 async def test_recheck_all_continues_on_another_page(needy: GivenRuntime) -> None:
-    async with on_stage(needy) as stage:
+    async with on_stage(needy, page="health") as stage:
         await go_to_health(stage)
         await stage.until_seen("4 of 5 not met")
         needy.there |= {"rg": "13.0", "pandas": "2.0", "SEARCH_KEY": "keyring", "EXTRA_KEY": "environment"}
@@ -269,7 +270,7 @@ async def test_recheck_all_continues_on_another_page(needy: GivenRuntime) -> Non
 
 
 async def test_the_remedy_is_copied(needy: GivenRuntime) -> None:
-    async with on_stage(needy) as stage:
+    async with on_stage(needy, page="health") as stage:
         await go_to_health(stage)
         await stage.until_seen("4 of 5 not met")
         await until_marked(stage, "rg ≥ 13")
@@ -280,7 +281,7 @@ async def test_the_remedy_is_copied(needy: GivenRuntime) -> None:
 @pytest.mark.promise("DSC-7")
 async def test_a_pack_with_a_problem_is_a_line_with_file_and_reason_that_opens_it(needy: GivenRuntime) -> None:
     needy.wrong = [BROKEN]
-    async with on_stage(needy) as stage:
+    async with on_stage(needy, page="health") as stage:
         await go_to_health(stage)
         await stage.until_seen("4 of 5 not met")
         await until_marked(stage, "broken")
@@ -293,22 +294,22 @@ async def test_a_pack_with_a_problem_is_a_line_with_file_and_reason_that_opens_i
 
 
 async def test_a_report_without_requirements_is_explained(given: GivenRuntime) -> None:
-    async with on_stage(given) as stage:
+    async with on_stage(given, page="health") as stage:
         await go_to_health(stage)
         await stage.until_seen("No tool requires a program")
-        assert "f8 Health ✓" in stage.lines[0]
+        await stage.until_seen("f8 Health ✓")
         await stage.press("ctrl+r", "alt+r", "ctrl+right_square_bracket", "f4", "enter", "f10", "ctrl+t")
         assert stage.app.is_running
 
 
 async def test_a_report_without_tools_explains_where_to_add_some(tmp_path: Path) -> None:
-    async with on_stage(GivenRuntime(tmp_path, tools=[])) as stage:
+    async with on_stage(GivenRuntime(tmp_path, tools=[]), page="health") as stage:
         await go_to_health(stage)
         await stage.until_seen("No tools yet.")
 
 
 async def test_a_rescan_updates_the_report_and_keeps_the_selection(needy: GivenRuntime) -> None:
-    async with on_stage(needy) as stage:
+    async with on_stage(needy, page="health") as stage:
         await go_to_health(stage)
         await stage.until_seen("4 of 5 not met")
         await until_marked(stage, "SEARCH_KEY")
@@ -324,7 +325,7 @@ async def test_a_rescan_updates_the_report_and_keeps_the_selection(needy: GivenR
 async def test_hostile_names_and_messages_are_shown_as_text(tmp_path: Path) -> None:
     hostile = Requirement(kind="cli", name="[red]x\x1b[2J", install="[b]run\x1b]0;evil\x07")
     given = GivenRuntime(tmp_path, tools=[needing(tool("p.[bold]y"), hostile)])
-    async with on_stage(given) as stage:
+    async with on_stage(given, page="health") as stage:
         await go_to_health(stage)
         await stage.until_seen("[b]run")
         assert "[red]x" in stage.text

@@ -63,8 +63,7 @@ async def test_a_model_is_tested_and_saved_without_a_restart(provider: FakeProvi
 
 @pytest.mark.parametrize("size", [(120, 40), (60, 16)])
 async def test_without_a_model_the_chat_says_at_any_width_how_to_choose_one(size: tuple[int, int]) -> None:
-    async with on_stage(Runtime.from_environment(), size) as stage:
-        await stage.press("f6")
+    async with on_stage(Runtime.from_environment(), size, "chat") as stage:
         await stage.until(lambda: isinstance(stage.app.screen, ChatScreen), "the page is open")
         await stage.until_seen("what time is it")
         shown = " ".join(stage.text.split())
@@ -91,8 +90,7 @@ async def test_a_test_sends_a_stored_key_only_to_the_configured_host(
 
 async def test_a_failed_question_is_retried_with_the_key_that_the_chat_names(provider: FakeProvider) -> None:
     config().write_text(f'[model]\nname = "local:tiny"\nbase_url = "{provider.url}"\n')
-    async with on_stage(Runtime.from_environment()) as stage:
-        await stage.press("f6")
+    async with on_stage(Runtime.from_environment(), page="chat") as stage:
         await stage.until(lambda: isinstance(stage.app.screen, ChatScreen), "the page is open")
         await stage.press(*"hello", "enter")
         await stage.until_seen("Press ctrl+r to retry.")
