@@ -136,6 +136,27 @@ async def test_saved_scripts_are_renamed_deleted_and_overwritten(tmp_path: Path)
         assert await asyncio.to_thread(saved.read, "two") == "x"
 
 
+async def test_an_invalid_name_or_one_that_is_taken_stays_in_the_dialog_with_the_reason(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        saved = stage.runtime.scripts.saved
+        await asyncio.to_thread(saved.write, "two", "work.say two")
+        await stage.type("x")
+        await stage.press("ctrl+s")
+        await stage.until(lambda: isinstance(stage.app.screen, AskName), "a name is asked for")
+        await stage.press("a", "slash", "b", "enter")
+        await stage.until_seen("The name contains '/'")
+        await stage.press("ctrl+u", *"mine", "enter")
+        await stage.until(lambda: stage.title == "mine", "it is saved")
+        await listed(stage)
+        await stage.press("f2")
+        await stage.until(lambda: isinstance(stage.app.screen, AskName), "a name is asked for")
+        await stage.press("ctrl+u", *"two", "enter")
+        await stage.until_seen("A script named `two` already exists.")
+        await stage.press("s", "enter")
+        await stage.until(lambda: isinstance(stage.app.screen, SavedScriptsScreen), "it is renamed")
+        assert [one.name for one in await asyncio.to_thread(saved.list)] == ["two", "twos"]
+
+
 async def test_a_deleted_script_stays_in_the_editor_as_a_new_one(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         await stage.type("x")

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 
@@ -207,15 +208,13 @@ class SessionsScreen(ListDialog[str | None]):
     @work(exclusive=True, group="change")
     async def action_rename(self) -> None:
         """Rename the marked session."""
-        from pegboard.tui.dialogs.ask_name import ask_new_name
+        from pegboard.tui.dialogs.ask_name import ask_name, in_thread
 
         session = self._sessions.session
         if session is None:
             return
-        name = await ask_new_name(self.app, "Rename session to", session.name)
-        if name is None:
-            return
-        if await self._run_in_thread(self._runtime.sessions.rename, session.id, name) is not None:
+        rename = in_thread(partial(self._runtime.sessions.rename, session.id))
+        if await ask_name(self.app, "Rename session to", session.name, rename) is not None:
             self._read(session.id)
 
     @work(exclusive=True, group="change")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import ClassVar, TypeVar
 
 from textual import on
 from textual.app import App, ComposeResult
@@ -10,10 +12,13 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Input, Static
 
+from pegboard.errors import PegboardError
 from pegboard.results.clean import clean
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.widgets.control_pictures import ControlPictures
 from pegboard.tui.widgets.dialog import Dialog
+
+_T = TypeVar("_T")
 
 
 class AskName(Dialog[str | None]):
@@ -60,13 +65,37 @@ class AskName(Dialog[str | None]):
             self.dismiss(event.value.strip())
 
 
-async def ask_new_name(app: App[None], title: str, name: str) -> str | None:
-    """Ask for another name; return None if the user keeps it or closes the dialog.
+async def ask_name(
+    app: App[_T], title: str, name: str, use: Callable[[str], Awaitable[bool]], note: str = ""
+) -> str | None:
+    """Ask for a name until one can be used; the dialog shows why the last one can't.
 
     Args:
         app: The app.
         title: Title of the dialog; plain text.
-        name: Current name.
+        name: Initial value.
+        use: Uses a name, or returns False if the user decided otherwise.
+        note: Warning below the input.
+
+    Returns:
+        The name that was used, or None.
     """
-    answer = await app.push_screen_wait(AskName(title, name))
-    return None if answer == name else answer
+    notes = [note]
+    while True:
+        answer = await app.push_screen_wait(AskName(title, name, "\n".join(filter(None, notes))))
+        if answer is None:
+            return None
+        try:
+            return answer if await use(answer) else None
+        except PegboardError as error:
+            name, notes = answer, [str(error), note]
+
+
+def in_thread(change: Callable[[str], object]) -> Callable[[str], Awaitable[bool]]:
+    """Return a function that uses a name in a thread."""
+
+    async def use(name: str) -> bool:
+        await asyncio.to_thread(change, name)
+        return True
+
+    return use

@@ -23,19 +23,20 @@ async def keep_call(app: App[None], runtime: Runtime, call_id: str) -> None:
         runtime: Runtime with the history.
         call_id: The id of the call.
     """
-    from pegboard.tui.dialogs.ask_name import AskName
+    from pegboard.tui.dialogs.ask_name import ask_name
+
+    async def keep(name: str) -> bool:
+        saved = await asyncio.to_thread(_keep, runtime, call_id, name)
+        app.notify(f"Kept as the check {clean_line(saved.name)} in {clean_line(saved.file)}.", markup=False)
+        return True
 
     try:
         suggested, is_trusted = await asyncio.to_thread(_suggested, runtime, call_id)
-        note = "" if is_trusted else "It is written to your data folder, because the working directory is not trusted."
-        name = await app.push_screen_wait(AskName("Keep as check", suggested, note))
-        if name is None:
-            return
-        saved = await asyncio.to_thread(_keep, runtime, call_id, name)
     except PegboardError as error:
         app.notify(clean_line(str(error)), severity="error", markup=False)
-    else:
-        app.notify(f"Kept as the check {clean_line(saved.name)} in {clean_line(saved.file)}.", markup=False)
+        return
+    note = "" if is_trusted else "It is written to your data folder, because the working directory is not trusted."
+    await ask_name(app, "Keep as check", suggested, keep, note)
 
 
 def _suggested(runtime: Runtime, call_id: str) -> tuple[str, bool]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on, work
@@ -110,18 +110,18 @@ class SavedScriptsScreen(ListDialog[str | None]):
     @work(exclusive=True, group="change")
     async def action_rename(self) -> None:
         """Rename the marked script."""
-        from pegboard.tui.dialogs.ask_name import ask_new_name
+        from pegboard.tui.dialogs.ask_name import ask_name, in_thread
 
         script = self._marked
         if script is None:
             return
-        name = await ask_new_name(self.app, f"Rename {clean_line(script.name)} to", script.name)
+        rename = in_thread(partial(self._runtime.scripts.saved.rename, script.name))
+        name = await ask_name(self.app, f"Rename {clean_line(script.name)} to", script.name, rename)
         if name is None:
             return
-        if await self._run_in_thread(self._runtime.scripts.saved.rename, script.name, name):
-            if self._script.name == script.name:
-                self._script.name = name
-            self._read(name)
+        if self._script.name == script.name:
+            self._script.name = name
+        self._read(name)
 
     @work(exclusive=True, group="change")
     async def action_delete(self) -> None:
@@ -136,19 +136,14 @@ class SavedScriptsScreen(ListDialog[str | None]):
         asked = Confirm(f"Delete {clean_line(script.name)}?", f"{question}This can't be undone.", "Delete")
         if not await self.app.push_screen_wait(asked):
             return
-        if await self._run_in_thread(self._runtime.scripts.saved.delete, script.name):
-            if is_open:
-                self._script.name = self._script.saved = ""
-            self._read()
-
-    async def _run_in_thread(self, change: Callable[..., object], *arguments: object) -> bool:
-        """Call a function in a thread; return False after showing its error."""
         try:
-            await asyncio.to_thread(change, *arguments)
+            await asyncio.to_thread(self._runtime.scripts.saved.delete, script.name)
         except SavedScriptError as error:
             self._show_error(error)
-            return False
-        return True
+            return
+        if is_open:
+            self._script.name = self._script.saved = ""
+        self._read()
 
     def _show_error(self, error: SavedScriptError) -> None:
         self.notify(clean_line(str(error)), severity="error", markup=False)
@@ -188,26 +183,22 @@ async def save_as(screen: Widget, runtime: Runtime, script: EditedScript, name: 
     Returns:
         The name, or an empty string if the script wasn't saved.
     """
-    from pegboard.tui.dialogs.ask_name import AskName
+    from pegboard.tui.dialogs.ask_name import ask_name
     from pegboard.tui.dialogs.confirm import Confirm
 
-    asked = await screen.app.push_screen_wait(AskName("Save script as", name))
-    if asked is None:
-        return ""
     saved = runtime.scripts.saved
-    try:
-        taken = {one.name for one in await asyncio.to_thread(saved.list)}
-        asked = asked.strip().removesuffix(".sh")
-        if asked in taken and asked != script.name:
-            question = f"A script named {clean_line(asked)} already exists.\n\nThis can't be undone."
+
+    async def save(typed: str) -> bool:
+        chosen = typed.removesuffix(".sh")
+        if chosen != script.name and chosen in {one.name for one in await asyncio.to_thread(saved.list)}:
+            question = f"A script named {clean_line(chosen)} already exists.\n\nThis can't be undone."
             if not await screen.app.push_screen_wait(Confirm("Overwrite script?", question, "Overwrite")):
-                return ""
-        await asyncio.to_thread(saved.write, asked, script.text)
-    except SavedScriptError as error:
-        screen.notify(clean_line(str(error)), severity="error", markup=False)
-        return ""
-    script.name, script.saved = asked, script.text
-    return asked
+                return False
+        await asyncio.to_thread(saved.write, chosen, script.text)
+        script.name, script.saved = chosen, script.text
+        return True
+
+    return script.name if await ask_name(screen.app, "Save script as", name, save) is not None else ""
 
 
 def _shown(text: str) -> Content:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on, work
@@ -98,15 +98,14 @@ class PresetsScreen(ListDialog[Preset | None]):
     @work(exclusive=True, group="change")
     async def action_rename(self) -> None:
         """Rename the selected preset."""
-        from pegboard.tui.dialogs.ask_name import ask_new_name
+        from pegboard.tui.dialogs.ask_name import ask_name, in_thread
 
         preset = self._marked
         if preset is None:
             return
-        name = await ask_new_name(self.app, f"Rename {clean_line(preset.name)} to", preset.name)
-        if name is None:
-            return
-        if await _changed(self.app, self._runtime.presets.rename, self._spec.name, preset.name, name):
+        rename = in_thread(partial(self._runtime.presets.rename, self._spec.name, preset.name))
+        name = await ask_name(self.app, f"Rename {clean_line(preset.name)} to", preset.name, rename)
+        if name is not None:
             self._read(marked=name)
 
     @work(exclusive=True, group="change")
@@ -115,7 +114,11 @@ class PresetsScreen(ListDialog[Preset | None]):
         preset = self._marked
         if preset is None or not await _confirmed(self.app, "Delete", preset):
             return
-        if await _changed(self.app, self._runtime.presets.delete, self._spec.name, preset.name):
+        try:
+            await asyncio.to_thread(self._runtime.presets.delete, self._spec.name, preset.name)
+        except PresetError as error:
+            self.notify(clean_line(str(error)), severity="error", markup=False)
+        else:
             self._read()
 
     # Display
@@ -151,19 +154,21 @@ async def save_preset(
     Returns:
         The name, or None if nothing was saved.
     """
-    from pegboard.tui.dialogs.ask_name import AskName
+    from pegboard.tui.dialogs.ask_name import ask_name
 
     arguments = form.draft()
-    name = await app.push_screen_wait(AskName("Save current arguments as", suggested, _warning(form)))
-    if name is None:
-        return None
-    presets = await asyncio.to_thread(runtime.presets.list, spec.name)
-    taken = next((preset for preset in presets if preset.name == name), None)
-    if taken is not None and not await _confirmed(app, "Overwrite", taken):
-        return None
-    if not await _changed(app, runtime.presets.save, spec.name, name, arguments):
-        return None
-    app.notify(f"Saved the preset {clean_line(name)}.", markup=False)
+
+    async def save(name: str) -> bool:
+        presets = await asyncio.to_thread(runtime.presets.list, spec.name)
+        taken = next((preset for preset in presets if preset.name == name), None)
+        if taken is not None and not await _confirmed(app, "Overwrite", taken):
+            return False
+        await asyncio.to_thread(runtime.presets.save, spec.name, name, arguments)
+        return True
+
+    name = await ask_name(app, "Save current arguments as", suggested, save, _warning(form))
+    if name is not None:
+        app.notify(f"Saved the preset {clean_line(name)}.", markup=False)
     return name
 
 
@@ -173,16 +178,6 @@ async def _confirmed(app: App[object], verb: str, preset: Preset) -> bool:
     name = clean_line(preset.name)
     question = f"Arguments: {_summary(preset.arguments)}\n\nThis can't be undone."
     return await app.push_screen_wait(Confirm(f"{verb} the preset {name}?", question, verb)) is True
-
-
-async def _changed(app: App[object], change: Callable[..., object], *words: object) -> bool:
-    """Apply a change in a thread; return False after reporting a failure."""
-    try:
-        await asyncio.to_thread(change, *words)
-    except PresetError as error:
-        app.notify(clean_line(str(error)), severity="error", markup=False)
-        return False
-    return True
 
 
 def _previewed(spec: ToolSpec, arguments: JsonObject) -> tuple[str, int]:
