@@ -63,6 +63,12 @@ def test_the_summary_of_one_row_is_in_the_singular(pegboard: Command, tmp_path: 
     assert "1 rows" not in done.stderr
 
 
+def test_retry_unknown_without_resume_is_an_error(pegboard: Command, tmp_path: Path) -> None:
+    rows(tmp_path / "rows.jsonl", 1)
+    done = pegboard("rows.square", "--from", "rows.jsonl", "--retry-unknown")
+    assert (done.returncode, done.stderr) == (2, "--retry-unknown needs --resume.\n")
+
+
 def test_csv_columns_are_mapped_and_csv_results_are_flat(pegboard: Command, tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("count,more\n4,a\nfive,b\n6\n")
     done = pegboard("rows.double", "--from", "rows.csv", "--map", "number=count", "--out", "out.csv", "--json")

@@ -134,6 +134,12 @@ def test_resources_and_prompts_of_a_server_are_printed(pegboard: Command, start:
     assert done.stdout.split()[:2] == ["review", "topic*"]
     done = pegboard("mcp", "prompt", "review", "--arg", "topic=tests", "--mcp", start)
     assert done.stdout == "user:\nReview tests.\n"
+    done = pegboard("mcp", "prompt", "gone", "--mcp", start)
+    assert (done.returncode, "no prompt gone. Known prompts: review." in done.stderr) == (2, True)
+    done = pegboard("mcp", "prompt", "review", "--arg", "tpoic=tests", "--mcp", start)
+    assert done.returncode == 2
+    assert "Pass --arg topic=VALUE" in done.stderr
+    assert "no argument tpoic. Known arguments: topic." in done.stderr
 
 
 @pytest.mark.promise("MCP-5")

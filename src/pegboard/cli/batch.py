@@ -128,6 +128,9 @@ def batch(
     if json and out is None:
         narrate("--json prints a summary instead of the results, so it needs --out.")
         raise typer.Exit(USAGE)
+    if retry_unknown and not resume:
+        narrate("--retry-unknown needs --resume.")
+        raise typer.Exit(USAGE)
     if source == "-" and args == "-":
         narrate("Standard input can be read only once: use it for --from or for --args.")
         raise typer.Exit(USAGE)

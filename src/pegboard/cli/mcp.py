@@ -19,7 +19,7 @@ from pegboard.cli.server_entries import (
     target,
     write_entries,
 )
-from pegboard.cli.servers import ElicitOption, answer_questions, narrate_new_problems
+from pegboard.cli.servers import ElicitOption, answer_questions, check_prompt, narrate_new_problems
 
 if TYPE_CHECKING:
     from pegboard.config.client_files import FoundServer
@@ -396,8 +396,10 @@ def prompt(
     server, wanted = (None, name) if prompt is None else (name, prompt)
     arguments = dict(_pair(text, "=", "--arg") for text in arg or [])
     runtime = _connected(context, server)
+    chosen = _chosen(runtime, server)
+    check_prompt(_requested(runtime.servers.prompts(chosen)), wanted, arguments)
     answer_questions(runtime, elicit)
-    filled = _requested(runtime.servers.prompt(_chosen(runtime, server), wanted, arguments))
+    filled = _requested(runtime.servers.prompt(chosen, wanted, arguments))
     if json:
         print_json(filled)
         return

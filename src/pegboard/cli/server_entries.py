@@ -118,7 +118,7 @@ def _without_literals(
 
 
 def target(runtime: Runtime, command: object, args: object, url: object) -> str:
-    """Return the command line or the URL of a server, without credentials."""
+    """Return the command line or the URL of a server, without credentials; empty if it has neither."""
     import shlex
 
     from pegboard.config import Redactor, Secrets
@@ -126,7 +126,7 @@ def target(runtime: Runtime, command: object, args: object, url: object) -> str:
 
     redactor = Redactor(Secrets(runtime.paths).known())
     if command is None:
-        return shown_words([str(url)], redactor)[0]
+        return "" if url is None else shown_words([str(url)], redactor)[0]
     words = [str(command), *map(str, args if isinstance(args, list | tuple) else ())]
     return shlex.join(shown_words(words, redactor))
 

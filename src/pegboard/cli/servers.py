@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,6 +12,7 @@ from pegboard.cli.exit_codes import TOOL_FAILED, USAGE
 
 if TYPE_CHECKING:
     from pegboard.models import Problem, ServerStatus
+    from pegboard.models.server_content import PromptInfo
     from pegboard.runtime import Runtime
 
 ElicitOption = Annotated[
@@ -164,3 +165,25 @@ def narrate_new_problems(runtime: Runtime, known: Collection[Problem]) -> None:
 
     runtime.tools.scan()
     narrate_problems(problem for problem in runtime.problems() if problem not in known)
+
+
+def check_prompt(prompts: Sequence[PromptInfo], name: str, arguments: Mapping[str, str]) -> None:
+    """Exit if a server has no prompt of this name, or the prompt can't be filled in with these arguments."""
+    from pegboard.cli.output import narrate
+    from pegboard.results.clean import clean_line
+
+    prompt = next((one for one in prompts if one.name == name), None)
+    if prompt is None:
+        known = ", ".join(one.name for one in prompts) or "none"
+        narrate(clean_line(f"The server has no prompt {name}. Known prompts: {known}."))
+        raise typer.Exit(USAGE)
+    names = [argument.name for argument in prompt.arguments]
+    missing = [argument.name for argument in prompt.arguments if argument.required and argument.name not in arguments]
+    unknown = [argument for argument in arguments if argument not in names]
+    if missing:
+        narrate(clean_line(f"Pass {' '.join(f'--arg {one}=VALUE' for one in missing)}: the prompt requires it."))
+    if unknown:
+        known = ", ".join(names) or "none"
+        narrate(clean_line(f"The prompt has no argument {', '.join(unknown)}. Known arguments: {known}."))
+    if missing or unknown:
+        raise typer.Exit(USAGE)
