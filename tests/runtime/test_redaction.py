@@ -116,15 +116,27 @@ async def test_refused_calls_are_recorded_without_the_secret(runtime: Runtime, s
 async def test_the_record_of_a_chat_does_not_contain_the_secret(runtime: Runtime, secret: str, home: Path) -> None:
     model = ScriptedModel(calls(("teller_echo", {"value": secret})), says(f"It is {secret}."), says("Still."))
     for text in (f"Try {secret}.", "And now?"):
-        async for _ in runtime.ask("s", model=model).run(text):
+        async for _ in runtime.ask("s", model=model, system=f"Use {secret}.").run(text):
             pass
+    assert f"Use {secret}." in model.prompts[0].model_dump_json()
     assert f"Try {secret}." in model.prompts[0].model_dump_json()
-    assert secret not in model.prompts[2].model_dump_json()
+    assert secret not in "".join(message.model_dump_json() for message in model.prompts[2].messages[1:])
     runtime.sessions.rename("s", f"About {secret}")
     assert [session.name for session in runtime.sessions.list()] == [f"About {MARK}"]
     texts = [entry.message.text for entry in runtime.sessions.entries("s")]
     assert (texts[0], texts[3]) == (f"Try {MARK}.", f"It is {MARK}.")
     assert secret.encode() not in await _kept(home, runtime)
+
+
+@pytest.mark.parametrize("word", ["arguments", "provider_id", "from_text"])
+async def test_a_secret_that_is_a_common_word_does_not_end_a_chat(
+    word: str, open_runtime: Callable[..., Runtime], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TELLER_KEY", word)
+    runtime = open_runtime()
+    async for _ in runtime.ask("s", model=ScriptedModel(calls(("time_now", {})), says(f"No {word}."))).run("Go."):
+        pass
+    assert [entry.message.text for entry in runtime.sessions.entries("s")][-1] == f"No {MARK}."
 
 
 async def test_a_secret_of_a_dotenv_file_is_redacted(

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pegboard.errors import SessionError
 from pegboard.history import History, Sessions
-from pegboard.models.conversation import Message
+from pegboard.models.conversation import Message, ModelMessage
 from pegboard.models.session import SessionEntry
 from pegboard.runtime.redaction import SecretRedaction
 
@@ -41,20 +41,28 @@ class KeptSessions(Sessions):
         super().__init__(history, locks)
         self._redaction = redaction
 
+    def start(self, session: str, *, model: str = "", system: str | None = None) -> None:
+        """Create or update a session; known secrets in the system prompt are redacted. See `Sessions.start`."""
+        super().start(session, model=model, system=system and self._redacted(system))
+
     def append(self, session: str, message: Message, call: str | None = None) -> SessionEntry:
         """Add a message without known secrets; see `Sessions.append`."""
-        self._redaction.renew_now()
-        if self._redaction.has_any:
-            before = message.model_dump(mode="json", by_alias=False)
-            after = self._redaction.value(before)
-            if after is not before:
-                message = type(message).model_validate(after)
-        return super().append(session, message, call)
+        redacted = self._redacted
+        changes: dict[str, object] = {"text": redacted(message.text)}
+        if isinstance(message, ModelMessage):
+            changes["calls"] = tuple(
+                one.model_copy(update={"name": redacted(one.name), "arguments": redacted(one.arguments)})
+                for one in message.calls
+            )
+        return super().append(session, message.model_copy(update=changes), call)
 
     def rename(self, session: str, name: str) -> None:
         """Rename a session; known secrets in the name are redacted. See `Sessions.rename`."""
+        super().rename(session, self._redacted(name))
+
+    def _redacted(self, text: str) -> str:
         self._redaction.renew_now()
-        super().rename(session, self._redaction.text(name))
+        return self._redaction.text(text)
 
     def export(self, session: str, kind: Literal["markdown", "json"]) -> str:
         """Return a session with all messages as text for a file; read the disk.
