@@ -138,7 +138,7 @@ def test_resources_and_prompts_of_a_server_are_printed(pegboard: Command, start:
     assert (done.returncode, "no prompt gone. Known prompts: review." in done.stderr) == (2, True)
     done = pegboard("mcp", "prompt", "review", "--arg", "tpoic=tests", "--mcp", start)
     assert done.returncode == 2
-    assert "Pass --arg topic=VALUE" in done.stderr
+    assert "The prompt requires --arg topic=VALUE." in done.stderr
     assert "no argument tpoic. Known arguments: topic." in done.stderr
 
 

@@ -181,7 +181,7 @@ def check_prompt(prompts: Sequence[PromptInfo], name: str, arguments: Mapping[st
     missing = [argument.name for argument in prompt.arguments if argument.required and argument.name not in arguments]
     unknown = [argument for argument in arguments if argument not in names]
     if missing:
-        narrate(clean_line(f"Pass {' '.join(f'--arg {one}=VALUE' for one in missing)}: the prompt requires it."))
+        narrate(clean_line(f"The prompt requires {' '.join(f'--arg {one}=VALUE' for one in missing)}."))
     if unknown:
         known = ", ".join(names) or "none"
         narrate(clean_line(f"The prompt has no argument {', '.join(unknown)}. Known arguments: {known}."))
