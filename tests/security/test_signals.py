@@ -35,6 +35,8 @@ def hang(*, marker: str) -> str:
     return ""
 '''
 
+SIGNALS = [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)]
+
 
 @pytest.fixture(autouse=True)
 def _signals_are_not_ignored() -> Iterator[None]:
@@ -43,9 +45,6 @@ def _signals_are_not_ignored() -> Iterator[None]:
     yield
     for number, action in before.items():
         signal.signal(number, action)
-
-
-SIGNALS = [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)]
 
 
 def _until(true: Callable[[], object], what: str) -> None:

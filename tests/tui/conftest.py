@@ -13,7 +13,7 @@ from textual.app import App
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "fakes")]
 
-import headless  # noqa: E402 - only now it can be found
+from headless import no_invisible_work  # noqa: E402, F401 - only now it can be found; a fixture
 from stage import GivenRuntime  # noqa: E402 - as above
 
 from pegboard.tui.widgets import answer_guard  # noqa: E402 - as above
@@ -69,12 +69,4 @@ def _no_program_is_missing(tmp_path_factory: pytest.TempPathFactory) -> Iterator
     program.chmod(0o755)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", f"{os.environ.get('PATH', os.defpath)}{os.pathsep}{folder}")
-        yield
-
-
-@pytest.fixture(autouse=True, scope="package")
-def _no_invisible_work() -> Iterator[None]:
-    """Share parsed CSS between apps and compose no frames that nothing displays."""
-    with pytest.MonkeyPatch.context() as patch:
-        headless.install(patch)
         yield

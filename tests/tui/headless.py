@@ -165,16 +165,19 @@ async def _idle(min_sleep: float = 0, max_sleep: float = 1) -> None:
         await wait_for_idle(min_sleep, max_sleep)
 
 
-def install(patch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="package")
+def no_invisible_work() -> Iterator[None]:
     """Save work in every headless app."""
-    patch.setattr(Stylesheet, "_parse_rules", _parse_once)
-    for widget in (Input, TextArea):
-        patch.setattr(widget.cursor_blink, "_default", False)  # a picture would show it or not
-    patch.setattr(RuleSet, "__hash__", object.__hash__)  # the same hash, computed in C
-    patch.setattr(Compositor, "render_update", _skip_invisible)
-    patch.setattr(Pilot, "_wait_for_screen", _handled)
-    patch.setattr(textual.app, "wait_for_idle", _idle)
-    patch.setattr(textual.pilot, "wait_for_idle", _idle)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Stylesheet, "_parse_rules", _parse_once)
+        for widget in (Input, TextArea):
+            patch.setattr(widget.cursor_blink, "_default", False)  # a picture would show it or not
+        patch.setattr(RuleSet, "__hash__", object.__hash__)  # the same hash, computed in C
+        patch.setattr(Compositor, "render_update", _skip_invisible)
+        patch.setattr(Pilot, "_wait_for_screen", _handled)
+        patch.setattr(textual.app, "wait_for_idle", _idle)
+        patch.setattr(textual.pilot, "wait_for_idle", _idle)
+        yield
 
 
 def compose_frame(app: App[Any]) -> Sequence[str]:

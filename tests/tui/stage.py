@@ -467,11 +467,17 @@ def open_on(page: str, runtime: Runtime) -> None:
 
 @asynccontextmanager
 async def on_stage(
-    runtime: GivenRuntime | Runtime, size: tuple[int, int] = (120, 40), page: str = "tools"
+    runtime: GivenRuntime | Runtime, size: tuple[int, int] = (120, 40), page: str | None = None
 ) -> AsyncIterator[Stage]:
-    """Run the app on a runtime and wait until the tools are found, and the first one is shown if its page is."""
+    """Run the app on a runtime and wait until the tools are found, and the first one is shown if its page is.
+
+    Args:
+        runtime: The runtime.
+        size: Columns and lines of the terminal.
+        page: Page on which the app opens; the remembered one by default.
+    """
     runtime = as_runtime(runtime) if isinstance(runtime, GivenRuntime) else runtime
-    if page != "tools":
+    if page:
         open_on(page, runtime)
     app = PegboardApp(runtime)
     async with app.run_test(size=size, notifications=True) as pilot:
