@@ -423,8 +423,9 @@ class Stage:
 
     async def press(self, *keys: str) -> None:
         """Press keys and wait until the screen is updated."""
-        await self.pilot.press(*keys)
-        await self.pilot.pause()
+        with self.app._context():  # a test may run two apps; a pilot updates the screen of the active one
+            await self.pilot.press(*keys)
+            await self.pilot.pause()
 
     async def open(self, query: str) -> None:
         """Filter the tool list and focus the form of the best match."""
@@ -441,7 +442,8 @@ class Stage:
         end, pause = monotonic() + PATIENCE, 0.005
         while not true():
             assert monotonic() < end, f"not so in time: {what}; on the screen:\n{self.text}"
-            await self.pilot.pause(pause)
+            with self.app._context():
+                await self.pilot.pause(pause)
             pause = min(2 * pause, 0.04)
 
     async def until_seen(self, text: str) -> None:
