@@ -145,8 +145,11 @@ def test_a_syntax_error_is_reported_with_the_lines_that_still_run(tool: Orchestr
     found = tool.analyze("shop.buy tea\nshop.get_user $x\nif then\nshop.nap 1")
     assert found.error is not None
     assert [call.tool for call in found.calls] == ["shop.buy", "shop.get_user"]
-    assert found.unknown[0] == "Lines before the syntax error will still run."
+    assert found.unknown[0] == "Complete commands before the syntax error will still run."
     assert tool.analyze("shop.buy tea; echo 'b").unknown
+    unfinished = tool.analyze("if true; then\nshop.buy tea")  # what is above the error can't be parsed either
+    assert not any("nested" in sentence for sentence in unfinished.unknown)
+    assert unfinished.unknown[0] == "Complete commands before the syntax error will still run."
 
 
 @pytest.mark.promise("SCR-5")

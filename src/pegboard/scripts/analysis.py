@@ -82,9 +82,9 @@ def analyze(script: str, commands: Mapping[str, ScriptCommand], parse: Parse) ->
         reading.read(script, _DEEPEST)
     except ScriptSyntaxError as error:
         failure = str(error)
-        reading.note("Lines before the syntax error will still run.")
+        reading.note("Complete commands before the syntax error will still run.")
         if (place := _LINE.search(failure)) is not None:
-            reading.read_nested("\n".join(script.split("\n")[: int(place[1]) - 1]), _DEEPEST)
+            reading.read_part("\n".join(script.split("\n")[: int(place[1]) - 1]), _DEEPEST)
     reading.note_unparsed(script)
     return ScriptAnalysis(tuple(reading.calls), tuple(reading.unknown), failure, tuple(reading.missing()))
 
@@ -121,20 +121,21 @@ class _Analysis:
         for command in parsed.commands:
             if not command.is_assignment_only and command.name not in parsed.functions:
                 for text in self._nested_scripts(command):
-                    self.read_nested(text, levels - 1)
+                    if not self.read_part(text, levels - 1):
+                        self.note("It runs a nested script that can't be parsed.")
         for name in parsed.functions:
             if name in self._commands:
                 self.note(f"It defines its own function {name}.")
         if parsed.is_cut:
             self.note("It is too long to analyze completely.")
 
-    def read_nested(self, script: str, levels: int) -> None:
-        """Analyze a nested script as far as it can be parsed."""
+    def read_part(self, script: str, levels: int) -> bool:
+        """Analyze a part of a script; return whether it could be parsed."""
         if levels:
             with suppress(ScriptSyntaxError):
                 self.read(script, levels)
-                return
-        self.note("It runs a nested script that can't be parsed.")
+                return True
+        return False
 
     def missing(self) -> Iterator[MissingCommand]:
         """Return the commands that look like tools and don't exist."""
