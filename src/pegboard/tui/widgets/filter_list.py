@@ -9,7 +9,7 @@ from textwrap import wrap
 from typing import ClassVar
 
 from textual import events
-from textual.content import Content
+from textual.content import Content, Span
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import reactive, var
@@ -347,13 +347,10 @@ class FilterList(ScrollView, can_focus=True):
 
     def highlighted(self, text: str, *, is_selected: bool = False) -> Content:
         """Return a text with the letters of the filter highlighted."""
-        shown = Content(text)
         match = self.get_visual_style("filter-list--match", partial=True)
         if is_selected:
             match = match.without_color
-        for offset in match_positions(self.sought, text):
-            shown = shown.stylize(match, offset, offset + 1)
-        return shown
+        return Content(text, [Span(offset, offset + 1, match) for offset in match_positions(self.sought, text)])
 
 
 def fitted(left: Content, right: Content, width: int) -> Content:
