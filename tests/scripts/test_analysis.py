@@ -147,7 +147,7 @@ def test_a_syntax_error_is_reported_with_the_lines_that_still_run(tool: Orchestr
     assert [call.tool for call in found.calls] == ["shop.buy", "shop.get_user"]
     assert found.unknown[0] == "Complete commands before the syntax error will still run."
     assert tool.analyze("shop.buy tea; echo 'b").unknown
-    unfinished = tool.analyze("if true; then\nshop.buy tea")  # what is above the error can't be parsed either
+    unfinished = tool.analyze("if true; then\nshop.buy tea")  # the lines above the error can't be parsed either
     assert not any("nested" in sentence for sentence in unfinished.unknown)
     assert unfinished.unknown[0] == "Complete commands before the syntax error will still run."
 
