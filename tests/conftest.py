@@ -6,6 +6,7 @@ The modules of `corpus` and `fakes`, such as `typist`, are imported by their nam
 from __future__ import annotations
 
 import asyncio
+import compileall
 import gc
 import itertools
 import os
@@ -19,8 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.assertion import rewrite  # nothing public compiles a test without running it
 from hypothesis import settings
 
+import pegboard
 from pegboard.config import Paths, review_folder, trust_folder
 from pegboard.runtime import Runtime
 
@@ -31,7 +34,8 @@ sys.path[:0] = [str(CORPUS), str(Path(__file__).parent / "fakes")]
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-from rows import Row, rows_of  # noqa: E402 - only now it can be found
+import commands  # noqa: E402 - only now it can be found
+from rows import Row, rows_of  # noqa: E402 - as above
 
 # The same examples at every run; `--hypothesis-profile=search` looks for others.
 settings.register_profile("same", derandomize=True)
@@ -131,9 +135,30 @@ def _collect_garbage() -> None:
     _freeze()
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Start one server of commands for all workers."""
+    if session.config.getoption("numprocesses", None) and not hasattr(session.config, "workerinput"):
+        commands.share_server()
+
+
+def _compile_share(config: pytest.Config) -> None:
+    """Compile what a worker imports first of this program and its tests, which else each worker does for itself."""
+    worker, workers = int(os.environ["PYTEST_XDIST_WORKER"][2:]), int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+    for file in sorted(Path(pegboard.__file__).parent.rglob("*.py"))[worker::workers]:
+        compileall.compile_file(file, quiet=1)
+    for file in sorted(TESTS.rglob("test_*.py"))[worker::workers]:
+        compiled = rewrite.get_cache_dir(file) / f"{file.stem}{rewrite.PYC_TAIL}"
+        if not compiled.exists():
+            rewrite.try_makedirs(compiled.parent)
+            stat, code = rewrite._rewrite_test(file, config)
+            rewrite._write_pyc(config.stash[rewrite.assertstate_key], code, stat, compiled)
+
+
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """Collect no garbage while tests are imported: nearly all of their objects live until the end."""
+    if hasattr(session.config, "workerinput"):
+        _compile_share(session.config)
     gc.disable()
     try:
         return (yield)

@@ -20,6 +20,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
+_LIBRARIES = ("anyio._backends._asyncio", "jsonschema", "pydantic.plugin._loader")
+"""Modules of libraries that most commands run and load late."""
 _NOT_LOADED = ("pegboard.__main__", "pegboard.packs.", "pegboard.scripts.", "pegboard.tui", "pegboard.worker.")
 """Modules that other processes run."""
 _LIMIT = 10_000_000
@@ -138,6 +140,8 @@ def load() -> None:
     for module in pkgutil.walk_packages(pegboard.__path__, "pegboard."):
         if not module.name.startswith(_NOT_LOADED):
             import_module(module.name)
+    for name in _LIBRARIES:
+        import_module(name)
     gc.collect()
     gc.freeze()
 
@@ -184,9 +188,9 @@ def run() -> NoReturn:
 
 if __name__ == "__main__":
     del sys.path[0]  # The modules beside this one aren't Pegboard's.
-    load()
-    assert threading.active_count() == 1, "a fork copies only one thread"
     server = Server(sys.argv[1])
     print("ready", flush=True)
+    load()
+    assert threading.active_count() == 1, "a fork copies only one thread"
     if server.serve():
         run()

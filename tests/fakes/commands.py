@@ -24,6 +24,9 @@ from command_client import exchange
 
 Done = subprocess.CompletedProcess[str]
 
+_SHARED = "COMMAND_SERVER_OF_TESTS"
+"""Environment variable with the address of the shared server."""
+
 
 def pegboard(
     *arguments: str,
@@ -96,7 +99,17 @@ def _read(descriptor: int) -> str:
 
 @cache
 def _address() -> str:
-    """Start the server and return its address; it ends with the tests."""
+    """Return the address of the server; start one if the tests don't share one."""
+    return os.environ.get(_SHARED) or _start()
+
+
+def share_server() -> None:
+    """Start one server for this process and those that it starts, which else start one each."""
+    os.environ[_SHARED] = _start()
+
+
+def _start() -> str:
+    """Start a server and return its address, which takes connections at once; it ends with this process."""
     folder = tempfile.TemporaryDirectory(prefix="pegboard-")
     address = f"{folder.name}/socket"
     # Loading must not depend on the user's folders or settings: each command brings its own.
