@@ -14,6 +14,7 @@ from textual.app import App
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "fakes")]
 
 from headless import no_invisible_work  # noqa: E402, F401 - only now it can be found; a fixture
+from pictures import snap_compare  # noqa: E402, F401 - as above
 from stage import GivenRuntime  # noqa: E402 - as above
 
 from pegboard.tui.widgets import answer_guard  # noqa: E402 - as above

@@ -58,18 +58,13 @@ def given(tmp_path: Path) -> GivenRuntime:
 
 
 def after(steps: Steps) -> Callable[[Pilot[None]], Awaitable[None]]:
-    """Return a function that takes these steps once the app is ready, with animations stopped."""
+    """Return a function that takes these steps once the app is ready."""
 
     async def run(pilot: Pilot[None]) -> None:
         assert isinstance(pilot.app, PegboardApp)
         stage = Stage(pilot.app, pilot)
         await stage.until(lambda: stage.screen.query(ResultPane) and stage.screen.settled, "the app is ready")
         await steps(stage)
-        for line in stage.app.screen.query("Input"):
-            line.set_reactive(type(line).cursor_blink, False)  # type: ignore[attr-defined]  # an Input has it
-        before = ""
-        while before != (before := stage.text):
-            await pilot.pause(0.3)
 
     return run
 

@@ -12,7 +12,6 @@ from headless import PATIENCE
 from pydantic import JsonValue
 from stage import GivenRuntime, as_runtime
 from textual.pilot import Pilot
-from textual.widgets import Input, TextArea
 
 from pegboard.config import Settings
 from pegboard.config.settings import UiSettings
@@ -47,7 +46,7 @@ def given(tmp_path: Path) -> GivenRuntime:
 
 
 def presses(*keys: str, until: Callable[[ToolsScreen], bool] = lambda screen: screen.settled) -> object:
-    """Return a function that presses keys one after the other, with animations stopped."""
+    """Return a function that presses keys one after the other."""
 
     async def settle(pilot: Pilot[None], true: Callable[[ToolsScreen], bool]) -> None:
         app = pilot.app
@@ -72,12 +71,6 @@ def presses(*keys: str, until: Callable[[ToolsScreen], bool] = lambda screen: sc
             if key == "enter":
                 await settle(pilot, lambda screen: screen.focused is not None)
         await settle(pilot, until)
-        await pilot.pause(0.4)
-        for screen in pilot.app.screen_stack:
-            for field in screen.query("Input, TextArea"):
-                assert isinstance(field, Input | TextArea)
-                field.cursor_blink = False
-        await pilot.pause()
 
     return run
 

@@ -10,7 +10,6 @@ import pytest
 from chat_stage import ChatStage, chat_app, entered
 from models import Said, calls, says
 from textual.pilot import Pilot
-from textual.widgets import Input, TextArea
 
 from pegboard.errors import ModelError
 from pegboard.models.conversation import TextDelta
@@ -60,11 +59,6 @@ def looks(request: pytest.FixtureRequest, snap_compare: Compare, tmp_path: Path)
             await entered(stage)
             await steps(stage)
             await stage.drawn()
-            for area in app.screen.query(TextArea):
-                area.cursor_blink = False
-            for line in app.screen.query(Input):
-                line.cursor_blink = False
-            await pilot.pause()
 
         return snap_compare(app, terminal_size=request.param, run_before=run)
 

@@ -13,7 +13,6 @@ import pytest
 from stage import TOOLS, GivenRuntime, Stage, as_runtime
 from textual.pilot import Pilot
 from textual.screen import Screen
-from textual.widgets import Input, TextArea
 
 from pegboard.ask.providers import LocalServer
 from pegboard.ask.providers.endpoint import PROVIDERS
@@ -98,19 +97,12 @@ class Bare(ThemedApp):
 
 
 def after(screen: Callable[[], Screen[Answer]], steps: Steps) -> Callable[[Pilot[None]], Awaitable[None]]:
-    """Return a function that opens a dialog, takes steps in it, and stops blinking cursors."""
+    """Return a function that opens a dialog and takes steps in it."""
 
     async def run(pilot: Pilot[None]) -> None:
         stage = Stage(cast("PegboardApp", pilot.app), pilot)  # the stage uses only methods of `App`
         await pilot.app.push_screen(screen())
         await steps(stage)
-        await pilot.pause(0.4)
-        for over in pilot.app.screen_stack:
-            for line in over.query(Input):
-                line.cursor_blink = False
-            for lines in over.query(TextArea):
-                lines.cursor_blink = False
-        await pilot.pause()
 
     return run
 

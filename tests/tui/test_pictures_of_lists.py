@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from stage import TOOLS, GivenRuntime, Stage, as_runtime, tool
 from textual.pilot import Pilot
-from textual.widgets import Input
 
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.result import ResultPane
@@ -41,18 +40,13 @@ def given(tmp_path: Path) -> GivenRuntime:
 
 
 def after(steps: Steps) -> Callable[[Pilot[None]], Awaitable[None]]:
-    """Return a function that runs steps once the app is ready and then freezes animations."""
+    """Return a function that runs steps once the app is ready."""
 
     async def run(pilot: Pilot[None]) -> None:
         assert isinstance(pilot.app, PegboardApp)
         stage = Stage(pilot.app, pilot)
         await stage.until(lambda: stage.screen.query(ResultPane) and stage.screen.settled, "the app is ready")
         await steps(stage)
-        await pilot.pause(0.4)
-        for screen in pilot.app.screen_stack:
-            for line in screen.query(Input):
-                line.cursor_blink = False
-        await pilot.pause()
 
     return run
 

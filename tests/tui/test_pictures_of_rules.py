@@ -74,7 +74,7 @@ def given(tmp_path: Path) -> _RuledRuntime:
 
 
 def after(steps: Steps, call: ToolCall | None = None) -> Callable[[Pilot[None]], Awaitable[None]]:
-    """Return a function that opens the rules, runs steps and then freezes animations."""
+    """Return a function that opens the rules and runs steps."""
 
     async def run(pilot: Pilot[None]) -> None:
         assert isinstance(pilot.app, PegboardApp)
@@ -84,11 +84,6 @@ def after(steps: Steps, call: ToolCall | None = None) -> Callable[[Pilot[None]],
         await stage.app.push_screen(screen)
         await stage.until_seen("approvals.toml")
         await steps(stage, screen)
-        await pilot.pause(0.4)
-        for one in pilot.app.screen_stack:
-            for line in one.query(Input):
-                line.cursor_blink = False
-        await pilot.pause()
 
     return run
 

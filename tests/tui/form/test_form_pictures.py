@@ -10,7 +10,6 @@ import pytest
 from headless import PATIENCE, compose_frame
 from stage import TOOLS, GivenRuntime, as_runtime
 from textual.pilot import Pilot
-from textual.widgets import Input, TextArea
 
 from pegboard.models import Hints, JsonObject, PackHandler, ToolSpec
 from pegboard.tui.app import PegboardApp
@@ -128,13 +127,6 @@ def filled(do: Callable[[FormPane], object], seen: str, top: int | None = None) 
             while round(form.scroll_y) != top or not is_whole(form):
                 form.scroll_to(y=top, animate=False, immediate=True)
                 await pilot.pause(0.3)
-        for field in screen.query("Input, TextArea"):
-            assert isinstance(field, Input | TextArea)
-            field.cursor_blink = False
-        # the footer is updated after the focus
-        before = ""
-        while before != (before := text_of(pilot)):
-            await pilot.pause(0.3)
 
     return run
 

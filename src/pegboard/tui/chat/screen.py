@@ -379,7 +379,7 @@ class ChatScreen(PageScreen):
         if self.open_session.record is None:
             self.notify("The session is empty. Send a message first.", markup=False)
         else:
-            await export_session(self.app, self._runtime, self.open_session.record, self._prompt.region)
+            await export_session(self.app, self._runtime, self.open_session.record, self._prompt)
 
     # Blocks
 

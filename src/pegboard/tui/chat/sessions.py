@@ -15,7 +15,6 @@ from textual import on, work
 from textual.app import App
 from textual.binding import BindingType
 from textual.content import Content
-from textual.geometry import Region
 
 from pegboard.errors import SessionError, StoreError
 from pegboard.models.conversation import Message, ModelMessage, SystemMessage, ToolMessage, UserMessage
@@ -29,6 +28,8 @@ from pegboard.tui.widgets.dialog import ListDialog
 from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 if TYPE_CHECKING:
+    from textual.widget import Widget
+
     from pegboard.runtime import Runtime
 
 _Kind: TypeAlias = Literal["markdown", "json"]
@@ -172,15 +173,22 @@ class SessionsScreen(ListDialog[str | None]):
         super().__init__("Sessions", "● open", pick_list=self._sessions)
         self._runtime = runtime
         self._current = current
+        self._with_model = False
 
     def on_mount(self) -> None:
         """Load the sessions."""
         self._sessions.empty = "Loading…"
         self._read(self._current)
 
+    def on_resize(self) -> None:
+        """Show the models on a wide screen only."""
+        if self._with_model != (self.app.size.width >= _WIDE):
+            self._read(self._sessions.session.id if self._sessions.session else "")
+
     @work(exclusive=True, group="read")
     async def _read(self, marked: str) -> None:
         """Reload the sessions and mark one."""
+        self._with_model = self.app.size.width >= _WIDE
         try:
             sessions, lines = await asyncio.to_thread(self._load)
         except StoreError as error:
@@ -190,7 +198,7 @@ class SessionsScreen(ListDialog[str | None]):
 
     def _load(self) -> tuple[Sequence[Session], Sequence[PickLine]]:
         sessions = self._runtime.sessions.list(limit=_MOST)
-        return sessions, [_NEW, *_lines(sessions, with_model=self.app.size.width >= _WIDE)]
+        return sessions, [_NEW, *_lines(sessions, with_model=self._with_model)]
 
     # Actions
 
@@ -241,7 +249,7 @@ class SessionsScreen(ListDialog[str | None]):
         """Export the marked session to a file in the working directory."""
         session = self._sessions.session
         if session is not None:
-            await export_session(self.app, self._runtime, session, self._about.region)
+            await export_session(self.app, self._runtime, session, self._about)
 
     @work(exclusive=True, group="change")
     async def action_copy(self) -> None:
@@ -320,14 +328,14 @@ class SessionsScreen(ListDialog[str | None]):
         self.show_preview(about, text, at_end=is_end)
 
 
-async def export_session(app: App[object], runtime: Runtime, session: Session, beside: Region) -> None:
+async def export_session(app: App[object], runtime: Runtime, session: Session, beside: Widget) -> None:
     """Export a session to a new file in the working directory, in the format that the user picks.
 
     Args:
         app: The running app.
         runtime: Runtime with the session.
         session: The session.
-        beside: Region next to which the list of formats opens.
+        beside: Widget next to which the list of formats opens.
     """
     from pegboard.tui.form.popups import PickOne
 

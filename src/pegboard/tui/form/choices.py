@@ -164,7 +164,7 @@ class Choices(Widget, can_focus=True):
 
         lines = [PickLine(text, "" if index is not None and index >= 0 else "state") for text, index in self.entries]
         title = label(self.field.label)
-        self.app.push_screen(PickOne(self.region, title, lines, self.current or 0, sought), pick)
+        self.app.push_screen(PickOne(self, title, lines, self.current or 0, sought), pick)
 
     def _has_choice(self) -> bool:
         return len(self.entries) > 1 or self.current is None

@@ -117,7 +117,7 @@ class MultiChoices(Widget, can_focus=True):
     def _list(self, sought: str) -> None:
         self.app.push_screen(
             PickSeveral(
-                self.region,
+                self,
                 label(self.field.label),
                 [PickLine(text) for text in self._ticks.labels],
                 sign=self._sign,

@@ -107,7 +107,7 @@ def offer(editor: OfferEditor) -> None:
             _browse(editor)
 
     current = next((at for at, value in enumerate(values) if _written(editor.field, value) == editor.field.text), 0)
-    editor.app.push_screen(PickOne(editor.region, title, lines, current), pick)
+    editor.app.push_screen(PickOne(editor, title, lines, current), pick)
 
 
 def _picks(field: Field) -> str:

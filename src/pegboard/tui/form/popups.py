@@ -10,8 +10,9 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.geometry import Region
+from textual.geometry import NULL_REGION
 from textual.getters import query_one
+from textual.widget import Widget
 from textual.widgets import Static
 
 from pegboard.results.clean import clean_line
@@ -38,7 +39,7 @@ class Popup(Overlay[ResultT]):
     """List to pick from, next to the widget that opened it; typing filters it.
 
     Args:
-        beside: Region of the widget that opened it, on the screen.
+        beside: The widget that opened it.
         title: Title of the box.
         hint: Keys shown at the bottom of the box.
     """
@@ -59,9 +60,10 @@ class Popup(Overlay[ResultT]):
 
     list = query_one(PickList)
 
-    def __init__(self, beside: Region, title: str, hint: str) -> None:
+    def __init__(self, beside: Widget, title: str, hint: str) -> None:
         super().__init__()
         self._beside = beside
+        self._region = NULL_REGION
         self._title = title
         self._hint = hint
         self._wanted = 0
@@ -83,6 +85,10 @@ class Popup(Overlay[ResultT]):
         self._wanted = max(self._wanted, len(lines))
         self._place_box()
         self.list.show(lines, marked, sought=sought)
+
+    def on_mount(self) -> None:
+        """Follow the widget when the page below is laid out again."""
+        self._beside.screen.screen_layout_refresh_signal.subscribe(self, lambda _: self._place_box())
 
     def on_resize(self) -> None:
         """Keep the box on the screen."""
@@ -116,7 +122,8 @@ class Popup(Overlay[ResultT]):
 
     def _place_box(self) -> None:
         """Place the box below the widget that opened it, or above if more lines are free there."""
-        screen, beside = self.size, self._beside
+        self._region = self._beside.region or self._region  # it has none while it isn't mounted
+        screen, beside = self.size, self._region
         box = self.query_one("#box", Vertical)
         width = min(max(beside.width, _NARROWEST), _WIDEST, screen.width)
         wanted = min(max(self._wanted, 1), _MOST_LINES) + _EDGES
@@ -135,7 +142,7 @@ class PickOne(Popup[int | None]):
     """List that closes with the index of the chosen line, or None.
 
     Args:
-        beside: Region of the widget that opened it, on the screen.
+        beside: The widget that opened it.
         title: Title of the box.
         lines: The lines to pick from.
         marked: Index of the line that is marked at first.
@@ -149,7 +156,7 @@ class PickOne(Popup[int | None]):
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     def __init__(
-        self, beside: Region, title: str, lines: Sequence[PickLine], marked: int = 0, sought: str = ""
+        self, beside: Widget, title: str, lines: Sequence[PickLine], marked: int = 0, sought: str = ""
     ) -> None:
         super().__init__(beside, title, "enter chooses · esc closes")
         self._lines = lines
@@ -170,7 +177,7 @@ class PickSeveral(Popup[None]):
     """List whose lines are ticked; every tick takes effect immediately.
 
     Args:
-        beside: Region of the widget that opened it, on the screen.
+        beside: The widget that opened it.
         title: Title of the box.
         lines: The lines to tick.
         sign: Return the checkbox of a line, given its index.
@@ -190,7 +197,7 @@ class PickSeveral(Popup[None]):
 
     def __init__(
         self,
-        beside: Region,
+        beside: Widget,
         title: str,
         lines: Sequence[PickLine],
         *,

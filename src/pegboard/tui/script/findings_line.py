@@ -83,6 +83,10 @@ class FindingsLine(Static):
         self.display = bool(lines)
         self.update(Content("\n").join(lines))
 
+    def on_resize(self) -> None:
+        """Fit the findings again where the page gives them more or less room."""
+        self.fit()
+
     def on_click(self, event: events.Click) -> None:
         """Report the click to the page."""
         self.post_message(self.Clicked(event.y))

@@ -92,10 +92,18 @@ class HelpScreen(Dialog[None]):
 
     def on_mount(self) -> None:
         """Show everything."""
-        self.watch_sought()
+        self._show()
+
+    def on_resize(self) -> None:
+        """Fit the columns to the new width."""
+        self._show()
 
     def watch_sought(self) -> None:
         """Show what contains every word of the filter."""
+        self._show()
+        self.query_one("#help", VerticalScroll).scroll_home(animate=False)
+
+    def _show(self) -> None:
         words = self.sought.lower().split()
         keymap = self._keymap
 
@@ -116,7 +124,6 @@ class HelpScreen(Dialog[None]):
             blocks.append(_marks(marks))
         self._text.update(Content("\n").join(blocks) if blocks else Content("No matches."))
         self._filter_line.show(self.sought, f"{len(shown):,} of {len(self._reach):,}")
-        self.query_one("#help", VerticalScroll).scroll_home(animate=False)
 
     def on_key(self, event: events.Key) -> None:
         """Append printable keys to the filter."""

@@ -45,13 +45,22 @@ class JumpScreen(Overlay[Widget | None]):
     def __init__(self, targets: Sequence[Widget]) -> None:
         super().__init__()
         self._targets = dict(zip(_LETTERS, targets, strict=False))
+        self._labels = {letter: Label(letter, markup=False) for letter in self._targets}
 
     def compose(self) -> ComposeResult:
         """Put a label at the corner of each target."""
+        yield from self._labels.values()
+
+    def on_mount(self) -> None:
+        """Place the labels, and again when the page below is laid out differently."""
+        self._place()
+        for target in [*self._targets.values()][:1]:
+            target.screen.screen_layout_refresh_signal.subscribe(self, lambda _: self._place())
+
+    def _place(self) -> None:
         for letter, target in self._targets.items():
-            label = Label(letter, markup=False)
-            label.styles.offset = target.region.offset
-            yield label
+            self._labels[letter].styles.offset = target.region.offset
+            self._labels[letter].display = bool(target.region)
 
     def on_key(self, event: events.Key) -> None:
         """Close with the target of the typed label."""
