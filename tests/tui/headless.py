@@ -29,6 +29,7 @@ from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.pilot import Pilot, WaitForScreenTimeout
 from textual.screen import Screen
+from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
@@ -180,8 +181,12 @@ def no_invisible_work() -> Iterator[None]:
         yield
 
 
-def compose_frame(app: App[Any]) -> Sequence[str]:
-    """Compose the screen and return its lines, as a terminal would display them."""
+def compose_strips(app: App[Any]) -> Sequence[Strip]:
+    """Compose the screen and return its lines with their styles, as a terminal would display them."""
     visible_screen_stack.set(app._background_screens)  # a dialog draws them behind itself
-    strips = app.screen._compositor.render_strips(app.size)
-    return ["".join(segment.text for segment in strip) for strip in strips]
+    return app.screen._compositor.render_strips(app.size)
+
+
+def compose_frame(app: App[Any]) -> Sequence[str]:
+    """Compose the screen and return the text of its lines."""
+    return ["".join(segment.text for segment in strip) for strip in compose_strips(app)]

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from headless import compose_frame
+from headless import compose_strips
 from textual import _doc
 from textual.app import App
 from textual.pilot import Pilot
@@ -61,7 +61,7 @@ def _run(app: App[Any], sizes: list[Size], steps: Steps) -> dict[Size, str]:
             pictures[size] = app.export_screenshot(title=app.title, simplify=True)
         app.exit()
 
-    app.run(headless=True, auto_pilot=play, size=sizes[0])  # type: ignore[arg-type]  # a pilot of any app
+    app.run(headless=True, auto_pilot=play, size=sizes[0])
     return pictures
 
 
@@ -69,5 +69,5 @@ async def _come_to_rest(pilot: Pilot[Any]) -> None:
     """Wait until nothing changes on the screen: dialogs, the keys below, animations."""
     await pilot.wait_for_scheduled_animations()
     before: object = None
-    while before != (before := compose_frame(pilot.app)):
+    while before != (before := compose_strips(pilot.app)):
         await pilot.pause(_STILL)

@@ -104,4 +104,6 @@ async def copy(stage: Stage) -> None:
 def test_what_opens_over_a_form(
     snap_compare: Compare, given: GivenRuntime, steps: Steps, size: tuple[int, int]
 ) -> None:
-    assert snap_compare(PegboardApp(as_runtime(given)), terminal_size=size, run_before=after(steps))
+    alone = steps is name  # a page below two dialogs keeps its old layout after a change of the size
+    app = PegboardApp(as_runtime(given))
+    assert snap_compare(app, terminal_size=size, run_before=after(steps), each_size=alone)

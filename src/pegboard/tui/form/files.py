@@ -13,11 +13,10 @@ from textual import on, work
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.geometry import Region
 
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.form.popups import Popup, label
+from pegboard.tui.form.popups import Anchor, Popup, label
 from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 _MOST_ENTRIES = 20_000
@@ -82,7 +81,7 @@ class FilePicker(Popup[str | None]):
     """List of files that closes with a path, or None; the path is relative inside the working directory.
 
     Args:
-        beside: Region of the widget that opened it, on the screen.
+        beside: The widget that opened it.
         title: Title of the box.
         text: The text typed in the editor.
         folders_only: Whether to list folders only.
@@ -103,7 +102,7 @@ class FilePicker(Popup[str | None]):
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
-    def __init__(self, beside: Region, title: str, text: str, *, folders_only: bool) -> None:
+    def __init__(self, beside: Anchor, title: str, text: str, *, folders_only: bool) -> None:
         super().__init__(beside, title, "enter chooses · ← up · → open · ctrl+t hidden")
         self._text = text
         self._folders_only = folders_only
@@ -152,7 +151,7 @@ class FilePicker(Popup[str | None]):
     def _show_folder(self, folder: Path) -> None:
         """Show the folder in the title, shortened at the start."""
         box = self.query_one("#box", Vertical)
-        name, space = clean_line(str(folder)), max(self._beside.width, 36) - len(self._title) - 12
+        name, space = clean_line(str(folder)), max(self._beside.region.width, 36) - len(self._title) - 12
         box.border_title = Content(f"{self._title} · {name if len(name) <= space else '…' + name[-space:]}")
 
     def action_into(self) -> None:

@@ -7,14 +7,13 @@ from typing import Protocol
 
 from pydantic import JsonValue
 from textual.app import App
-from textual.geometry import Region
 from textual.widget import Widget
 
 from pegboard.data.json_text import same, write
 from pegboard.data.pointer import steps
 from pegboard.forms import Field, TextField
 from pegboard.models import JsonObject
-from pegboard.tui.form.popups import PickOne, label
+from pegboard.tui.form.popups import Anchor, PickOne, label
 from pegboard.tui.widgets.pick_list import PickLine
 
 _HIDDEN = "«secret "
@@ -30,7 +29,7 @@ class RecentArguments(Protocol):
     """Arguments of the user's last calls of the tool, the newest first."""
 
 
-class OfferEditor(Protocol):
+class OfferEditor(Anchor, Protocol):
     """Editor that accepts an offered value."""
 
     @property
@@ -43,10 +42,6 @@ class OfferEditor(Protocol):
     @property
     def app(self) -> App[object]:
         """The running app."""
-
-    @property
-    def region(self) -> Region:
-        """Its region on the screen."""
 
     def replace_text(self, text: str) -> None:
         """Replace the whole text."""
@@ -174,5 +169,5 @@ def _browse(editor: OfferEditor) -> None:
             editor.replace_text(path)
 
     title = label(editor.field.label)
-    picker = FilePicker(editor.region, title, editor.field.text, folders_only=_picks(editor.field) == "folder")
+    picker = FilePicker(editor, title, editor.field.text, folders_only=_picks(editor.field) == "folder")
     editor.app.push_screen(picker, pick)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.geometry import NULL_REGION
+from textual.geometry import NULL_REGION, Region
 from textual.getters import query_one
-from textual.widget import Widget
+from textual.screen import Screen
 from textual.widgets import Static
 
 from pegboard.results.clean import clean_line
@@ -33,6 +33,18 @@ _EDGES = 3
 def label(text: str) -> str:
     """Return an untrusted text cleaned and shortened for a line of a list."""
     return clean_line(text[:_LONGEST_LABEL] + ("…" if len(text) > _LONGEST_LABEL else ""))
+
+
+class Anchor(Protocol):
+    """Widget next to which a popup opens."""
+
+    @property
+    def region(self) -> Region:
+        """Its region on the screen; empty while it isn't displayed."""
+
+    @property
+    def screen(self) -> Screen[Any]:
+        """Its screen."""
 
 
 class Popup(Overlay[ResultT]):
@@ -60,7 +72,7 @@ class Popup(Overlay[ResultT]):
 
     list = query_one(PickList)
 
-    def __init__(self, beside: Widget, title: str, hint: str) -> None:
+    def __init__(self, beside: Anchor, title: str, hint: str) -> None:
         super().__init__()
         self._beside = beside
         self._region = NULL_REGION
@@ -122,7 +134,7 @@ class Popup(Overlay[ResultT]):
 
     def _place_box(self) -> None:
         """Place the box below the widget that opened it, or above if more lines are free there."""
-        self._region = self._beside.region or self._region  # it has none while it isn't mounted
+        self._region = self._beside.region or self._region
         screen, beside = self.size, self._region
         box = self.query_one("#box", Vertical)
         width = min(max(beside.width, _NARROWEST), _WIDEST, screen.width)
@@ -156,7 +168,7 @@ class PickOne(Popup[int | None]):
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     def __init__(
-        self, beside: Widget, title: str, lines: Sequence[PickLine], marked: int = 0, sought: str = ""
+        self, beside: Anchor, title: str, lines: Sequence[PickLine], marked: int = 0, sought: str = ""
     ) -> None:
         super().__init__(beside, title, "enter chooses · esc closes")
         self._lines = lines
@@ -197,7 +209,7 @@ class PickSeveral(Popup[None]):
 
     def __init__(
         self,
-        beside: Widget,
+        beside: Anchor,
         title: str,
         lines: Sequence[PickLine],
         *,
