@@ -10,7 +10,7 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -70,10 +70,9 @@ def prose_of(file: Path) -> Iterator[Text]:
     for token in tokens:
         if token.type == tokenize.COMMENT and "noqa" not in token.string and "type: ignore" not in token.string:
             yield Text(token.start[0], token.string)
-    tree = _tree(file)
-    documented = {id(node) for node in _documents(tree)}
+    documented = {id(node) for node in _documents(_nodes(file))}
     is_interface = "src" in file.relative_to(ROOT).parts
-    for node in ast.walk(tree):
+    for node in _nodes(file):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
             yield Text(node.lineno, node.name.replace("_", " "))
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -83,8 +82,8 @@ def prose_of(file: Path) -> Iterator[Text]:
 
 
 @lru_cache(maxsize=1)
-def _tree(file: Path) -> ast.Module:
-    return ast.parse(file.read_text(encoding="utf-8"))
+def _nodes(file: Path) -> Sequence[ast.AST]:
+    return [*ast.walk(ast.parse(file.read_text(encoding="utf-8")))]
 
 
 def _may_have_wrong_comments(source: str) -> bool:
@@ -92,16 +91,16 @@ def _may_have_wrong_comments(source: str) -> bool:
     return any(_AVOIDED.search(text) for line in lines for text in (line, NOT_WORDS.sub("", line)))
 
 
-def _documents(tree: ast.Module) -> Iterator[ast.Constant]:
+def _documents(nodes: Sequence[ast.AST]) -> Iterator[ast.Constant]:
     """Yield the strings that are statements of their own: docstrings, also those of attributes."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             yield node.value
 
 
 def first_words(file: Path) -> Iterator[Text]:
     """Yield the first word of every docstring of a module, a class or a function."""
-    for node in ast.walk(_tree(file)):
+    for node in _nodes(file):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             text = ast.get_docstring(node)
             if text:

@@ -109,7 +109,7 @@ def share_server() -> None:
 
 
 def _start() -> str:
-    """Start a server and return its address, which takes connections at once; it ends with this process."""
+    """Start a server and return its address, which takes connections immediately; it ends with this process."""
     folder = tempfile.TemporaryDirectory(prefix="pegboard-")
     address = f"{folder.name}/socket"
     # Loading must not depend on the user's folders or settings: each command brings its own.

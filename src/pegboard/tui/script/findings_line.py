@@ -84,7 +84,7 @@ class FindingsLine(Static):
         self.update(Content("\n").join(lines))
 
     def on_resize(self) -> None:
-        """Fit the findings again where the page gives them more or less room."""
+        """Fit the findings to a new width."""
         self.fit()
 
     def on_click(self, event: events.Click) -> None:
