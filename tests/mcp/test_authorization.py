@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
@@ -176,6 +177,16 @@ async def test_a_configured_client_is_used_instead_of_a_registration(server: OAu
     assert await session(oauth=oauth).log_in(Person()) == ""  # type: ignore[operator]
     assert "/register" not in server.paths()
     assert dict(server.requests)["/token"]["authorization"].startswith("Basic ")
+
+
+@pytest.mark.promise("MCP-7")
+async def test_a_login_whose_port_is_used_by_another_program_fails_with_the_reason(session: object) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        told = await session(oauth=OAuthClient(redirect_port=port)).log_in(Person())  # type: ignore[operator]
+    assert f"The port {port} can't be used for the login: Address already in use" in told
 
 
 @pytest.mark.promise("MCP-7")

@@ -86,6 +86,21 @@ def test_the_status_compares_the_branch_with_its_upstream_and_lists_conflicts(re
     assert git.status(repository="repo")["changed"][0]["unstaged"] == "unmerged"
 
 
+def test_only_a_change_of_the_text_changes_a_file_whose_line_ends_are_converted(work: Path, run: Git) -> None:
+    file = work / "repo" / "run.bat"
+    (work / "repo" / ".gitattributes").write_text("*.bat text eol=crlf\n")
+    file.write_bytes(b"one\r\ntwo\r\n")
+    run("add", ".")
+    run("commit", "--quiet", "--message", "a")
+    file.unlink()
+    file.write_bytes(b"one\r\ntwo\r\n")
+    assert git.status(repository="repo")["changed"] == []
+    file.write_bytes(b"one\r\n2\r\n")
+    assert git.status(repository="repo")["changed"] == [
+        {"path": "run.bat", "staged": "unmodified", "unstaged": "modified"}
+    ]
+
+
 def test_a_repository_without_commits_and_a_detached_head_have_a_status(work: Path, run: Git) -> None:
     assert git.status(repository="repo")["commit"] is None
     (work / "repo" / "a").touch()

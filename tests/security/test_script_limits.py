@@ -232,9 +232,9 @@ async def test_a_script_that_is_not_text_is_an_error(tool: OrchestratorTool, scr
         tool.analyze(script)
 
 
-@pytest.mark.parametrize("script", [f"echo {LONE}", f"# {LONE}", LONE])
-async def test_a_script_that_has_no_encoding_is_an_error(tool: OrchestratorTool, script: str) -> None:
-    with pytest.raises(ValueError, match="can't be encoded as UTF-8"):
+@pytest.mark.parametrize(("script", "character"), [(f"echo {LONE}", 6), (f"# {LONE}", 3), (LONE, 1)])
+async def test_a_script_that_has_no_encoding_is_an_error(tool: OrchestratorTool, script: str, character: int) -> None:
+    with pytest.raises(ValueError, match=f"can't be encoded as UTF-8: character {character} is half of"):
         await _run(tool, script)
 
 

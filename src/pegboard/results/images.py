@@ -27,7 +27,7 @@ class ResultImage:
 
     Attributes:
         kind: Type, such as `png`.
-        size: Size of the encoded image, for display.
+        size: Size of the image without its encoding, for display.
         file: Absolute path of its file; empty for base64.
         encoded: Its data as base64; empty for a file.
     """
@@ -82,7 +82,7 @@ def _image(value: object) -> ResultImage | None:
         return None
     data = value.get("data") or value.get("blob")
     if isinstance(data, str) and len(data) <= _BIGGEST:
-        return ResultImage(kind[6:], size(len(data) * 3 // 4), encoded=data)
+        return ResultImage(kind[6:], _size_of(data), encoded=data)
     link = link_of(value)
     if link is not None and link.file:
         shown = value.get("size")
@@ -94,7 +94,7 @@ def _image_of_text(text: str) -> ResultImage | None:
     if text.startswith("data:image/") and len(text) <= _BIGGEST:
         found = _DATA_URL.fullmatch(text)
         if found and found["kind"] in _SUFFIXES:
-            return ResultImage(found["kind"], size(len(found["data"]) * 3 // 4), encoded=found["data"])
+            return ResultImage(found["kind"], _size_of(found["data"]), encoded=found["data"])
         return None
     if not text.startswith("image/") or len(text) > 5_000:
         return None
@@ -102,3 +102,8 @@ def _image_of_text(text: str) -> ResultImage | None:
     if line is None or link is None or not link.file or line["kind"] not in _SUFFIXES:
         return None
     return ResultImage(line["kind"], line["size"], file=link.file)
+
+
+def _size_of(encoded: str) -> str:
+    """Return the size of data from its base64."""
+    return size(len(encoded) * 3 // 4 - encoded[-2:].count("="))

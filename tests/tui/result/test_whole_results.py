@@ -255,6 +255,7 @@ async def test_an_image_of_a_server_is_drawn_and_saved(stage: OpenStage, tmp_pat
         await on.until(lambda: "▀" in on.text, "it is on the screen")
         await on.press("right")
         await on.until(lambda: "8 × 8 pixels" in on.text, "the second image is drawn")
+        assert f"{len(base64.b64decode(png()))} B" in on.text
         await on.press("s")
         assert ".png" in on.text.splitlines()[-1]
         await on.press("ctrl+u", *"r.png", "enter")
