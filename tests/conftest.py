@@ -56,8 +56,8 @@ _SLOW: dict[str, Any] = runpy.run_path(str(TESTS / "slow_tests.py"))
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Return three workers more than there are cores: tests often wait for a screen or a process."""
-    return (os.cpu_count() or 1) + 3
+    """Return four workers more than there are cores: tests often wait for a screen or a process."""
+    return (os.cpu_count() or 1) + 4
 
 
 def _is_slow(path: Path) -> bool:
