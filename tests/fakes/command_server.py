@@ -20,7 +20,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
-_LIBRARIES = ("anyio._backends._asyncio", "jsonschema", "pydantic.plugin._loader")
+_LIBRARIES = ("anyio._backends._asyncio", "jsonschema")
 """Modules of libraries that most commands run and load late."""
 _NOT_LOADED = ("pegboard.__main__", "pegboard.packs.", "pegboard.scripts.", "pegboard.tui", "pegboard.worker.")
 """Modules that other processes run."""

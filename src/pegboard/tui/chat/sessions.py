@@ -178,17 +178,23 @@ class SessionsScreen(ListDialog[str | None]):
     def on_mount(self) -> None:
         """Load the sessions."""
         self._sessions.empty = "Loading…"
+        self._with_model = self._is_wide
         self._read(self._current)
 
     def on_resize(self) -> None:
         """Show the models on a wide screen only."""
-        if self._with_model != (self.app.size.width >= _WIDE):
-            self._read(self._sessions.session.id if self._sessions.session else "")
+        if self._with_model != self._is_wide:
+            self._with_model = self._is_wide
+            marked = self._sessions.session.id if self._sessions.session else ""
+            self._read(marked if self._sessions.row_count else self._current)
+
+    @property
+    def _is_wide(self) -> bool:
+        return self.app.size.width >= _WIDE
 
     @work(exclusive=True, group="read")
     async def _read(self, marked: str) -> None:
         """Reload the sessions and mark one."""
-        self._with_model = self.app.size.width >= _WIDE
         try:
             sessions, lines = await asyncio.to_thread(self._load)
         except StoreError as error:

@@ -145,14 +145,18 @@ class FilePicker(Popup[str | None]):
         ]
         names = [entry.name for entry in self._entries]
         position = names.index(marked) + 1 if marked in names else min(1, len(names))
-        self._show_folder(found.folder)
         self.show(lines, position, sought=sought)
 
-    def _show_folder(self, folder: Path) -> None:
-        """Show the folder in the title, shortened at the start."""
-        box = self.query_one("#box", Vertical)
-        name, space = clean_line(str(folder)), max(self._beside.region.width, 36) - len(self._title) - 12
-        box.border_title = Content(f"{self._title} · {name if len(name) <= space else '…' + name[-space:]}")
+    def place_box(self) -> None:
+        """Place the box, and show the folder in its title, shortened at the start."""
+        super().place_box()
+        if self._listing is not None:
+            name, space = (
+                clean_line(str(self._listing.folder)),
+                max(self.region_beside.width, 36) - len(self._title) - 12,
+            )
+            title = f"{self._title} · {name if len(name) <= space else '…' + name[-space:]}"
+            self.query_one("#box", Vertical).border_title = Content(title)
 
     def action_into(self) -> None:
         """Open the marked folder."""

@@ -75,7 +75,8 @@ class Popup(Overlay[ResultT]):
     def __init__(self, beside: Anchor, title: str, hint: str) -> None:
         super().__init__()
         self._beside = beside
-        self._region = NULL_REGION
+        self.region_beside = NULL_REGION
+        """Region of the widget that opened it; the last one while that isn't displayed."""
         self._title = title
         self._hint = hint
         self._wanted = 0
@@ -95,16 +96,16 @@ class Popup(Overlay[ResultT]):
     def show(self, lines: Sequence[PickLine], marked: int = 0, *, sought: str = "") -> None:
         """Show lines, in a box that is as high as they need and the screen allows."""
         self._wanted = max(self._wanted, len(lines))
-        self._place_box()
+        self.place_box()
         self.list.show(lines, marked, sought=sought)
 
     def on_mount(self) -> None:
         """Follow the widget when the page below is laid out again."""
-        self._beside.screen.screen_layout_refresh_signal.subscribe(self, lambda _: self._place_box())
+        self._beside.screen.screen_layout_refresh_signal.subscribe(self, lambda _: self.place_box())
 
     def on_resize(self) -> None:
         """Keep the box on the screen."""
-        self._place_box()
+        self.place_box()
 
     def on_click(self, event: events.Click) -> None:
         """Close on a click outside the box."""
@@ -132,10 +133,10 @@ class Popup(Overlay[ResultT]):
             )
         self.query_one("#sought", Static).update(text, layout=False)
 
-    def _place_box(self) -> None:
+    def place_box(self) -> None:
         """Place the box below the widget that opened it, or above if more lines are free there."""
-        self._region = self._beside.region or self._region
-        screen, beside = self.size, self._region
+        self.region_beside = self._beside.region or self.region_beside
+        screen, beside = self.size, self.region_beside
         box = self.query_one("#box", Vertical)
         width = min(max(beside.width, _NARROWEST), _WIDEST, screen.width)
         wanted = min(max(self._wanted, 1), _MOST_LINES) + _EDGES

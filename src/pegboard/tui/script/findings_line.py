@@ -64,9 +64,9 @@ class FindingsLine(Static):
     def show(self, found: Sequence[ScriptFinding]) -> None:
         """Show findings."""
         self._found = found
-        self.fit()
+        self._fit()
 
-    def fit(self) -> None:
+    def _fit(self) -> None:
         """Fit the findings to the width of the screen."""
         found = self._found
         if not self.is_attached:
@@ -85,7 +85,7 @@ class FindingsLine(Static):
 
     def on_resize(self) -> None:
         """Fit the findings to a new width."""
-        self.fit()
+        self._fit()
 
     def on_click(self, event: events.Click) -> None:
         """Report the click to the page."""

@@ -407,12 +407,11 @@ class ScriptScreen(PageScreen):
         self._editor.accept_completion()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Fit the findings to the new width and keep the focus visible."""
+        """Keep the focus visible."""
         del event
-        self.call_after_refresh(self._fit)
+        self.call_after_refresh(self._focus_editor)
 
-    def _fit(self) -> None:
-        self._findings.fit()
+    def _focus_editor(self) -> None:
         if self.focused is None and self._before_small is None:
             self._editor.focus()
 

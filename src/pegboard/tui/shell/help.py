@@ -90,12 +90,8 @@ class HelpScreen(Dialog[None]):
         with VerticalScroll(id="help"):
             yield self._text
 
-    def on_mount(self) -> None:
-        """Show everything."""
-        self._show()
-
     def on_resize(self) -> None:
-        """Fit the columns to the new width."""
+        """Show everything, in columns that fit the width; a screen that opens has been resized, too."""
         self._show()
 
     def watch_sought(self) -> None:

@@ -48,16 +48,17 @@ class JumpScreen(Overlay[Widget | None]):
         self._labels = {letter: Label(letter, markup=False) for letter in self._targets}
 
     def compose(self) -> ComposeResult:
-        """Put a label at the corner of each target."""
+        """Compose a label for each target."""
         yield from self._labels.values()
 
     def on_mount(self) -> None:
         """Place the labels, and again when the page below is laid out differently."""
         self._place()
-        for target in [*self._targets.values()][:1]:
-            target.screen.screen_layout_refresh_signal.subscribe(self, lambda _: self._place())
+        below = self.app.screen_stack[-2]
+        below.screen_layout_refresh_signal.subscribe(self, lambda _: self._place())
 
     def _place(self) -> None:
+        """Put the labels at the corners of their targets."""
         for letter, target in self._targets.items():
             self._labels[letter].styles.offset = target.region.offset
             self._labels[letter].display = bool(target.region)
@@ -65,7 +66,7 @@ class JumpScreen(Overlay[Widget | None]):
     def on_key(self, event: events.Key) -> None:
         """Close with the target of the typed label."""
         target = self._targets.get(event.character or "")
-        if target is not None:
+        if target is not None and target.region:
             event.stop()
             self.dismiss(target)
 
