@@ -37,8 +37,8 @@ sys.dont_write_bytecode = False
 import commands  # noqa: E402 - only now it can be found
 from rows import Row, rows_of  # noqa: E402 - as above
 
-# The same few examples at every run; `--hypothesis-profile=search` looks for others, and for more.
-settings.register_profile("same", derandomize=True, max_examples=40, database=None)
+# The same examples at every run; `--hypothesis-profile=search` looks for others.
+settings.register_profile("same", derandomize=True)
 settings.register_profile("search")
 settings.load_profile("same")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 import socket
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
-from rows import Row
 
 from pegboard.models import JsonObject
 from pegboard.schema.formats import FORMATS
@@ -279,15 +279,17 @@ def test_formats_are_checked(name: str, good: list[str], bad: list[str]) -> None
 
 
 @pytest.mark.promise("EXE-3")
-def test_every_example_of_the_corpus_is_validated_correctly(corpus: list[Row]) -> None:
+def test_every_example_of_the_corpus_is_validated_correctly(data_folder: Path) -> None:
     wrong: list[str] = []
-    for row in corpus:
-        checker = validator(row.schema)
-        wrong += [f"{row.id} refuses {example}" for example in row.valid if checker.faults(example)]
-        for example in row.invalid:
-            faults = checker.faults(example)
-            if not faults or not all(re.fullmatch("(/.*)?", fault.path) and fault.message for fault in faults):
-                wrong.append(f"{row.id} takes {example}")
+    for file in ("open.jsonl", "hardcases.jsonl"):
+        for line in (data_folder / "schemas" / file).read_text(encoding="utf-8").splitlines():
+            row = json.loads(line)
+            checker = validator(row["schema"])
+            wrong += [f"{row['id']} refuses {example}" for example in row["valid"] if checker.faults(example)]
+            for example in row["invalid"]:
+                faults = checker.faults(example)
+                if not faults or not all(re.fullmatch("(/.*)?", fault.path) and fault.message for fault in faults):
+                    wrong.append(f"{row['id']} takes {example}")
     assert wrong == []
 
 

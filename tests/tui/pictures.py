@@ -28,7 +28,8 @@ def snap_compare(
 ) -> Callable[..., bool]:
     """Return a function that runs steps in an app and compares a picture of it with the stored one.
 
-    The two cases of a test share an app, in which the steps run at the larger size, unless `each_size` is set.
+    The two cases of a test share an app, in which the steps run at the larger size. With `each_size`, each has its own:
+    where a list scrolls, what the picture shows depends on the size at which the steps ran.
     """
     name, case = request.node.nodeid, next((case for case in IDS if case in request.node.nodeid), None)
 

@@ -183,7 +183,7 @@ def test_a_comparison(snap_compare: Compare, runtime: Runtime, size: tuple[int, 
         )
         await stage.press("n")
 
-    assert snap_compare(PegboardApp(runtime), terminal_size=size, run_before=after(steps))
+    assert snap_compare(PegboardApp(runtime), terminal_size=size, run_before=after(steps), each_size=True)
 
 
 @SIZES

@@ -51,7 +51,7 @@ def _time_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
 def looks(request: pytest.FixtureRequest, snap_compare: Compare, tmp_path: Path) -> Callable[..., bool]:
     """Play a conversation at one of two sizes and compare the last screen."""
 
-    def compare(steps: Steps, *turns: Iterable[Said]) -> bool:
+    def compare(steps: Steps, *turns: Iterable[Said], each_size: bool = False) -> bool:
         app, runtime, model = chat_app(tmp_path, *turns, allow="work.*")
 
         async def run(pilot: Pilot[None]) -> None:
@@ -60,7 +60,7 @@ def looks(request: pytest.FixtureRequest, snap_compare: Compare, tmp_path: Path)
             await steps(stage)
             await stage.drawn()
 
-        return snap_compare(app, terminal_size=request.param, run_before=run)
+        return snap_compare(app, terminal_size=request.param, run_before=run, each_size=each_size)
 
     return compare
 
@@ -84,7 +84,7 @@ def test_an_unfolded_call(looks: Callable[..., bool]) -> None:
         await stage.ask("What is in it?")
         await stage.press("shift+tab", "up", "space")
 
-    assert looks(steps, calls(("work_big", {"lines": 40})), says("Forty lines."))
+    assert looks(steps, calls(("work_big", {"lines": 40})), says("Forty lines."), each_size=True)
 
 
 def test_a_running_call(looks: Callable[..., bool]) -> None:

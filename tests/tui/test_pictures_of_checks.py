@@ -65,7 +65,7 @@ def test_results_and_differences(given: GivenRuntime, snap_compare: Compare, siz
         await stage.press("ctrl+r")
         await stage.until_seen("✓ size")
 
-    assert snap_compare(PegboardApp(as_runtime(given)), terminal_size=size, run_before=after(steps))
+    assert snap_compare(PegboardApp(as_runtime(given)), terminal_size=size, run_before=after(steps), each_size=True)
 
 
 @SIZES

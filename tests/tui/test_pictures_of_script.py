@@ -89,7 +89,7 @@ def test_a_script_that_has_run(looks: Callable[..., bool]) -> None:
         stage.tree.focus()
         await stage.press("f")
 
-    assert looks(steps)
+    assert looks(steps, each_size=True)
 
 
 def test_a_script_that_runs(looks: Callable[..., bool]) -> None:
