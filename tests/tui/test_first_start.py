@@ -267,6 +267,19 @@ async def test_code_that_shows_something_while_the_app_closes_does_not_end_it_wi
     assert app.return_code == 3
 
 
+async def test_a_worker_that_shows_something_in_an_app_that_ends_without_exit_is_no_error(given: GivenRuntime) -> None:
+    async def show() -> None:
+        while app.is_running:
+            await asyncio.sleep(0)
+        app.query_one("#gone")
+
+    app = PegboardApp(as_runtime(given))
+    async with app.run_test() as pilot:
+        await pilot.pause()
+        app.run_worker(show())
+    assert app.crash is None
+
+
 async def test_a_worker_that_outlives_the_app_does_not_end_it_with_an_error(given: GivenRuntime) -> None:
     app = PegboardApp(as_runtime(given))
     ended = asyncio.Event()

@@ -91,7 +91,7 @@ class EndingApp(App[None]):
             self._end(_HUNG_UP)
             return
         cause = error.error if isinstance(error, WorkerFailed) else error
-        if self._exit and isinstance(cause, _WITHOUT_WIDGET):
+        if (self._exit or not self.is_running) and isinstance(cause, _WITHOUT_WIDGET):
             return
         if self._loop is None and isinstance(cause, RuntimeError):
             return  # a worker that outlived the app used it
