@@ -267,9 +267,11 @@ async def test_code_that_shows_something_while_the_app_closes_does_not_end_it_wi
     assert app.return_code == 3
 
 
-async def test_a_worker_that_shows_something_in_an_app_that_ends_without_exit_is_no_error(given: GivenRuntime) -> None:
+async def test_a_worker_that_shows_something_in_an_app_that_ends_without_exit_does_not_crash_it(
+    given: GivenRuntime,
+) -> None:
     async def show() -> None:
-        while app.is_running:
+        while app.is_running:  # noqa: ASYNC110 - no event announces the end
             await asyncio.sleep(0)
         app.query_one("#gone")
 

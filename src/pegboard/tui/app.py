@@ -18,7 +18,6 @@ from pegboard.tui.shell import memory, themes
 from pegboard.tui.shell.app_commands import APP_COMMANDS
 from pegboard.tui.shell.keymap import command_groups, key_problems
 from pegboard.tui.shell.notices import notify_about_configuration
-from pegboard.tui.shell.too_small import COLUMNS, LINES
 from pegboard.tui.shell.window_title import WindowTitle
 from pegboard.tui.state.agent_calls import AgentCalls
 from pegboard.tui.state.health_checks import HealthChecks, HealthState
@@ -44,9 +43,6 @@ class PegboardApp(PagesApp, inherit_bindings=False):
 
     TITLE = "Pegboard"
     DEFAULT_MODE = "tools"
-    # mypy takes what Textual declares as `ClassVar[…] | None` for instance variables.
-    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (COLUMNS, "-narrow"), (100, "-wide")]  # noqa: RUF012 - see above
-    VERTICAL_BREAKPOINTS = [(0, "-flat"), (LINES, "-high-enough")]  # noqa: RUF012 - see above
     ACTIONS: ClassVar[tuple[Command, ...]] = APP_COMMANDS
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 

@@ -17,7 +17,7 @@ from textual.worker import active_worker
 
 from pegboard.tui.shell.idle_collector import IdleCollector
 from pegboard.tui.shell.input_order import InputOrder, InputPassed
-from pegboard.tui.shell.signals import EndingApp
+from pegboard.tui.shell.sized_app import SizedApp
 
 _SHORTEST_TOAST = 0.05
 """Least seconds of a toast."""
@@ -41,7 +41,7 @@ class LateNotification(Notification):
         return super().time_left <= 0
 
 
-class InputApp(EndingApp):
+class InputApp(SizedApp):
     """Collect garbage only while there is no input; ignore clicks on widgets that are still painted but removed."""
 
     def __init__(self) -> None:

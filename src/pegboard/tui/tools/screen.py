@@ -115,7 +115,10 @@ class ToolsScreen(PageScreen):
         from pegboard.tui.tools.tool_page import ToolPage
 
         page = ToolPage(self._runtime, self._remembered, lambda command: shown_key(self._key(command)))
-        await self.query_one("#body").mount(page)
+        body = self.query_one("#body")
+        # Here rather than after the first layout: other borders take as long as several layouts.
+        page.choose_borders(body.size - (self.tool_list.outer_size.width, 0))
+        await body.mount(page)
         # Everything imported by now lives until the end, so the garbage collector need not visit it.
         gc.freeze()
         self._page = page

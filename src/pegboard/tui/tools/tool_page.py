@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeGuard
 from textual import events, work
 from textual.containers import Vertical
 from textual.content import Content
+from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import var
 from textual.widget import Widget
@@ -127,8 +128,12 @@ class ToolPage(Vertical):
             self._result.hint = self._welcome()
 
     def on_resize(self, event: events.Resize) -> None:
+        """Choose the borders for the new size."""
+        self.choose_borders(event.size)
+
+    def choose_borders(self, size: Size) -> None:
         """Choose between borders and lines."""
-        self.set_class(event.size.width < _ROOMY_COLUMNS or event.size.height < _ROOMY_LINES, "-compact")
+        self.set_class(size.width < _ROOMY_COLUMNS or size.height < _ROOMY_LINES, "-compact")
 
     def _welcome(self) -> str:
         return (
