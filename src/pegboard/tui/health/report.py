@@ -399,7 +399,7 @@ def sift(lines: Sequence[ReportLine], query: str) -> list[int]:
     letters = "".join(query.lower().split())
     if not letters:
         return list(range(len(lines)))
-    fits = in_order(letters)
+    fits = in_order(letters).match
     named: dict[RequirementKey, bool] = {}
 
     def is_hit(line: ReportLine) -> bool:

@@ -181,25 +181,25 @@ class Catalogue:
         if not words:
             return Hits(self.entries, ())
         entries = self.entries if within is None else (*within.by_name, *within.by_text)
-        fuzzy = FuzzyQuery(query)
+        fuzzy = FuzzyQuery(query, dotted=True)
+        level = fuzzy.level
+
+        def rank(entry: ToolEntry) -> int:
+            """Return level, length and position in one number, which sorts faster than a tuple."""
+            return level(entry.folded, entry.initials) << 60 | len(entry.folded) << 30 | entry.position
+
         by_name = [entry for entry in entries if fuzzy.matches(entry.folded)]
         named = {entry.position for entry in by_name}
         by_text = [entry for entry in entries if entry.position not in named and words[0] in entry.text]
         for word in words[1:]:
             by_text = [entry for entry in by_text if word in entry.text]
-        by_name.sort(key=lambda entry: _rank(fuzzy, entry))
+        by_name.sort(key=rank)
         by_text.sort(key=_POSITION)
         return Hits(tuple(by_name), tuple(by_text))
 
 
 def _order(pack: PackEntry) -> tuple[bool, str]:
     return _is_built_in(pack.file), pack.name
-
-
-def _rank(fuzzy: FuzzyQuery, entry: ToolEntry) -> int:
-    """Return level, length and position in one number, which sorts faster than a tuple."""
-    name = entry.folded
-    return fuzzy.level(name, entry.initials, dotted=True) << 60 | len(name) << 30 | entry.position
 
 
 def _entry(spec: ToolSpec, state: ToolState, position: int) -> ToolEntry:

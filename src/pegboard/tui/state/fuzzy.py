@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 _WORD_START = re.compile(r"(?<![^\W_])[^\W_]")
@@ -14,15 +14,18 @@ class FuzzyQuery:
 
     Args:
         query: The text as typed; case and spaces are ignored.
+        dotted: Whether every part after a dot is a text of its own: in `fs.read`, `read` is the whole text.
     """
 
-    def __init__(self, query: str) -> None:
+    def __init__(self, query: str, *, dotted: bool = False) -> None:
+        self._dotted = dotted
         self.letters = "".join(query.lower().split())
-        self.matches = in_order(self.letters)
-        """Function that returns whether a lower-case text contains the letters in order."""
+        self._part = "." + self.letters
+        self.matches = in_order(self.letters).match
+        """Function that returns whether a lower-case text contains the letters in order, from an offset."""
         self._pairs = [(first + second, second) for first, second in pairwise(self.letters)]
 
-    def level(self, text: str, initials: str | None = None, *, dotted: bool = False) -> int:
+    def level(self, text: str, initials: str | None = None) -> int:
         """Return the rank of a matching text, the best first.
 
         0: the whole text. 1: its beginning. 2: the beginning of a word. 3: any substring. 4: beginnings of words after
@@ -31,24 +34,27 @@ class FuzzyQuery:
         Args:
             text: A matching text in lower case.
             initials: Initials of its words, if they are known.
-            dotted: Whether every part after a dot is a text of its own: in `fs.read`, `read` is the whole text.
         """
         letters = self.letters
         at = text.rfind(letters)
         if at < 0:
-            initials = initials_of(text) if initials is None else initials
-            if not self._may_begin_words(text, initials):
-                return 6
-            if dotted and _word_beginnings(letters, text, text.rfind(".") + 1):
-                return 4
-            if self.matches(initials) or _word_beginnings(letters, text):
-                return 5
-            return 6
-        if text == letters or (dotted and text.endswith("." + letters)):
+            return self._level_of_beginnings(text, initials_of(text) if initials is None else initials)
+        if text == letters or (self._dotted and text.endswith(self._part)):
             return 0
-        if "." + letters in text if dotted else text.startswith(letters):
+        if self._part in text if self._dotted else at == 0 or text.startswith(letters):
             return 1
         return 2 if at == 0 or not text[at - 1].isalnum() else 3
+
+    def _level_of_beginnings(self, text: str, initials: str) -> int:
+        """Return the rank of a text that doesn't contain the letters as a whole: 4, 5 or 6."""
+        offsets = _word_beginnings(self.letters, text) if self._may_begin_words(text, initials) else []
+        if not offsets:
+            return 6
+        if not self._dotted:
+            return 5
+        last = text.rfind(".") + 1
+        is_last = offsets[0] >= last or (self.matches(text, last) and _word_beginnings(self.letters, text, last))
+        return 4 if is_last else 5
 
     def _may_begin_words(self, text: str, initials: str) -> bool:
         """Return False if the letters can't be beginnings of words: each is an initial or follows the one before it.
@@ -63,12 +69,12 @@ def initials_of(text: str) -> str:
     return "".join(_WORD_START.findall(text))
 
 
-def in_order(letters: str) -> Callable[[str], object]:
-    """Return a function that tests whether a text contains some letters in order.
+def in_order(letters: str) -> re.Pattern[str]:
+    """Return an expression that matches texts that contain some letters in order.
 
     Each character class excludes its letter, so the expression never backtracks.
     """
-    return re.compile("".join(f"[^{re.escape(letter)}]*{re.escape(letter)}" for letter in letters)).match
+    return re.compile("".join(f"[^{re.escape(letter)}]*{re.escape(letter)}" for letter in letters))
 
 
 def match_positions(query: str, name: str) -> Sequence[int]:
@@ -105,15 +111,17 @@ def _word_beginnings(letters: str, text: str, start: int = 0) -> list[int]:
     """
     reached: dict[int, list[int]] = {0: []}
     for word in _WORD_START.finditer(text, start):
-        for known, offsets in sorted(reached.items(), reverse=True):
-            at = word.start()
-            found = list(offsets)
-            while (count := known + at - word.start()) < len(letters) and text[at : at + 1] == letters[count]:
-                found.append(at)
+        letter = word.group()
+        for known in [known for known in reversed(reached) if letters[known] == letter]:
+            at, found = word.start(), reached[known]
+            for count, expected in enumerate(letters[known:], known + 1):
+                if text[at : at + 1] != expected:
+                    break
+                found = [*found, at]
+                if count == len(letters):
+                    return found
+                reached.setdefault(count, found)
                 at += 1
-                reached.setdefault(count + 1, list(found))
-        if len(letters) in reached:
-            return reached[len(letters)]
     return []
 
 
