@@ -244,11 +244,12 @@ async def _fed() -> list[Row]:
 
     chunks = _prose()
     runtime = Runtime.from_environment()
-    setattr(runtime, "model", lambda name=None, base_url=None: _Spoken(chunks))  # noqa: B010 - as above
+    setattr(runtime.models, "get", lambda *_, **__: _Spoken(chunks))  # noqa: B010 - as above
     frames = _Frames()
     app = _painting(runtime, frames)
     async with app.run_test(size=(120, 40)) as pilot:
         await _go_to_chat(app, pilot)
+        from pegboard.tui.chat.blocks import TextBlock
         from pegboard.tui.chat.prompt import AskLine
         from pegboard.tui.chat.screen import ChatScreen
 
@@ -261,6 +262,9 @@ async def _fed() -> list[Row]:
         while _runs(screen):
             await pilot.pause(0.05)
         ours = (time.process_time() - begun) * 1000 * 1000 / _CHUNKS
+        block = screen.open_session.story.blocks[-1]
+        assert isinstance(block, TextBlock)
+        assert block.text.strip() == "".join(chunks).strip()
     theirs = await _bare(chunks) * 1000 * 1000 / _CHUNKS
     comment = f"ours {ours:.0f} ms, a bare Markdown stream {theirs:.0f} ms"
     return [("CPU for 1,000 chunks: ours, session kept / Textual's Markdown alone", ours / theirs, 1.5, comment)]
