@@ -50,6 +50,16 @@ def test_a_certificate_that_no_authority_signed_is_named_with_the_next_step(
         assert "is not an MCP endpoint (HTTP 404)" in said, "the advice works"
 
 
+@pytest.mark.promise("MCP-3")
+def test_an_error_in_the_entry_of_a_server_is_reported_once(pegboard: Command, home: Path) -> None:
+    (home / "config.toml").write_text('[mcp.servers.files]\ncommand = "files-server"\nallow = 5\n')
+    for command in (("mcp", "list"), ("tools", "list")):
+        done = pegboard(*command)
+        assert done.stdout
+        [line] = done.stderr.splitlines()
+        assert "config.toml:3: Unknown setting `mcp.servers.files.allow`." in line
+
+
 @COMMANDS
 @pytest.mark.promise("MCP-3")
 def test_a_server_of_another_protocol_version_is_named_with_the_next_step(

@@ -73,6 +73,8 @@ def test_what_cannot_be_trusted_is_refused_with_a_reason(folder: Path, tmp_path:
     (folder / "pegboard.toml").write_text("[tools\n")
     broken = pegboard(folder, "trust", "--yes")
     assert (broken.returncode, "can't be reviewed" in broken.stderr) == (1, True)
+    assert "No tool runs" not in broken.stdout
+    assert pegboard(folder, "tools", "invoke", "fs.list_dir", "--arg", "path=.").returncode == 0
     (tmp_path / "empty").mkdir()
     empty = pegboard(tmp_path, "trust", "empty", "--yes")
     assert (empty.returncode, "contains no pegboard.toml" in empty.stderr) == (0, True)

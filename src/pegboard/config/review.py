@@ -78,6 +78,8 @@ def review_folder(paths: Paths, folder: Path | None = None) -> TrustRequest:
     layer = folder_layer(files)
     limits = restricts(layer.table)
     unreadable = bool(layer.problems)
+    if unreadable:
+        layer = folder_layer(files, has_say=False)  # it can't be trusted, so it blocks nothing
     drop_errors(layer)
     make_folders_absolute(layer)
     raw = files.dotenv

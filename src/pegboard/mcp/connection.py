@@ -435,7 +435,8 @@ class ServerConnection:
             state = ServerState.CONNECTING
         name = self.pack or self.config.command or self.config.url
         problem = self._problem(f"The MCP server {name} is not connected. {failure.reason}", failure.fix)
-        self.snapshot = ServerTools(self.snapshot.specs, (problem,))
+        # The configuration lists its own problem.
+        self.snapshot = ServerTools(self.snapshot.specs, () if self.config.problem is not None else (problem,))
         self._set(state=state, reason=failure.reason, fix=failure.fix)
 
     def _set(self, **fields: object) -> None:
