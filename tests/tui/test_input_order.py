@@ -101,6 +101,19 @@ async def test_keys_after_one_that_opens_the_form_of_another_tool_go_into_its_fi
             await stage.pilot.pause()
 
 
+@pytest.mark.parametrize("page", ["tools", "health"])
+async def test_keys_after_a_tool_is_chosen_in_the_palette_go_into_its_first_field(tmp_path: Path, page: str) -> None:
+    given = GivenRuntime(tmp_path)
+    async with on_stage(given, page=page) as stage:
+        await stage.press("ctrl+p")
+        await stage.type("read_file")
+        await stage.until_seen("fs.read_file")
+        type_at_once(stage, "enter", "a", "b", "tab", "7", "ctrl+r")
+        await stage.until(lambda: given.calls, "the tool was run")
+        assert given.calls[0].name == "fs.read_file"
+        assert given.calls[0].args == {"path": "ab", "max_bytes": 7}
+
+
 async def test_keys_after_one_that_opens_a_dialog_are_typed_into_it(tmp_path: Path) -> None:
     async with on_stage(GivenRuntime(tmp_path)) as stage:
         await stage.open("read_file")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from textual import events, on, work
+from textual import events, on
 from textual.screen import Screen
 
 from pegboard.results.clean import clean_line
@@ -47,6 +47,8 @@ class PagesApp(DialogApp, inherit_bindings=False):
     ) -> None:
         super().__init__(theme_folders, runtime, appearance)
         self.checks = checks
+        self._opening = 0
+        """Number of tools, servers and calls that are about to be shown on the Tools page."""
         self.add_mode("tools", lambda: ToolsScreen(runtime, self.remembered, vim_keys=appearance.vim_keys))
         self.add_mode("chat", self._chat_screen)
         self.add_mode("script", self._script_screen)
@@ -60,12 +62,22 @@ class PagesApp(DialogApp, inherit_bindings=False):
         return screen
 
     def is_early(self, event: events.Event) -> bool:
-        """Return whether enter was pressed in the tool list before the tools are found and their page is built."""
+        """Return whether a key or text is for something that is still opening.
+
+        That is what a command of the palette opens, a tool, or the best match of enter in the tool list before the
+        tools are found and their page is built.
+        """
+        if not isinstance(event, events.Key | events.Paste):
+            return False
         return (
-            isinstance(event, events.Key)
-            and event.key == "enter"
-            and isinstance(self.focused, ToolList)
-            and (self.tool_scan.scanning or not self._tools_screen.built.is_set())
+            self.is_choosing
+            or self._opening > 0
+            or (
+                isinstance(event, events.Key)
+                and event.key == "enter"
+                and isinstance(self.focused, ToolList)
+                and (self.tool_scan.scanning or not self._tools_screen.built.is_set())
+            )
         )
 
     def _chat_screen(self) -> Screen[None]:
@@ -97,12 +109,18 @@ class PagesApp(DialogApp, inherit_bindings=False):
             self._tools_screen.action_show_tools()
         self.switch_mode(mode)
 
-    @work(group="open")
-    async def _on_tools(self, show: Callable[[ToolsScreen], None]) -> None:
+    def _on_tools(self, show: Callable[[ToolsScreen], None]) -> None:
         """Switch to the Tools page and show something there, once it has its panes."""
-        await self.switch_mode("tools")
-        await self._tools_screen.built.wait()
-        show(self._tools_screen)
+        self._opening += 1
+        self.run_worker(self._show_on_tools(show), group="open")
+
+    async def _show_on_tools(self, show: Callable[[ToolsScreen], None]) -> None:
+        try:
+            await self.switch_mode("tools")
+            await self._tools_screen.built.wait()
+            show(self._tools_screen)
+        finally:
+            self._opening -= 1
 
     @on(OpenTool)
     def _open_tool(self, request: OpenTool) -> None:

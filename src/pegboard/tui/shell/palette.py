@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
 
-from textual import events
+from textual import events, on
 from textual.app import App, ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.command import (
@@ -26,7 +26,7 @@ from textual.content import Content
 from textual.dom import DOMNode
 from textual.screen import Screen
 from textual.style import Style
-from textual.widgets import LoadingIndicator
+from textual.widgets import Button, LoadingIndicator
 
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, in_reach
@@ -93,6 +93,23 @@ class Palette(CommandPalette):
 
     def _close(self) -> None:
         self.dismiss()
+
+    # Input waits until the chosen command has run: typed text belongs to what that opens, not to the palette.
+
+    @on(CommandInput.Submitted)
+    def _choose(self) -> None:
+        commands = self.query_one(CommandList)
+        _state(self.app).is_choosing = self._list_visible and (
+            commands.highlighted is not None or commands.option_count == 1
+        )
+
+    def _select_or_command(self, event: CommandInput.Submitted | Button.Pressed | None = None) -> None:
+        super()._select_or_command(event)
+        # The command is the next callback of the app; the messages that it posts are handled before the last one.
+        self.app.call_later(self.app.call_later, self._end_choice)
+
+    def _end_choice(self) -> None:
+        _state(self.app).is_choosing = False
 
     # A search may start, and end, while the palette closes, after its list was removed.
 

@@ -52,6 +52,8 @@ class AppState(App[None]):
     """Whether a model turn is running."""
     scripting: reactive[bool] = reactive(False, init=False)
     """Whether a script is running."""
+    is_choosing: bool = False
+    """Whether a command was chosen in the palette and hasn't run yet."""
     session: str = ""
     """ID of the chat session of the last model turn of this run."""
     unrecorded: reactive[Problem | None] = reactive(None, init=False)
