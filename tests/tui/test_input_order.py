@@ -13,12 +13,13 @@ from models import calls, says
 from stage import GivenRuntime, Stage, as_runtime, on_stage, tool
 from textual import events
 from textual.app import ScreenStackError
-from textual.command import CommandPalette
+from textual.command import CommandList, CommandPalette
 from textual.widgets import Input, Static
 
 from pegboard.models import JsonObject
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.dialogs.ask_name import AskName
+from pegboard.tui.shell import input_order
 from pegboard.tui.shell.help import HelpScreen
 from pegboard.tui.tools.presets import PresetsScreen
 
@@ -102,12 +103,17 @@ async def test_keys_after_one_that_opens_the_form_of_another_tool_go_into_its_fi
 
 
 @pytest.mark.parametrize("page", ["tools", "health"])
-async def test_keys_after_a_tool_is_chosen_in_the_palette_go_into_its_first_field(tmp_path: Path, page: str) -> None:
+async def test_keys_after_a_tool_is_chosen_in_the_palette_go_into_its_first_field(
+    tmp_path: Path, page: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(input_order, "_LONGEST_PREPARATION", PATIENCE)
     given = GivenRuntime(tmp_path)
     async with on_stage(given, page=page) as stage:
         await stage.press("ctrl+p")
         await stage.type("read_file")
         await stage.until_seen("fs.read_file")
+        hits = stage.app.screen.query_one(CommandList)
+        await stage.until(lambda: hits.highlighted == 0 and not hits.query_ancestor(CommandPalette)._show_busy, "found")
         type_at_once(stage, "enter", "a", "b", "tab", "7", "ctrl+r")
         await stage.until(lambda: given.calls, "the tool was run")
         assert given.calls[0].name == "fs.read_file"

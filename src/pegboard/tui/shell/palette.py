@@ -26,7 +26,7 @@ from textual.content import Content
 from textual.dom import DOMNode
 from textual.screen import Screen
 from textual.style import Style
-from textual.widgets import Button, LoadingIndicator
+from textual.widgets import LoadingIndicator
 
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, in_reach
@@ -103,9 +103,8 @@ class Palette(CommandPalette):
             commands.highlighted is not None or commands.option_count == 1
         )
 
-    def _select_or_command(self, event: CommandInput.Submitted | Button.Pressed | None = None) -> None:
-        super()._select_or_command(event)
-        # The command is the next callback of the app; the messages that it posts are handled before the last one.
+    def on_unmount(self) -> None:
+        """Let input continue after the messages that the command posts, which is the next callback of the app."""
         self.app.call_later(self.app.call_later, self._end_choice)
 
     def _end_choice(self) -> None:
