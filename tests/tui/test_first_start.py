@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from stage import READ_ONLY, TOOLS, GivenRuntime, Stage, as_runtime, on_stage, tool
+from stage import READ_ONLY, TOOLS, GivenRuntime, Stage, as_runtime, on_stage, open_on, tool
 from textual import events
 from textual.geometry import Offset
 from textual.pilot import Pilot
@@ -18,6 +18,7 @@ from textual.worker import Worker, WorkerFailed
 
 from pegboard.config import Appearance, Settings
 from pegboard.models import JsonObject
+from pegboard.runtime import Runtime
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.form import FormPane
 from pegboard.tui.health.screen import HealthScreen
@@ -244,6 +245,24 @@ async def test_a_new_row_is_scrolled_into_view_as_a_whole(tmp_path: Path) -> Non
         await stage.press("enter")
         await stage.until_seen("▾ 2")
         await stage.until(lambda: re.search(r"▾ 2.*\n.* a  .*\n.*\n.* b  .*\n.*▌", stage.text), "the whole row is seen")
+
+
+@pytest.mark.promise("TUI-8")
+@pytest.mark.parametrize("page", ["tools", "chat", "script", "health", "activity"])
+async def test_the_app_starts_on_each_page_as_from_a_terminal(page: str) -> None:
+    async def leave(pilot: Pilot[object]) -> None:
+        await pilot.pause()
+        pages.append(pilot.app.current_mode)
+        app.exit(return_code=3)
+
+    pages: list[str] = []
+    runtime = Runtime.from_environment()
+    open_on(page, runtime)
+    app = PegboardApp(runtime)
+    app.clear_selection()  # the fields of the first page do so before it is on the screen, from Python 3.12 on
+    # On Python 3.12 and later this starts tasks eagerly, which `run_test` doesn't.
+    await app.run_async(headless=True, auto_pilot=leave)
+    assert (app.crash, app.return_code, pages) == (None, 3, [page])
 
 
 @pytest.mark.parametrize("late", ["a query", "a mount", "the screen of a widget"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 from textual import events, on
 from textual.actions import ActionParseResult
@@ -61,6 +62,15 @@ class InputApp(SizedApp):
         """Return whether an event comes before the app can handle it, and waits a second at most."""
         del event
         return False
+
+    def clear_selection(self) -> None:
+        """Clear the selected text, if there is a screen.
+
+        On Python 3.12 and later, Textual mounts the widgets of the first screen before the app knows that screen, and
+        its text fields clear the selection.
+        """
+        with suppress(ScreenStackError):
+            super().clear_selection()
 
     async def on_event(self, event: events.Event) -> None:
         """Handle an event; input waits until the key or text before it was handled."""
