@@ -38,8 +38,9 @@ import commands  # noqa: E402 - only now it can be found
 from rows import Row, rows_of  # noqa: E402 - as above
 
 # The same examples at every run; `--hypothesis-profile=search` looks for others.
-settings.register_profile("same", derandomize=True)
-settings.register_profile("search")
+# No deadline: the machine may be busy.
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("search", deadline=None)
 settings.load_profile("same")
 
 # What a shell runs in the background takes no ctrl+c, nor does what that starts; our tests send it to what they start.

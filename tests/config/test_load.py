@@ -356,7 +356,7 @@ def toml(value: Any) -> str:
 
 @pytest.mark.promise("CFG-1")
 @given(st.dictionaries(NAMES, VALUES, max_size=5))
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_file_is_loaded_as_far_as_it_is_valid_and_every_problem_has_its_line(
     user: User, table: dict[str, Any]
 ) -> None:
@@ -368,7 +368,7 @@ def test_any_file_is_loaded_as_far_as_it_is_valid_and_every_problem_has_its_line
 
 
 @given(st.text(max_size=30))
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_value_of_a_variable_raises_an_error(user: User, text: str) -> None:
     for variable in ("TOOLS__TIMEOUT", "PACKS__X", "PACKS__FOLDERS", "KEYS", "TOOLS__TIMEOUTS__A", "X__Y"):
         user.load({f"PEGBOARD_{variable}": text})

@@ -22,7 +22,6 @@ INSTALLED = Path(sysconfig.get_path("purelib"))
 
 FUZZ = settings(
     max_examples=80,
-    deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

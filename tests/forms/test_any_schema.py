@@ -313,7 +313,6 @@ class AnyForm(RuleBasedStateMachine):
 AnyForm.TestCase.settings = settings(
     max_examples=40,
     stateful_step_count=12,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
 )
 TestAnyForm = pytest.mark.slow(AnyForm.TestCase)
@@ -358,7 +357,7 @@ NONSENSE = st.recursive(
 )
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(schema=NONSENSE, arguments=st.dictionaries(st.sampled_from(["a", "b"]), JSON, max_size=2))
 def test_any_object_schema_results_in_a_form_that_loses_no_value(schema: JsonValue, arguments: JsonObject) -> None:
     built = Form(schema)
@@ -373,7 +372,7 @@ def test_any_json_value_as_a_schema_results_in_a_form(schema: JsonValue) -> None
     assert Form(schema).fields == ()
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(
     properties=st.dictionaries(st.sampled_from(["a", "b", "ä", ""]), PROPERTIES | JSON, max_size=3),
     arguments=st.dictionaries(st.sampled_from(["a", "b", "c"]), JSON, max_size=3),

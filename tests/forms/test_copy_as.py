@@ -138,7 +138,7 @@ def arguments_of(words: list[str], spec: ToolSpec) -> JsonObject:
 
 @pytest.mark.promise("CLI-1")
 @pytest.mark.parametrize("shell", SHELLS)
-@settings(max_examples=8, deadline=None, phases=[Phase.generate])  # shrinking a batch would take minutes
+@settings(max_examples=8, phases=[Phase.generate])  # shrinking a batch would take minutes
 @given(batch=st.lists(ARGUMENTS, min_size=30, max_size=30))
 def test_a_copied_line_passes_equal_arguments_in_a_real_shell(shell: str, batch: list[JsonObject]) -> None:
     called = run_in(shell, [copied_as("cli", TOOL, arguments) for arguments in batch])
@@ -197,7 +197,6 @@ def words_in(line: str) -> tuple[str | None, ...]:
 
 
 @pytest.mark.promise("SCR-2")
-@settings(deadline=None)
 @given(arguments=ARGUMENTS)
 def test_a_script_command_passes_equal_arguments(arguments: JsonObject) -> None:
     name, *words = words_in(copied_as("script", TOOL, arguments))
@@ -292,7 +291,6 @@ def test_arguments_too_long_for_a_command_line_are_passed_as_standard_input(shel
 
 
 @pytest.mark.parametrize("kind", ["cli", "json", "python", "mcp"])
-@settings(deadline=None)
 @given(arguments=ARGUMENTS)
 def test_copied_text_can_be_pasted_and_encoded_for_any_clipboard(kind: CopyKind, arguments: JsonObject) -> None:
     text = copied_as(kind, TOOL, arguments)
@@ -303,7 +301,6 @@ def test_copied_text_can_be_pasted_and_encoded_for_any_clipboard(kind: CopyKind,
     assert found.tool == (None if kind == "json" else "fs.list_dir")
 
 
-@settings(deadline=None)
 @given(arguments=ARGUMENTS)
 def test_json_is_the_argument_object_and_python_is_a_call_with_it(arguments: JsonObject) -> None:
     assert identical(json.loads(copied_as("json", TOOL, arguments)), arguments)

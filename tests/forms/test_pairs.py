@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pegboard.data.json_text import identical
@@ -342,7 +342,6 @@ WORDS = st.text(st.sampled_from('a.=0[]{}":,1 etrufalsn-'), max_size=12)
 
 
 @pytest.mark.promise("TUI-3")
-@settings(deadline=None)
 @given(words=st.lists(WORDS | st.builds("{}.{}={}".format, st.sampled_from(NAMES), WORDS, WORDS), max_size=4))
 def test_any_words_become_arguments_or_errors(words: list[str]) -> None:
     found, faults = read_pairs(SCHEMA, words)

@@ -59,7 +59,7 @@ def test_texts_are_compared_by_line_with_line_numbers() -> None:
     ]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(VALUES, VALUES)
 @pytest.mark.promise("ACT-3")
 def test_a_value_equals_itself_and_differs_from_every_other(one: JsonValue, other: JsonValue) -> None:

@@ -428,7 +428,7 @@ DAMAGE = st.lists(st.tuples(PLACES, st.binary(min_size=1, max_size=40)), min_siz
 
 @pytest.mark.promise("STO-3")
 @given(damage=DAMAGE, cut=st.none() | PLACES)
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_content_of_the_file_raises_or_deletes_anything(
     tmp_path: Path, healthy: Path, damage: list[tuple[int, bytes]], cut: int | None
 ) -> None:

@@ -6,7 +6,7 @@ import json
 from typing import Any  # JSON values
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pegboard.results.shorten import shorten
@@ -74,7 +74,6 @@ def _is_head(short: Any, whole: Any) -> bool:
     return bool(short == whole)
 
 
-@settings(deadline=None)
 @given(_JSON, st.integers(4, 400))
 def test_any_truncated_value_fits_the_limit_and_has_the_returned_size(value: Any, limit: int) -> None:
     short, size = shorten(value, limit)

@@ -234,7 +234,7 @@ def test_too_deeply_nested_arguments_and_schemas_are_an_error() -> None:
     assert validator({"enum": [deep]}).flaws
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(schema=NONSENSE, arguments=st.dictionaries(st.sampled_from(["a", "b", "c"]), JSON, max_size=3))
 def test_no_schema_and_no_arguments_raise_anything(schema: JsonValue, arguments: JsonObject) -> None:
     assert isinstance(validator(schema).faults(arguments), tuple)

@@ -117,7 +117,7 @@ def test_no_script_makes_an_unexpected_call(plain: Callable[..., OrchestratorToo
     tool = plain(get=lambda args, stdin: "1\n")
     tool.limits = Limits(seconds=2, commands=1_000, iterations=200)
 
-    @settings(deadline=None, max_examples=150)
+    @settings(max_examples=150)
     @given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=8))
     def check(pieces: list[str]) -> None:
         script = " ".join(pieces)

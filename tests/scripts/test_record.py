@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pegboard.models import CallRecord, JsonObject, ToolCall, ToolError
@@ -68,7 +68,6 @@ def test_each_call_is_a_command_below_a_comment(open_runtime: Callable[..., Runt
     texts = st.sampled_from(ODD) | st.text(max_size=5)
     values = st.dictionaries(texts, texts | st.none() | st.integers(), max_size=3)
 
-    @settings(deadline=None)
     @given(st.lists(values, max_size=3))
     def check(given_: list[JsonObject]) -> None:
         at = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -185,7 +185,7 @@ _PROGRAMS = st.recursive(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(scale=st.sampled_from([0, 2, 20]), program=_PROGRAMS)
 def test_bc_calculates_like_the_real_one(scale: int, program: str) -> None:
     text = f"scale={scale}; {program}"

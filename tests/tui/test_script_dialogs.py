@@ -245,7 +245,7 @@ TEXTS = st.one_of(
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(TEXTS)
 def test_a_copied_command_passes_the_script_unchanged_to_the_shell(script: str) -> None:
     command = copied_as("cli", script, ["/my packs"])
@@ -256,7 +256,7 @@ def test_a_copied_command_passes_the_script_unchanged_to_the_shell(script: str) 
     assert done.stdout.decode().removesuffix("\n") == script.removesuffix("\n")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(TEXTS)
 def test_a_copied_program_and_call_contain_the_script_unchanged(script: str) -> None:
     program = copied_as("python", script, ["/p"])

@@ -50,7 +50,7 @@ def test_any_bytes_pass_unchanged_in_both_directions() -> None:
     number = 0
     with Watched("cat") as watched:
 
-        @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+        @settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
         @given(st.lists(piece, max_size=8), st.sampled_from([b"\n", b"\r\n", b"\n\n"]))
         def check(pieces: list[bytes], end: bytes) -> None:
             nonlocal number

@@ -165,7 +165,7 @@ _JSON = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(_JSON)
 def test_json_values_are_unchanged(value: object) -> None:
     assert json.loads(encode(value)) == value

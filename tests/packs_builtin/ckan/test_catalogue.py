@@ -184,7 +184,7 @@ def runner() -> Iterator[asyncio.Runner]:
 
 
 @pytest.mark.promise("CKN-3")
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(
     limit=st.none() | st.integers(0, 80),
     offset=st.none() | st.integers(0, 80),
