@@ -482,6 +482,8 @@ async def on_stage(
     if page:
         open_on(page, runtime)
     app = PegboardApp(runtime)
+    if hasattr(asyncio, "eager_task_factory"):  # Textual sets it for an app in a terminal, from Python 3.12 on
+        asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
     async with app.run_test(size=size, notifications=True) as pilot:
         stage = Stage(app, pilot)
         await stage.until(lambda: not stage.app.tool_scan.scanning, "the scan is done")

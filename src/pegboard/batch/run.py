@@ -183,8 +183,11 @@ class Batch:
         self.stop()
 
     def _start_callers(self) -> None:
-        """Start as many tasks that run rows as there may be now, which the engine changes."""
-        while self._calling < self._most() and (self._ready or not self.progress.is_read):
+        """Start as many tasks that run rows as there may be now, which the engine changes.
+
+        On Python 3.12 and later a task of the app may end before `create_task` returns.
+        """
+        while self._calling < self._most() and (self._ready or not self.progress.is_read) and not self._is_stopping():
             self._calling += 1
             self._callers.add(asyncio.create_task(self._work()))
 
