@@ -14,6 +14,7 @@ import commands
 import pytest
 from stage import Stage, on_stage
 from test_approval_by_accident import StandingClock
+from textual import events
 from watched import PLAIN_SERVER, Watched
 
 from pegboard.brake import Answer, Question, Questions
@@ -24,7 +25,7 @@ from pegboard.tui.dialogs.ask_text import AskText
 from pegboard.tui.form.lines import Lines
 from pegboard.tui.state.remembered import Remembered
 from pegboard.tui.widgets import answer_guard
-from pegboard.tui.widgets.answer_guard import DELAY_SECONDS
+from pegboard.tui.widgets.answer_guard import DELAY_SECONDS, Clock
 
 ASK = '[[rule]]\nask = "plain.delete"\nscope = "mcp"\n'
 
@@ -245,6 +246,27 @@ async def test_no_key_or_click_for_something_else_answers_a_call(
         assert (await received(watched))["id"] == 1
         await answered(stage)
     assert len(calls(log)) == 1
+
+
+@pytest.mark.promise("WAT-4", "SEC-2")
+async def test_keys_pressed_together_with_the_one_that_opens_the_card_never_answer_the_call(
+    watched: Watched, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answer_guard, "clock", Clock())
+    async with on_app() as stage:
+        watched.call(1, "delete", path="a.txt")
+        await asked(stage)
+        stage.app.screen.set_focus(None)  # so that no field takes the keys as text
+        for key in ("f12", *"aaaa", "enter"):
+            stage.app.post_message(events.Key(key, key if len(key) == 1 else None))
+        await stage.until(lambda: isinstance(stage.app.screen, AgentCallScreen), "the card is open")
+        await stage.pilot.pause()
+        assert isinstance(stage.app.screen, AgentCallScreen)
+        assert calls(log) == []
+        await stage.until(lambda: card(stage).accepts_now, "answers count")
+        await stage.press("a")
+        assert (await received(watched))["id"] == 1
+        await answered(stage)
 
 
 @pytest.mark.promise("WAT-4")

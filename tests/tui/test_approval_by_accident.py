@@ -13,6 +13,7 @@ from models import calls, says
 from script_stage import on_script
 from stage import GivenRuntime, on_stage
 from textual import events
+from textual.command import CommandList
 from textual.widgets import Button
 
 from pegboard.tui.chat.call_block import CallBlock
@@ -446,3 +447,27 @@ async def test_the_question_of_the_form_ignores_early_keys_and_clicks(
         yes.focus()
         await stage.press("enter")
         await stage.until(lambda: given.calls, "it runs")
+
+
+@pytest.mark.promise("SEC-2")
+@pytest.mark.parametrize("way", ["list", "palette"])
+async def test_keys_pressed_together_with_the_one_that_runs_a_tool_never_answer_its_question(
+    given: GivenRuntime, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    monkeypatch.setattr(answer_guard, "clock", Clock())
+    async with on_stage(given) as stage:
+        if way == "palette":
+            await stage.press("ctrl+p")
+        await stage.type("fs.remove")
+        if way == "palette":
+            hits = stage.app.screen.query_one(CommandList)
+            await stage.until(lambda: hits.highlighted is not None, "it is found")
+        for key in ("enter", "x", "ctrl+r", "ctrl+y", "right", "enter", "tab", "enter", "ctrl+y"):
+            stage.app.post_message(events.Key(key, key if len(key) == 1 else None))
+        await stage.until(lambda: isinstance(stage.app.screen, Confirm), "it asks")
+        await stage.pilot.pause()
+        assert isinstance(stage.app.screen, Confirm)
+        assert not given.calls
+        await stage.press("escape")
+        assert stage.form.form is not None
+        assert stage.form.form.draft() == {"path": "x"}

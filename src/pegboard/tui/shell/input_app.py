@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from weakref import WeakKeyDictionary
 
 from textual import events, on
 from textual.actions import ActionParseResult
@@ -49,6 +50,8 @@ class InputApp(SizedApp):
         super().__init__()
         self._collector = IdleCollector()
         self._order = InputOrder(self, self._handle, self.is_early)
+        self._screens_of_keys: WeakKeyDictionary[events.Key, Screen[object]] = WeakKeyDictionary()
+        """The screen that each key was for."""
 
     async def on_unmount(self) -> None:
         """Restore the garbage collector's settings."""
@@ -85,11 +88,22 @@ class InputApp(SizedApp):
         """Handle an event, unless it is input after the last screen, or over a removed or unfinished widget."""
         if isinstance(event, events.InputEvent):
             try:
-                _ = self.screen
+                screen = self.screen
             except ScreenStackError:  # the app is ending
                 return
+            if isinstance(event, events.Key) and not event.is_forwarded:
+                self._screens_of_keys[event] = screen
         if not (isinstance(event, events.MouseEvent) and self._is_on_removed(event)):
             await super().on_event(event)
+
+    def on_key(self, event: events.Key) -> None:
+        """Run no command of a screen that has opened since the key was forwarded to the one before.
+
+        Textual looks for the command when the key arrives at the app. The new screen has not seen the key, so it could
+        not reject it as an accidental answer.
+        """
+        if self._screens_of_keys.get(event) is not self.screen:
+            event.prevent_default()
 
     @on(InputPassed)
     async def _input_passed(self, message: InputPassed) -> None:
