@@ -11,7 +11,9 @@ from stage import GivenRuntime, Stage, as_runtime, on_stage
 from textual.widget import Widget
 
 from pegboard.tui.app import PegboardApp
+from pegboard.tui.dialogs.problems import ProblemsScreen
 from pegboard.tui.tools.screen import ToolsScreen
+from pegboard.tui.tools.tool_page import ToolPage
 
 
 @pytest.mark.promise("TUI-7")
@@ -24,6 +26,26 @@ async def test_every_pane_is_visible_at_every_size(given: GivenRuntime, size: tu
         assert stage.form.size.height >= 3
         assert stage.result.size.height >= 2
         assert all(len(line) <= size[0] for line in stage.lines)
+
+
+@pytest.mark.parametrize(("size", "names"), [((80, 24), {"-narrow", "-high-enough"}), ((120, 15), {"-wide", "-flat"})])
+async def test_a_new_screen_has_the_classes_of_its_size_before_it_is_arranged(
+    given: GivenRuntime, size: tuple[int, int], names: set[str]
+) -> None:
+    async with PegboardApp(as_runtime(given)).run_test(size=size) as pilot:
+        dialog = ProblemsScreen(())
+        pilot.app.push_screen(dialog)
+        assert not dialog.is_mounted
+        assert names <= dialog.classes
+
+
+@pytest.mark.parametrize(("size", "is_compact"), [((80, 24), True), ((120, 40), False)])
+async def test_the_borders_of_the_tool_page_are_those_of_its_size_before_it_is_arranged(
+    given: GivenRuntime, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int], is_compact: bool
+) -> None:
+    monkeypatch.setattr(ToolPage, "on_resize", lambda *_: None)
+    async with on_stage(given, size=size) as stage:
+        assert stage.screen.query_one(ToolPage).has_class("-compact") is is_compact
 
 
 @pytest.mark.parametrize("size", [(59, 24), (80, 15), (20, 5)])
