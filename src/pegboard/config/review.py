@@ -77,8 +77,7 @@ def review_folder(paths: Paths, folder: Path | None = None) -> TrustRequest:
     files = FolderFiles.read(folder, paths)
     layer = folder_layer(files)
     limits = restricts(layer.table)
-    unreadable = bool(layer.problems)
-    if unreadable:
+    if unreadable := bool(layer.problems):
         layer = folder_layer(files, has_say=False)  # it can't be trusted, so it blocks nothing
     drop_errors(layer)
     make_folders_absolute(layer)

@@ -67,17 +67,13 @@ class PagesApp(DialogApp, inherit_bindings=False):
         That is what a command of the palette opens, a tool, or the best match of enter in the tool list before the
         tools are found and their page is built.
         """
-        if not isinstance(event, events.Key | events.Paste):
-            return False
+        if self.is_choosing or self._opening:
+            return isinstance(event, events.Key | events.Paste)
         return (
-            self.is_choosing
-            or self._opening > 0
-            or (
-                isinstance(event, events.Key)
-                and event.key == "enter"
-                and isinstance(self.focused, ToolList)
-                and (self.tool_scan.scanning or not self._tools_screen.built.is_set())
-            )
+            isinstance(event, events.Key)
+            and event.key == "enter"
+            and isinstance(self.focused, ToolList)
+            and (self.tool_scan.scanning or not self._tools_screen.built.is_set())
         )
 
     def _chat_screen(self) -> Screen[None]:

@@ -112,7 +112,7 @@ def _word_beginnings(letters: str, text: str, start: int = 0) -> list[int]:
     reached: dict[int, list[int]] = {0: []}
     for word in _WORD_START.finditer(text, start):
         letter = word.group()
-        for known in [known for known in reversed(reached) if letters[known] == letter]:
+        for known in [count for count in reversed(reached) if letters[count] == letter]:
             at, found = word.start(), reached[known]
             for count, expected in enumerate(letters[known:], known + 1):
                 if text[at : at + 1] != expected:
