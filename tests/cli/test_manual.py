@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
 
+import commands
 import pytest
 
 from pegboard.cli import COMMANDS
@@ -26,10 +27,10 @@ def test_help_as_json_describes_every_command_with_its_options_and_exit_codes(pe
     done = pegboard("--help", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     described = json.loads(done.stdout)
-    commands = {command["name"]: command for command in described["commands"]}
-    assert {name.split()[1] for name in commands} == set(COMMANDS)
+    by_name = {command["name"]: command for command in described["commands"]}
+    assert {name.split()[1] for name in by_name} == set(COMMANDS)
     assert described["exitCodes"]["3"] == "unknown tool"
-    invoke = commands["pegboard tools invoke"]
+    invoke = by_name["pegboard tools invoke"]
     assert invoke["arguments"] == [
         {"name": "NAME", "required": True, "repeatable": False, "help": "A tool, such as fs.read_file."}
     ]
@@ -37,8 +38,8 @@ def test_help_as_json_describes_every_command_with_its_options_and_exit_codes(pe
     assert options["--print"]["choices"] == ["cli", "script", "json", "python", "mcp"]
     assert options["--arg"]["repeatable"]
     assert options["--data"]["value"] is None
-    assert commands["pegboard deps"]["exitCodes"] == {"1": "a requirement is missing or unsuitable"}
-    assert all(command["help"] for command in commands.values())
+    assert by_name["pegboard deps"]["exitCodes"] == {"1": "a requirement is missing or unsuitable"}
+    assert all(command["help"] for command in by_name.values())
 
 
 @pytest.mark.promise("CLI-7")
@@ -138,6 +139,25 @@ def test_on_a_terminal_the_page_is_formatted(home: Path) -> None:
     assert b"\x1b[" in shown
     assert "## " not in text
     assert "The Health page shows every program" in text
+
+
+@pytest.mark.promise("DOC-1")
+def test_a_page_longer_than_the_terminal_opens_in_the_users_pager(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    environ = {**os.environ, "PAGER": "sh -c 'cat > page; echo $LESS >> page'"}
+    environ.pop("LESS", None)
+    process = subprocess.Popen(
+        commands.forked("pegboard", "guide", "health"), stdin=theirs, stdout=theirs, cwd=tmp_path, env=environ
+    )
+    try:
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        os.close(theirs)
+        os.close(ours)
+    page = (tmp_path / "page").read_text()
+    assert "The Health page shows every program" in re.sub(r"\x1b\[[0-9;]*m", "", page)
+    assert page.endswith("\n-RFX\n"), "less shows colors"
 
 
 @pytest.mark.promise("CLI-6")

@@ -56,6 +56,14 @@ def test_errors_are_one_sentence(pegboard: Command, line: list[str], code: int, 
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.promise("CLI-2")
+def test_a_preset_that_cannot_be_written_is_a_failure_and_no_wrong_usage(pegboard: Command, home: Path) -> None:
+    (home / "data").write_text("a file in the place of the folder")
+    done = pegboard("presets", "save", "fs.list_dir", "x")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "The preset `x` can't be written" in done.stderr
+
+
 @pytest.mark.promise("CLI-1")
 def test_a_call_starts_from_a_preset_and_its_own_arguments_change_that(pegboard: Command) -> None:
     pegboard("presets", "save", "tools.echo", "x", "--args", '{"value": {"a": 1, "b": [1, null]}}')

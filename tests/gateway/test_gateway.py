@@ -223,6 +223,7 @@ async def test_a_caller_whose_task_is_cancelled_leaves_a_record_too(runtime: Run
     [record] = runtime.history.records()
     assert record.error is not None
     assert record.error.detail == "cancelled"
+    assert record.duration_ms > 0
 
 
 @pytest.mark.promise("DSC-6")

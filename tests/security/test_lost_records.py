@@ -126,6 +126,7 @@ def test_every_command_reports_once_the_calls_lost_to_an_unusable_state_folder(
     assert "The history can't be kept: " in line
     assert "PEGBOARD_STATE_DIR" in line
     assert ("conversation" in line) == name.startswith("ask")
+    assert "To continue" not in done.stderr, "there is no session to continue"
 
 
 @pytest.mark.promise("SEC-7", "STO-1")

@@ -71,7 +71,7 @@ class Receiving:
         """End the receiver, which writes everything first; return its messages."""
         self.process.send_signal(number)
         _, self.messages = self.process.communicate(timeout=60)
-        assert self.process.returncode == 0, self.messages
+        assert self.process.returncode == 128 + number, self.messages
         return self.messages
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import signal
 import socket
 import subprocess
 import threading
@@ -62,7 +63,7 @@ def http_proxy(url: str, name: str = "remote") -> Iterator[str]:
     try:
         yield process.stdout.readline().strip()
         process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait(20) == 128 + signal.SIGTERM
     finally:
         process.kill()
         process.wait()
@@ -172,15 +173,23 @@ async def test_the_official_client_receives_a_rejection_as_a_result_in_every_pro
             assert (await client.call_tool("add", {"a": 2, "b": 3})).structured_content == {"total": 5}
 
 
-def test_a_bridge_ends_with_its_client_after_the_last_response() -> None:
+@pytest.mark.parametrize(("number", "code"), [(None, 0), (signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_bridge_ends_with_its_client_after_the_last_response_or_with_a_signal(number: int | None, code: int) -> None:
     with sdk_server() as url:
         bridge = subprocess.Popen([PROGRAM, "watch", "--url", url], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert bridge.stdin is not None
+        assert bridge.stdout is not None
         params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "tester", "version": "7"}}
         line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
         began = time.monotonic()
-        out, _ = bridge.communicate(line.encode() + b"\n", timeout=30)
-        assert json.loads(out)["id"] == 1
-        assert bridge.returncode == 0
+        bridge.stdin.write(line.encode() + b"\n")
+        bridge.stdin.flush()
+        if number is not None:
+            assert json.loads(bridge.stdout.readline())["id"] == 1
+            bridge.send_signal(number)
+        out, _ = bridge.communicate(timeout=30)
+        assert number is not None or json.loads(out)["id"] == 1
+        assert bridge.returncode == code
         assert time.monotonic() - began < 5
 
 

@@ -127,7 +127,7 @@ def ask(
         print_json(outcome)
     else:
         output.answer(outcome)
-        if session is None and outcome.stopped_by != "model_error":
+        if session is None and outcome.stopped_by != "model_error" and runtime.unrecorded() is None:
             narrate(f'To continue: pegboard ask --session {outcome.session_id} "…"')
     raise typer.Exit(interruption or _exit_code(outcome))
 

@@ -29,7 +29,7 @@ def guide(
 ) -> None:
     """Read the guide: without PAGE, list its pages.
 
-    On a terminal, the page is formatted. Elsewhere, it is the Markdown source.
+    On a terminal, the page is formatted, and a long one opens in `$PAGER`. Elsewhere, it is the Markdown source.
     """
     from pegboard.cli.output import narrate, print_json, print_table, print_text
     from pegboard.guide import pages
@@ -69,6 +69,8 @@ def _show(markdown: str) -> None:
     from rich.console import Console
     from rich.markdown import Markdown
 
+    from pegboard.results.export import pager_command
+
     size = shutil.get_terminal_size()
     text = StringIO()
     console = Console(
@@ -76,8 +78,11 @@ def _show(markdown: str) -> None:
     )
     console.print(Markdown(markdown))
     formatted = text.getvalue().encode()
-    if formatted.count(b"\n") >= size.lines and (less := shutil.which("less")) and sys.stdin.isatty():
-        subprocess.run([less, "-RFX"], input=formatted, check=False)  # noqa: S603 - our own text
+    pager = pager_command()
+    if formatted.count(b"\n") >= size.lines and sys.stdin.isatty() and shutil.which(pager[0]):
+        # Without -R, `less` would show the colors as characters.
+        environment = {**os.environ, "LESS": os.environ.get("LESS", "-RFX")}
+        subprocess.run(pager, input=formatted, check=False, env=environment)  # noqa: S603 - the user's own command
         return
     # The stream of a terminal removes escape sequences; these are our own.
     sys.stdout.flush()

@@ -74,7 +74,7 @@ def watch(
             if http is None:
                 bridge(url, name)
             else:
-                serve_http(url, name, http, typer.echo)
+                raise typer.Exit(serve_http(url, name, http, typer.echo))
         except RemoteError as error:
             narrate(str(error))
             raise typer.Exit(TOOL_FAILED) from error
@@ -102,7 +102,7 @@ def _receive(ports: list[str], *, is_alone: bool) -> None:
     from pegboard.watch.remote import RemoteError
 
     try:
-        receive_spans(int(ports[0]) if ports else PORT, typer.echo)
+        raise typer.Exit(receive_spans(int(ports[0]) if ports else PORT, typer.echo))
     except RemoteError as error:
         narrate(str(error))
         raise typer.Exit(TOOL_FAILED) from error

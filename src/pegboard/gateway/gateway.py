@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from datetime import UTC, datetime
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from pegboard.errors import FormFaults, RulesError
@@ -90,6 +91,7 @@ class Gateway:
         rejected or cancelled one. Events and records contain no secrets.
         """
         asked_at = datetime.now(UTC)
+        began: float | None = None
         result: ToolResult | None = None
         redacting = Redacting(self._redaction) if self._redaction else None
         try:
@@ -105,7 +107,7 @@ class Gateway:
                         continue
                     for event in await redacting.events(happened) if redacting else (happened,):
                         if isinstance(event, Started):
-                            call = event.call
+                            call, began = event.call, perf_counter()
                         if isinstance(event, Started | ApprovalRequested) and event.call is not begun:
                             begun = event.call  # The name and the arguments are complete now.
                             self._recorder.start(begun, asked_at)
@@ -120,6 +122,8 @@ class Gateway:
                 gone = ToolResult.failed(
                     "execution_error", "The caller disconnected before the call finished.", "cancelled"
                 )
+                if began is not None:
+                    gone = gone.timed((perf_counter() - began) * 1000)
                 self._recorder.record(redacting.call(call) if redacting else call, gone, asked_at)
 
     def forget_results(self) -> None:

@@ -221,12 +221,13 @@ class RecordedCalls:
         return statement, [made.match, *span.values, *made.rest_values, limit]
 
     def _calls(self, rows: Sequence[tuple[Column, ...]]) -> tuple[RecordedCall, ...]:
+        ids = json.dumps([str(row[1]) for row in rows])
         made = self.reader.select(
-            "SELECT parent, count(*) FROM calls WHERE parent IN (SELECT value FROM json_each(?1))"
+            "SELECT parent, count(*) FROM calls WHERE parent IN (SELECT value FROM json_each(?))"
             " AND deleted_at IS NULL GROUP BY parent UNION ALL"
-            " SELECT turn, count(*) FROM calls WHERE turn IN (SELECT value FROM json_each(?1))"
+            " SELECT turn, count(*) FROM calls WHERE turn IN (SELECT value FROM json_each(?))"
             " AND turn <> id AND parent IS NULL AND deleted_at IS NULL GROUP BY turn",
-            [json.dumps([str(row[1]) for row in rows])],
+            [ids, ids],
         )
         inner = {str(parent): int(count or 0) for parent, count in made}
         calls = []

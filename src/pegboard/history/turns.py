@@ -26,12 +26,12 @@ def turn_bars(reader: Reader, session: str, limit: int) -> list[TimelineBar]:
     rows = reader.select(
         # Earlier versions recorded turns in a table of their own.
         "SELECT id, at, duration_ms, ok, model, substr(text, 1, 200), input_tokens, output_tokens FROM turns"  # noqa: S608 - our own number
-        f" WHERE session = ?1 UNION ALL SELECT id, at, duration_ms, status = {OK}, json_extract(args, '$.model'),"
+        f" WHERE session = ? UNION ALL SELECT id, at, duration_ms, status = {OK}, json_extract(args, '$.model'),"
         " substr(json_extract(args, '$.text'), 1, 200), json_extract(args, '$.usage.inputTokens'),"
         " json_extract(args, '$.usage.outputTokens')"
-        " FROM calls WHERE session = ?1 AND turn = id AND source <> 'ask' AND deleted_at IS NULL AND json_valid(args)"
-        " ORDER BY at DESC LIMIT ?2",
-        [session, limit],
+        " FROM calls WHERE session = ? AND turn = id AND source <> 'ask' AND deleted_at IS NULL AND json_valid(args)"
+        " ORDER BY at DESC LIMIT ?",
+        [session, session, limit],
     )
     bars = []
     for turn, at, duration, ok, model, text, received, sent in rows:

@@ -73,3 +73,7 @@ class ToolResult(DataModel):
     def failed(cls, code: ErrorCode, message: str, detail: str | None = None, *faults: Fault) -> ToolResult:
         """Build the result of a call that failed before or without running."""
         return cls(ok=False, error=ToolError(code=code, message=message, detail=detail, faults=faults))
+
+    def timed(self, milliseconds: float) -> ToolResult:
+        """Return this result with the duration of its call."""
+        return self.model_copy(update={"meta": self.meta.model_copy(update={"duration_ms": milliseconds})})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -108,6 +109,14 @@ def json_lines(rows: Iterable[JsonValue]) -> Iterator[bytes]:
     for number, row in enumerate(rows):
         yield (b",\n" if number else b"\n") + json_bytes(row)
     yield b"\n]\n"
+
+
+def pager_command() -> list[str]:
+    """Return the command of `$PAGER` and its arguments; `less` by default."""
+    try:
+        return shlex.split(os.environ.get("PAGER", "")) or ["less"]
+    except ValueError:  # unbalanced quotes
+        return ["less"]
 
 
 def paged(result: ToolResult, folder: Path) -> Path:

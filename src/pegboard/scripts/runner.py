@@ -178,7 +178,7 @@ class ScriptRunner:
 
 def _result(task: asyncio.Task[ScriptResult], milliseconds: float) -> ToolResult:
     if task.cancelled():
-        return ToolResult.failed("execution_error", "The script was cancelled.", "cancelled")
+        return ToolResult.failed("execution_error", "The script was cancelled.", "cancelled").timed(milliseconds)
     try:
         done = task.result()
     except OSError as error:

@@ -66,8 +66,8 @@ class HttpProxy:
         self._count = 0
         self._started = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
-    async def run(self, started: Callable[[str], object]) -> None:
-        """Serve until a signal ends the program.
+    async def run(self, started: Callable[[str], object]) -> int:
+        """Serve until a signal ends the program; return the exit code for the signal.
 
         Args:
             started: Called with the address.
@@ -75,10 +75,11 @@ class HttpProxy:
         self._link.start()
         timeout = httpx2.Timeout(CONNECT_SECONDS, read=None)
         async with httpx2.AsyncClient(timeout=timeout, follow_redirects=False) as self._client:
-            await serve(self, self._socket, lambda: started(f"http://{HOST}:{self._port}{self._path}"))
+            exit_code = await serve(self, self._socket, lambda: started(f"http://{HOST}:{self._port}{self._path}"))
             for connection in self._connections.values():
                 self._link.send(CLOSED, connection, b"{}")
             await asyncio.to_thread(self._link.close, 2.0)
+        return exit_code
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -300,7 +301,7 @@ class _Exchange:
             pass
 
 
-def serve_http(url: str, name: str, port: int, started: Callable[[str], object]) -> None:
+def serve_http(url: str, name: str, port: int, started: Callable[[str], object]) -> int:
     """Forward HTTP requests on this machine to a server, until a signal ends the program.
 
     Args:
@@ -309,11 +310,14 @@ def serve_http(url: str, name: str, port: int, started: Callable[[str], object])
         port: Port to listen on; 0 for a free one.
         started: Called with the address of the proxy.
 
+    Returns:
+        The exit code for the signal.
+
     Raises:
         RemoteError: The address is invalid, or the port can't be used.
     """
     address, _ = target(url, os.environ)
-    asyncio.run(HttpProxy(address, server_name(address, name), port).run(started))
+    return asyncio.run(HttpProxy(address, server_name(address, name), port).run(started))
 
 
 async def _respond(send: Send, status: int, body: bytes, kind: bytes) -> None:

@@ -45,7 +45,7 @@ def is_local(headers: Iterable[tuple[bytes, bytes]], port: int) -> bool:
     return len(hosts) == 1 and hosts[0] in known and all(origin in allowed for origin in origins)
 
 
-async def serve(app: Any, listener: socket.socket, started: Callable[[], object], **options: Any) -> None:  # noqa: ANN401 - of uvicorn
+async def serve(app: Any, listener: socket.socket, started: Callable[[], object], **options: Any) -> int:  # noqa: ANN401 - of uvicorn
     """Serve an ASGI application until a signal ends the program.
 
     Args:
@@ -53,6 +53,9 @@ async def serve(app: Any, listener: socket.socket, started: Callable[[], object]
         listener: The socket.
         started: Called when signals are handled.
         options: Further options of uvicorn.
+
+    Returns:
+        The exit code for the signal: 130 for ctrl+c, 143 for `kill`, 129 for a closed terminal.
     """
     import uvicorn
 
@@ -68,9 +71,16 @@ async def serve(app: Any, listener: socket.socket, started: Callable[[], object]
         **options,
     )
     server = uvicorn.Server(config)
+    caught = signal.SIGTERM
+
+    def end(number: signal.Signals) -> None:
+        nonlocal caught
+        caught, server.should_exit = number, True
+
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, lambda: setattr(server, "should_exit", True))
+        loop.add_signal_handler(number, end, number)
     started()
     server.capture_signals = suppress  # type: ignore[assignment]  # they end it in the same way
     await server.serve(sockets=[listener])
+    return 128 + caught

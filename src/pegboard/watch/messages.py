@@ -127,8 +127,7 @@ def clipped_result(total: int, milliseconds: float, worker: str) -> ToolResult:
 
 def failed_result(message: str, detail: str, milliseconds: float = 0.0) -> ToolResult:
     """Return the result of a call without a response."""
-    failed = ToolResult.failed("execution_error", message, detail)
-    return failed.model_copy(update={"meta": ResultMeta(duration_ms=milliseconds)})
+    return ToolResult.failed("execution_error", message, detail).timed(milliseconds)
 
 
 def _data(blocks: list[Any]) -> JsonValue:

@@ -87,9 +87,9 @@ def bridge(url: str, name: str) -> None:
     address, headers = target(url, os.environ)
     parent = os.getppid()
     about = {"name": server_name(address, name), "client_pid": parent}
-    asyncio.run(_Bridge(address, headers, about).run())
+    exit_code = asyncio.run(_Bridge(address, headers, about).run())
     sys.stdout.flush()
-    os._exit(0)  # The thread that reads stdin may still wait.
+    os._exit(exit_code)  # The thread that reads stdin may still wait.
 
 
 class _Bridge:
@@ -108,8 +108,8 @@ class _Bridge:
         self._listening = False
         self._writing = threading.Lock()
 
-    async def run(self) -> None:
-        """Forward until stdin is closed."""
+    async def run(self) -> int:
+        """Forward until stdin is closed or a signal arrives; return the exit code."""
         self._link.start()
         self._link.send(OPENED, _CONNECTION, json.dumps(self._about).encode())
         timeout = httpx2.Timeout(CONNECT_SECONDS, read=None)
@@ -118,10 +118,14 @@ class _Bridge:
             lines: asyncio.Queue[bytes] = asyncio.Queue(100)
             loop = asyncio.get_running_loop()
             threading.Thread(target=_read_lines, args=(loop, lines), daemon=True).start()
-            ended = asyncio.Event()
+            ending: asyncio.Future[int] = loop.create_future()
+
+            def end(number: int) -> None:
+                if not ending.done():
+                    ending.set_result(128 + number)
+
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-                loop.add_signal_handler(number, ended.set)
-            ending = asyncio.create_task(ended.wait())
+                loop.add_signal_handler(number, end, number)
             while True:
                 reading = asyncio.create_task(lines.get())
                 await asyncio.wait((reading, ending), return_when=asyncio.FIRST_COMPLETED)
@@ -130,10 +134,10 @@ class _Bridge:
                     break
                 await self._accept(line)
             self._gate.drop_all(_CONNECTION)
-            if not ended.is_set():  # Requests from before stdin was closed still get their responses.
+            if not ending.done():  # Requests from before stdin was closed still get their responses.
                 responding = asyncio.gather(*self._requests.values(), return_exceptions=True)
                 await asyncio.wait((responding, ending), return_when=asyncio.FIRST_COMPLETED, timeout=_END_SECONDS)
-            for task in (*self._tasks, ending):
+            for task in self._tasks:
                 task.cancel()
             if self._session:
                 with suppress(httpx2.HTTPError, TimeoutError):
@@ -141,6 +145,7 @@ class _Bridge:
                         await self._client.delete(self._url, headers=self._request_headers({}))
             self._link.send(CLOSED, _CONNECTION, b"{}")
             await asyncio.to_thread(self._link.close, 2.0)
+        return ending.result() if ending.done() else 0
 
     async def _accept(self, line: bytes) -> None:
         if not line.strip():

@@ -14,7 +14,7 @@ from time import monotonic
 import pytest
 from headless import PATIENCE
 
-from pegboard.tui.result.pager import pager_command
+from pegboard.results.export import pager_command
 
 APP = """
     import sys

@@ -11,10 +11,10 @@ from textual.widget import Widget
 
 from pegboard.models import ToolResult
 from pegboard.results.clean import clean
-from pegboard.results.export import paged, paged_text, save
+from pegboard.results.export import paged, paged_text, pager_command, save
 from pegboard.results.sizes import size
 from pegboard.tui.result.image import ImageView, save_image
-from pegboard.tui.result.pager import open_in_pager, pager_command
+from pegboard.tui.result.pager import open_in_pager
 from pegboard.tui.result.table import TableView
 
 

@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import shlex
 from pathlib import Path
 
 from textual.app import App
 
-
-def pager_command() -> list[str]:
-    """Return the command of `$PAGER` and its arguments; `less` by default."""
-    try:
-        return shlex.split(os.environ.get("PAGER", "")) or ["less"]
-    except ValueError:  # unbalanced quotes
-        return ["less"]
+from pegboard.results.export import pager_command
 
 
 async def open_in_pager(app: App[object], file: Path) -> None:

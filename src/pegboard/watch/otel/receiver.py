@@ -181,12 +181,15 @@ def _failed(error: HTTPException, kind: str) -> Response:
     return Response(status.SerializeToString(), error.status_code, error.headers, kind)
 
 
-def receive_spans(port: int, started: Callable[[str], object]) -> None:
+def receive_spans(port: int, started: Callable[[str], object]) -> int:
     """Record the spans that agents on this machine send, until a signal ends the program.
 
     Args:
         port: Port to listen on; 0 for a free one.
         started: Called with the address.
+
+    Returns:
+        The exit code for the signal.
 
     Raises:
         RemoteError: The port can't be used.
@@ -202,9 +205,9 @@ def receive_spans(port: int, started: Callable[[str], object]) -> None:
     redaction = SecretRedaction(Secrets(paths), settings)
     recorder = SpanRecorder(History(paths.database, paths.results), redaction, print_message)
 
-    async def run() -> None:
+    async def run() -> int:
         receiver = Receiver(recorder, actual)
-        await serve(
+        return await serve(
             receiver,
             listener,
             lambda: started(f"http://{HOST}:{actual}{PATH}"),
@@ -212,6 +215,6 @@ def receive_spans(port: int, started: Callable[[str], object]) -> None:
         )
 
     try:
-        asyncio.run(run())
+        return asyncio.run(run())
     finally:
         recorder.close()
