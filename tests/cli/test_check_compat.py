@@ -117,6 +117,11 @@ def test_since_a_revision_compares_with_the_pack_of_that_commit_without_running_
     assert _breaking(found["shop.search"]) == ["`limit` is now required", '`kind` can no longer be "b"']
     assert (found["shop.other"]["status"], found["added.now"]["status"]) == ("removed", "new")
     assert not (tmp_path / "ran").exists()
+    (elsewhere := tmp_path.with_name(f"{tmp_path.name}-elsewhere")).mkdir()
+    (elsewhere / "far.py").write_text('def off() -> int:\n    """Now."""\n    return 1\n')
+    code, found, errors = _compat(pegboard, packs, "--packs", str(elsewhere), "--since", "HEAD")
+    assert (code, "far.off" in found) == (1, False)
+    assert "Not compared, because not in a git repository: 1 tool (far.off)." in errors
     code, _, errors = _compat(pegboard, packs, "--since", "nowhere")
     assert (code, "The revision nowhere is unknown." in errors) == (2, True)
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from script_stage import ScriptStage, on_script
+from textual.widgets import Input
 
 from pegboard.models import ToolCall
 from pegboard.tui.dialogs.ask_name import AskName
@@ -112,12 +113,12 @@ async def test_saved_scripts_are_renamed_deleted_and_overwritten(tmp_path: Path)
     async with on_script(tmp_path) as stage:
         saved = stage.runtime.scripts.saved
         await asyncio.to_thread(saved.write, "one", "work.say one")
-        await asyncio.to_thread(saved.write, "two", "work.say two")
+        await asyncio.to_thread(saved.write, "zwölf", "work.say zwölf")
         await stage.type("x")
         await save_as(stage, "mine")
         await listed(stage)
         assert "● mine" in stage.text
-        await stage.press("f2", "2", "enter")
+        await stage.press("f2", *"2.sh", "enter")
         await stage.until(lambda: stage.place.document.name == "mine" and "mine2" in stage.text, "it is renamed")
         await stage.type("one")
         await stage.press("delete")
@@ -125,15 +126,14 @@ async def test_saved_scripts_are_renamed_deleted_and_overwritten(tmp_path: Path)
         await stage.until(lambda: "work.say one" not in stage.text, "it is gone")
         await stage.press("ctrl+s")
         await stage.until(lambda: isinstance(stage.app.screen, AskName), "a name is asked for")
-        await stage.press("ctrl+u")
-        await stage.type("two")
+        stage.app.screen.query_one(Input).value = "zwo\u0308lf .sh"  # the same name
         await stage.press("enter")
         await confirmed(stage, "ctrl+y")
         await stage.until(lambda: isinstance(stage.app.screen, SavedScriptsScreen), "it is saved")
         await stage.press("escape")
-        await stage.until(lambda: stage.title == "two", "it has another name")
-        assert [one.name for one in await asyncio.to_thread(saved.list)] == ["mine2", "two"]
-        assert await asyncio.to_thread(saved.read, "two") == "x"
+        await stage.until(lambda: stage.title == "zwölf", "it has another name")
+        assert [one.name for one in await asyncio.to_thread(saved.list)] == ["mine2", "zwölf"]
+        assert await asyncio.to_thread(saved.read, "zwölf") == "x"
 
 
 async def test_an_invalid_name_or_one_that_is_taken_stays_in_the_dialog_with_the_reason(tmp_path: Path) -> None:

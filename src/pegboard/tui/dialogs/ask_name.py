@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import ClassVar, TypeVar
+from unicodedata import normalize
 
 from textual import on
 from textual.app import App, ComposeResult
@@ -22,7 +23,7 @@ _T = TypeVar("_T")
 
 
 class AskName(Dialog[str | None]):
-    """A dialog that returns a name, or None.
+    """A dialog that returns a name without surrounding white space and in Unicode's form NFC, or None.
 
     Args:
         title: Title of the dialog; plain text.
@@ -61,8 +62,9 @@ class AskName(Dialog[str | None]):
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        if event.value.strip():
-            self.dismiss(event.value.strip())
+        # Stored names have this form, with which callers compare it.
+        if name := normalize("NFC", event.value.strip()):
+            self.dismiss(name)
 
 
 async def ask_name(

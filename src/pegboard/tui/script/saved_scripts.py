@@ -119,6 +119,7 @@ class SavedScriptsScreen(ListDialog[str | None]):
         name = await ask_name(self.app, f"Rename {clean_line(script.name)} to", script.name, rename)
         if name is None:
             return
+        name = _without_suffix(name)
         if self._script.name == script.name:
             self._script.name = name
         self._read(name)
@@ -189,7 +190,7 @@ async def save_as(screen: Widget, runtime: Runtime, script: EditedScript, name: 
     saved = runtime.scripts.saved
 
     async def save(typed: str) -> bool:
-        chosen = typed.removesuffix(".sh")
+        chosen = _without_suffix(typed)
         if chosen != script.name and chosen in {one.name for one in await asyncio.to_thread(saved.list)}:
             question = f"A script named {clean_line(chosen)} already exists.\n\nThis can't be undone."
             if not await screen.app.push_screen_wait(Confirm("Overwrite script?", question, "Overwrite")):
@@ -199,6 +200,11 @@ async def save_as(screen: Widget, runtime: Runtime, script: EditedScript, name: 
         return True
 
     return script.name if await ask_name(screen.app, "Save script as", name, save) is not None else ""
+
+
+def _without_suffix(typed: str) -> str:
+    """Return the name under which a script is saved."""
+    return typed.removesuffix(".sh").rstrip()
 
 
 def _shown(text: str) -> Content:
