@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import csv
 import io
@@ -16,6 +17,8 @@ from textual.widgets import Static
 
 from pegboard.models import ResultMeta, ToolCall, ToolResult, Truncation
 from pegboard.results.shorten import shorten
+from pegboard.results.stored.client import open_stored
+from pegboard.results.stored.values import StoredText
 from pegboard.tui.result.chart import ChartView
 from pegboard.tui.result.image import ImageView, image_protocol
 from pegboard.tui.result.segments import SegmentView
@@ -339,13 +342,22 @@ async def test_every_row_of_a_large_table_is_reached_sorted_filtered_and_saved(
         assert len((tmp_path / "r.csv").read_text(encoding="utf-8-sig").splitlines()) == len(shown) + 1
 
 
-async def test_the_cursor_stays_in_sight_when_the_file_of_a_table_opens(stage: OpenStage, tmp_path: Path) -> None:
+async def test_the_cursor_stays_in_sight_when_the_file_of_a_table_opens(
+    stage: OpenStage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_pressed = asyncio.Event()
+
+    async def open_after_the_key(result: ToolResult) -> JsonValue | StoredText:
+        await is_pressed.wait()
+        return await open_stored(result)
+
+    monkeypatch.setattr("pegboard.tui.result.whole.open_stored", open_after_the_key)
     rows: JsonValue = [{"id": number, "name": f"name {number}"} for number in range(50_000)]
     async with stage(width=120) as on:
         await on.show_result(truncated(tmp_path, rows))
-        assert not on.pane._views.is_whole
         await on.pilot.press("end")
         last = on.pane.query_one(TableView).row_count - 1
+        is_pressed.set()
         await on.until(lambda: on.pane._views.is_whole, "the file is open")
         await on.until(lambda: f"name {last} " in on.text, "the row of the cursor is shown")
 
