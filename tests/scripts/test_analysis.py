@@ -147,6 +147,8 @@ def test_a_syntax_error_is_reported_with_the_lines_that_still_run(tool: Orchestr
     assert [call.tool for call in found.calls] == ["shop.buy", "shop.get_user"]
     assert found.unknown[0] == "Complete commands before the syntax error will still run."
     assert tool.analyze("shop.buy tea; echo 'b").unknown
+    written = tool.analyze("shop.buy tea\nfor one in a b; do\nshop.nap 1\n")
+    assert [call.tool for call in written.calls] == ["shop.buy"]
     unfinished = tool.analyze("if true; then\nshop.buy tea")  # the lines above the error can't be parsed either
     assert not any("nested" in sentence for sentence in unfinished.unknown)
     assert unfinished.unknown[0] == "Complete commands before the syntax error will still run."

@@ -37,6 +37,8 @@ _UNSEEN: Final = (
 )
 """Constructs that run commands but that the parser doesn't report."""
 _LINE: Final = re.compile(r"at line (\d+)")
+_LONGEST_BLOCK: Final = 20
+"""Lines of an unfinished block, such as a loop that is being written, above which complete commands are looked for."""
 _NAMES: Final = re.compile(r"[^\W\d][\w.:+-]*")
 
 
@@ -84,7 +86,10 @@ def analyze(script: str, commands: Mapping[str, ScriptCommand], parse: Parse) ->
         failure = str(error)
         reading.note("Complete commands before the syntax error will still run.")
         if (place := _LINE.search(failure)) is not None:
-            reading.read_part("\n".join(script.split("\n")[: int(place[1]) - 1]), _DEEPEST)
+            lines = script.split("\n")[: int(place[1]) - 1]
+            for kept in range(len(lines), max(len(lines) - _LONGEST_BLOCK, 0), -1):
+                if reading.read_part("\n".join(lines[:kept]), _DEEPEST):
+                    break
     reading.note_unparsed(script)
     return ScriptAnalysis(tuple(reading.calls), tuple(reading.unknown), failure, tuple(reading.missing()))
 
