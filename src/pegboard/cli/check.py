@@ -252,7 +252,6 @@ def compat(
     from pegboard.checks.comparable import is_comparable
     from pegboard.checks.compare import Compatibility
     from pegboard.cli.output import narrate, narrate_problems, print_json
-    from pegboard.results.sizes import count
 
     if accept and since is not None:
         _fail("--accept and --since can't be combined.")
@@ -284,14 +283,20 @@ def compat(
             if tool is not None or one.status != "compatible" or one.changes:
                 _print_compatibility(one)
         narrate(_compatibility_summary(found, since))
-    compared = {one.tool for one in found}
-    if left := [spec.name for spec in specs if spec.name not in compared]:
-        names = f"{', '.join(left[:5])}{', …' if len(left) > 5 else ''}"
-        narrate(f"Not compared, because not in a git repository: {count(len(left), 'tool')} ({names}).")
+    _narrate_not_compared({spec.name for spec in specs} - {one.tool for one in found})
     breaks = any(one.status in {"breaking", "removed"} for one in found)
     if accept:
         narrate("The current schemas are the baseline now.")
     raise typer.Exit(TOOL_FAILED if breaks and not accept else 0)
+
+
+def _narrate_not_compared(tools: set[str]) -> None:
+    from pegboard.cli.output import narrate
+    from pegboard.results.sizes import count
+
+    if tools:
+        names = f"{', '.join(sorted(tools)[:5])}{', …' if len(tools) > 5 else ''}"
+        narrate(f"Not compared, because not in a git repository: {count(len(tools), 'tool')} ({names}).")
 
 
 def _print_compatibility(one: ToolCompatibility) -> None:
