@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
 import os
 import signal
@@ -15,6 +16,10 @@ from typing import Any
 import commands
 import pytest
 
+from pegboard.batch.engines.embedded import EmbeddedEngine
+from pegboard.batch.errors import BatchError
+from pegboard.batch.plan import BatchPlan
+from pegboard.batch.run import Batch
 from pegboard.runtime import Runtime
 
 pytestmark = pytest.mark.promise("BAT-1")
@@ -54,6 +59,28 @@ def test_each_row_is_a_recorded_call_with_one_result(pegboard: Command, tmp_path
     result = Runtime.from_environment().history.result(batch.id)
     assert result is not None
     assert result.data == {"succeeded": 2, "failed": 3, "unknown": 0, "before": 0}
+
+
+async def test_results_that_cannot_be_written_at_the_end_end_the_batch_with_the_reason(
+    pegboard: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(source: Path, target: Path) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target))
+
+    monkeypatch.setattr("pegboard.batch.store.write_csv", fail)
+    runtime = Runtime.from_environment(packs=[tmp_path / "packs"])
+    runtime.tools.scan()
+    spec = runtime.tools.get("rows.square")
+    assert spec is not None
+    plan = BatchPlan(spec=spec, source=str(rows(tmp_path / "rows.jsonl", 4)), out=tmp_path / "out.csv")
+    async with runtime:
+        batch = Batch(plan, EmbeddedEngine(runtime), runtime.pipelines.recorder)
+        with pytest.raises(BatchError, match="No space left on device"):
+            await batch.run()
+        [record] = [one for one in runtime.history.records() if one.tool == "batch.run"]
+    assert record.error is not None
+    assert "No space left on device" in record.error.message
+    assert batch.progress.done == 4
 
 
 def test_the_summary_of_one_row_is_in_the_singular(pegboard: Command, tmp_path: Path) -> None:

@@ -128,8 +128,11 @@ def test_a_missing_file_and_an_unknown_encoding_are_messages(tmp_path: Path) -> 
         InputRows(os.fspath(tmp_path))
     file = tmp_path / "a.csv"
     file.write_text("a\n1\n")
-    with pytest.raises(RowsError, match="'klingon' is unknown"):
-        InputRows(str(file), encoding="klingon")
+    for unknown in ("klingon", "hex", "undefined", "a\0b"):
+        with pytest.raises(RowsError, match="is unknown"):
+            InputRows(str(file), encoding=unknown)
+    with pytest.raises(RowsError, match=r"it is not UTF-16. Pass another --encoding"):
+        [*InputRows(str(file), encoding="utf-16")]
 
 
 SPEC = ToolSpec(

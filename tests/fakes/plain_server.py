@@ -50,7 +50,10 @@ def respond(message: dict[str, Any]) -> dict[str, Any] | None:
                     text = json.dumps(dict(os.environ))
                 case _:
                     time.sleep(float(args.get("seconds", 0)))
-            result = {"content": [{"type": "text", "text": text}], "isError": params.get("name") == "fail"}
+            content = [{"type": "text", "text": text}]
+            result = {"content": content, "isError": params.get("name") == "fail"}
+            if "note" in args:
+                result["_meta"] = {"note": args["note"]}
         case _:
             result = {}
     return {"jsonrpc": "2.0", "id": message["id"], "result": result}

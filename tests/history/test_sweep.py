@@ -77,6 +77,7 @@ def test_the_unfinished_file_of_a_killed_worker_is_deleted_after_a_week(history:
 
 def test_the_unfinished_file_of_a_killed_history_is_deleted_after_a_week(history: History, results: Path) -> None:
     (results / ".ab.json.a1_b2cde").write_text("[")
+    (results / ".ab-1.png.a1_b2cde").write_text("an image")
     age(results)
     history.sweep()
     assert kept(results) == set()

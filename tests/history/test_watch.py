@@ -18,7 +18,7 @@ from queue import Queue
 import pytest
 
 from pegboard.history import History
-from pegboard.history.notify import notify
+from pegboard.history.notify import Bell, notify
 from pegboard.history.recorded import RecordedCalls
 from pegboard.history.watch import HistoryChange, Watcher, changes
 from pegboard.models import RecordedCall
@@ -159,6 +159,15 @@ def test_a_call_of_a_killed_process_is_marked_as_interrupted(
     result = history.result("theirs")
     assert result is not None
     assert result.error == call.error
+
+
+@pytest.mark.promise("SEC-7")
+def test_opening_a_socket_leaves_the_umask_of_other_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "umask", lambda _: pytest.fail("the umask applies to all threads"))
+    bell = Bell(tmp_path / "watching")
+    [file] = (tmp_path / "watching").iterdir()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    bell.close()
 
 
 @pytest.mark.promise("SEC-7")

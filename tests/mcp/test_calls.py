@@ -16,6 +16,7 @@ from pegboard.models import (
     JsonObject,
     Log,
     Progress,
+    ServerConfig,
     ServerState,
 )
 from pegboard.runtime import Runtime
@@ -255,6 +256,20 @@ async def test_calls_from_several_tasks_run_at_the_same_time(runtime: Runtime) -
     results = await asyncio.gather(*(run(runtime, "peer.add", a=number, b=1) for number in range(20)))
     totals: list[JsonObject] = [{"total": number + 1} for number in range(20)]
     assert [result.data for result in results] == totals
+
+
+async def test_a_runtime_closes_if_the_thread_of_the_connections_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import asyncio
+
+    monkeypatch.setitem(sys.modules, "pegboard.mcp.connection", None)
+    monkeypatch.setattr("threading.excepthook", lambda _: None)
+    runtime = Runtime.from_environment()
+    runtime.servers.add(ServerConfig(name="peer", command=sys.executable, args=(str(SDK_SERVER),)))
+    with pytest.raises(ImportError):
+        await asyncio.wait_for(runtime.servers.connect(), 20)
+    await asyncio.wait_for(runtime.close(), 20)
 
 
 async def test_the_sdk_is_not_imported_on_the_event_loop(tmp_path: Path) -> None:

@@ -69,6 +69,15 @@ async def test_a_command_that_ends_with_a_message(open_server: Open) -> None:
     assert fix.startswith(f"Run the command in a terminal to see more: {sys.executable}")
 
 
+async def test_a_message_whose_characters_arrive_in_parts(open_server: Open) -> None:
+    code = (
+        "import sys, time; [(sys.stderr.buffer.write(bytes([byte])), sys.stderr.flush(), time.sleep(0.02))"
+        " for byte in 'Größe'.encode()]; sys.exit(1)"
+    )
+    runtime = await open_server(HOSTILE_SERVER, command=sys.executable, args=("-c", code))
+    assert "“Größe”" in explanation(runtime)[1]
+
+
 async def test_a_missing_secret(open_server: Open) -> None:
     runtime = await open_server(SDK_SERVER, env={"KEY": "${NO_SUCH_SECRET}"})
     _, reason, fix = explanation(runtime)

@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 from models import ScriptedModel, calls, says
 
-from pegboard.models import CallEvent, Finished, Log, ToolCall, ToolResult
+from pegboard.config import Paths, Secrets, Settings
+from pegboard.gateway.redaction import redacted_texts
+from pegboard.models import CallEvent, Finished, Log, ResultMeta, ToolCall, ToolResult
 from pegboard.runtime import Runtime
+from pegboard.runtime.redaction import SecretRedaction
 
 SOURCE = (Path(__file__).parents[1] / "packs" / "teller.py").read_text()
 MARK = "«secret TELLER_KEY»"
@@ -97,6 +100,16 @@ async def test_a_failure_does_not_contain_the_secret(runtime: Runtime, secret: s
     assert MARK in result.error.message
     assert secret not in result.model_dump_json()
     assert secret.encode() not in await _kept(home, runtime)
+
+
+async def test_warnings_and_metadata_of_a_result_do_not_contain_the_secret(secret: str) -> None:
+    meta = ResultMeta(warnings=(f"{secret} is wrong",), server_meta={"key": [secret]}, traceback=f"at {secret}")
+    redaction = SecretRedaction(Secrets(Paths.from_environment()), Settings())
+    redaction.add({"TELLER_KEY": secret})
+    result = redacted_texts(ToolResult(ok=True, meta=meta), redaction)
+    assert result.meta.warnings == (f"{MARK} is wrong",)
+    assert result.meta.server_meta == {"key": [MARK]}
+    assert result.meta.traceback == f"at {MARK}"
 
 
 async def test_an_argument_reaches_the_tool_as_it_is_and_the_record_without_the_secret(

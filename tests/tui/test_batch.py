@@ -110,7 +110,9 @@ async def test_a_file_that_cannot_be_used_is_a_message(
         file.write_text(content)
     async with on_stage(runtime, size=(160, 40)) as stage:
         screen = await open_dialog(stage)
-        await stage.type(str(file))
+        await stage.type("~no-such-user/in.csv")
+        await stage.until_seen("No such file")
+        screen._file.value = str(file)
         await stage.until_seen(words)
         await stage.press("ctrl+r")
         await stage.until(lambda: words in str(screen._status.content), "running says so too")

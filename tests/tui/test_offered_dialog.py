@@ -68,6 +68,7 @@ async def test_all_matching_tools_are_selected_or_none(given: GivenRuntime) -> N
         closed = await open_list(stage, ["time.now"])
         await stage.type("re")
         assert shown(stage) == ["☑ fs.read_file 400", "☑ fs.remove 400"]
+        await stage.until_seen("2 of 5")
         await stage.press("ctrl+a")
         await stage.until_seen("2 of 5 tools")
         await stage.press("ctrl+u", "ctrl+a")

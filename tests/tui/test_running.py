@@ -224,3 +224,19 @@ async def test_saving_asks_for_the_name_of_a_preset_directly(given: GivenRuntime
         await stage.press("ctrl+s", *"mine", "enter")
         await stage.until(lambda: given.kept == {"fs.read_file": {"mine": {"path": "a.txt"}}}, "it is kept")
         await stage.until_seen("ctrl+l 1 preset")
+
+
+async def test_the_app_runs_in_a_folder_that_was_deleted(
+    given: GivenRuntime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "deleted"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+    async with on_stage(given) as stage:
+        await stage.type("now")
+        await stage.press("ctrl+r")
+        await stage.until_seen("✓ ok")
+        stage.result.focus()
+        await stage.press("s")
+        await stage.until_seen("Save as")

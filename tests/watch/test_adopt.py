@@ -121,6 +121,7 @@ def test_a_dry_run_and_an_unknown_name_change_nothing(file: Path, home: Path) ->
     assert "git_hub" not in done.stdout
     assert commands.pegboard("adopt", str(file), "--server", "nope").returncode == 2
     assert commands.pegboard("adopt", str(home / "missing.json")).returncode == 1
+    assert commands.pegboard("adopt", "~no-such-user/missing.json").returncode == 1
     assert commands.pegboard("adopt", "cursor").returncode == 1
     file.write_text("{")
     assert "is not JSON" in commands.pegboard("adopt", str(file)).stderr

@@ -336,12 +336,13 @@ def test_calls_pass_if_files_must_not_grow() -> None:
 def test_secrets_are_passed_on_and_redacted_in_the_record() -> None:
     env = {**os.environ, "MY_API_TOKEN": "sesame-open-4711"}
     with Watched(env=env) as watched:
-        watched.call(1, "say", text="key sesame-open-4711")
+        watched.call(1, "say", text="key sesame-open-4711", note="sesame-open-4711")
         assert watched.receive()["result"]["content"][0]["text"] == "key sesame-open-4711"
         watched.close()
     found = recorded(1)[0]
-    assert found.args == {"text": "key «secret MY_API_TOKEN»"}
+    assert found.args == {"text": "key «secret MY_API_TOKEN»", "note": "«secret MY_API_TOKEN»"}
     assert result_of(found).data == "key «secret MY_API_TOKEN»"
+    assert result_of(found).meta.server_meta == {"note": "«secret MY_API_TOKEN»"}
 
 
 @pytest.mark.promise("WAT-1")

@@ -27,6 +27,7 @@ from watched import PROGRAM, Watched, eventually, recorded, records
 
 from pegboard.brake import Answer, Questions
 from pegboard.models import Agent
+from pegboard.watch.lines import LONGEST_PARSED
 
 
 def free_port() -> int:
@@ -56,23 +57,28 @@ def sdk_server() -> Iterator[str]:
 
 @contextmanager
 def http_proxy(url: str, name: str = "remote") -> Iterator[str]:
-    """Run `pegboard watch --http` and yield its address."""
+    """Run `pegboard watch --http`, which prints no error, and yield its address."""
     line = forked("pegboard", "watch", "--name", name, "--url", url, "--http", "0")
-    process = subprocess.Popen(line, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
         yield process.stdout.readline().strip()
         process.terminate()
-        assert process.wait(20) == 128 + signal.SIGTERM
+        _, errors = process.communicate(timeout=20)
+        assert (process.returncode, errors) == (128 + signal.SIGTERM, "")
     finally:
         process.kill()
-        process.wait()
-        process.stdout.close()
+        process.communicate()
 
 
 def _watched(*words: str) -> StdioServerParameters:
     """Return the command of a proxy on stdio."""
     return StdioServerParameters(command=PROGRAM, args=["watch", "--name", "far", *words], env=dict(os.environ))
+
+
+def call_of(id_: int, **arguments: Any) -> dict[str, Any]:
+    """Return a client's call."""
+    return {"jsonrpc": "2.0", "id": id_, "method": "tools/call", "params": {"name": "x", "arguments": arguments}}
 
 
 class Echo(BaseHTTPRequestHandler):
@@ -226,6 +232,28 @@ def test_bodies_and_headers_pass_the_http_proxy_unchanged(kind: str) -> None:
 
 
 @pytest.mark.promise("WAT-1")
+def test_calls_without_a_response_of_the_server_are_recorded_as_failed() -> None:
+    with echo_server() as url, http_proxy(url) as address:
+        failed = httpx2.post(address, json=call_of(1), headers={"x-status": "404", "mcp-session-id": "gone"})
+        assert failed.status_code == 404
+    with http_proxy(f"http://127.0.0.1:{free_port()}/mcp") as address:
+        assert httpx2.post(address, json=call_of(1)).status_code == 502
+    unreachable, unknown = (record.error.message if record.error else "" for record in recorded(2))
+    assert unreachable.startswith("The server can't be reached")
+    assert unknown == "The server responded with HTTP 404."
+
+
+@pytest.mark.promise("WAT-1")
+def test_a_client_that_disconnects_within_its_request_is_no_error() -> None:
+    with echo_server() as url, http_proxy(url) as address:
+        parts = httpx2.URL(address)
+        with socket.create_connection((parts.host, parts.port or 0)) as client:
+            client.sendall(f"POST {parts.path} HTTP/1.1\r\nhost: {parts.netloc.decode()}\r\n".encode())
+            client.sendall(b"content-length: 9\r\n\r\n{")
+        assert httpx2.post(address, content=b"{}").content == b"{}"
+
+
+@pytest.mark.promise("WAT-1")
 @pytest.mark.parametrize("headers", [{"host": "evil.example"}, {"origin": "https://evil.example"}, {"origin": "null"}])
 def test_a_web_page_cannot_use_the_http_proxy(headers: dict[str, str]) -> None:
     with echo_server() as url, http_proxy(url) as address:
@@ -236,7 +264,7 @@ def test_a_web_page_cannot_use_the_http_proxy(headers: dict[str, str]) -> None:
 def test_the_brake_holds_calls_over_http(home: Path) -> None:
     (home / "approvals.toml").write_text('[[rule]]\nask = "remote.*"\n')
     questions = Questions(home / "state")
-    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "x", "arguments": {"a": 1}}}
+    call = call_of(1, a=1)
     with echo_server() as url, http_proxy(url) as address:
         assert "No Pegboard app is open" in httpx2.post(address, json=call).text
         with questions.announce():
@@ -293,6 +321,15 @@ def test_headers_and_address_of_a_bridge_come_from_the_environment_and_are_not_i
             assert started.close() == 0
     assert seen[0]["x-key"] == "sesame-2"
     assert len(recorded(1)) == 1
+
+
+@pytest.mark.promise("WAT-4")
+def test_a_bridge_responds_to_a_request_that_is_too_long_to_be_checked(home: Path) -> None:
+    (home / "approvals.toml").write_text('[[rule]]\ndeny = "far.*"\n')
+    with echo_server() as url, Watched(PROGRAM, "watch", "--name", "far", "--url", url, direct=True) as started:
+        started.call(1, "say", text="x" * LONGEST_PARSED)
+        assert "too long" in started.receive()["error"]["message"]
+        assert started.close() == 0
 
 
 @pytest.mark.promise("WAT-1")

@@ -138,7 +138,8 @@ class InputRows:
             )
         try:
             name = codecs.lookup(given or marked or "utf-8").name
-        except LookupError as error:
+            bytes(4).decode(name)  # some encodings, such as hex, are of bytes
+        except (LookupError, ValueError) as error:
             raise RowsError(f"The encoding {given!r} is unknown. Examples: utf-8, utf-16, latin-1, cp1252.") from error
         return "utf-8" if name == "utf-8-sig" else name
 
@@ -169,7 +170,7 @@ class InputRows:
                 raise self._fail(f"the line is longer than {LONGEST:,} bytes.")
             try:
                 yield line.decode(self._encoding)
-            except UnicodeDecodeError as error:
+            except UnicodeError as error:
                 raise self._undecodable(error) from error
 
     def _read_wide_lines(self) -> Iterator[str]:
@@ -183,7 +184,7 @@ class InputRows:
                 if len(line) > LONGEST:
                     raise self._fail(f"the line is longer than {LONGEST:,} characters.")
                 yield line.removeprefix("\ufeff") if self._line == 1 else line
-        except UnicodeDecodeError as error:
+        except UnicodeError as error:
             raise self._undecodable(error) from error
         except OSError as error:
             raise self._fail(f"{error.strerror or error}.") from error
@@ -191,7 +192,9 @@ class InputRows:
             with suppress(ValueError):  # the file was closed before its end
                 text.detach()
 
-    def _undecodable(self, error: UnicodeDecodeError) -> RowsError:
+    def _undecodable(self, error: UnicodeError) -> RowsError:
+        if not isinstance(error, UnicodeDecodeError):  # UTF-16 or UTF-32 without a byte order mark, among others
+            return self._fail(f"it is not {self._encoding.upper()}. Pass another --encoding, such as utf-16-le.")
         bad = f"0x{error.object[error.start]:02x}"
         fix = "" if self._was_encoding_given else " Pass --encoding, such as latin-1 or cp1252."
         return self._fail(f"byte {bad} is not {self._encoding.upper()}.{fix}")

@@ -93,17 +93,22 @@ class Batch:
             self.progress.started = time.monotonic()
             await self._run_all()
             ended = self._stopping or "complete"
+            await asyncio.to_thread(self._store.write_table)
         except BrokenPipeError:  # the reader of printed results has ended
             raise
         except OSError as error:
             where = error.filename or plan.out or plan.source
             raise BatchError(f"{where} can't be used: {error.strerror or error}.") from error
         finally:
-            # Synchronously, so that a cancelled batch leaves complete files too.
-            self._close_files()
-            await self._engine.close()
-            if record is not None:
-                record.finish(self.progress, ended, self._failure)
+            try:
+                # Synchronously, so that a cancelled batch leaves complete files too.
+                self._close_files()
+            except OSError as error:
+                self._fail(self._unwritable(error))
+            finally:
+                await self._engine.close()
+                if record is not None:
+                    record.finish(self.progress, ended, self._failure)
         if self._failure is not None:
             raise self._failure
         return ended

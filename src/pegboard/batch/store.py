@@ -37,6 +37,7 @@ class ResultStore:
         self._journal: Journal | None = None
         self._lines: ResultLines | None = None
         self._held: list[RowResult] = []
+        self._is_table_written = False
 
     @property
     def is_open(self) -> bool:
@@ -115,20 +116,31 @@ class ResultStore:
             self._lines.sync()
             self._journal.sync()
 
+    def write_table(self) -> None:
+        """Write the results so far as CSV if that is their format; `close` doesn't write them again. Block.
+
+        Raises:
+            OSError: The files can't be written.
+        """
+        plan = self._plan
+        if self._lines is not None and not self._is_table_written:
+            self.flush()
+            if plan.out is not None and plan.lines is not None and plan.lines != plan.out:
+                write_csv(plan.lines, plan.out)
+            self._is_table_written = True
+
     def close(self) -> None:
         """Write, sync and close the files.
 
         Raises:
             OSError: The files can't be written.
         """
-        plan = self._plan
         try:
             if self._lines is not None:
                 self.flush()
                 self.sync()
+                self.write_table()
                 self._lines.close()
-                if plan.out is not None and plan.lines is not None and plan.lines != plan.out:
-                    write_csv(plan.lines, plan.out)
         finally:
             self._lines = None
             if self._journal is not None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from pegboard.config.files import read_text, shown
+from pegboard.config.paths import working_directory
 from pegboard.config.redaction import speaks_of_secret
 from pegboard.config.servers import is_server_name, pack_name
 from pegboard.data.json_text import JsonTextError, parse
@@ -124,7 +125,7 @@ def read_client_file(
         value = parse(_plain_json(text))
     except JsonTextError as error:
         raise ConfigError(f"{shown(file)} was not imported because it {error}. {_EXPECTED}") from None
-    servers = list(_servers(value, file))
+    servers = list(_servers(value))
     if not servers:
         raise ConfigError(
             f"{shown(file)} was not imported because it has no server in `mcpServers` or `servers`. {_EXPECTED}"
@@ -145,12 +146,12 @@ def read_client_file(
     return tuple(found)
 
 
-def _servers(value: object, file: Path) -> Iterator[tuple[str, object]]:
+def _servers(value: object) -> Iterator[tuple[str, object]]:
     if not isinstance(value, dict):
         return
     inner = value.get("mcp")
     projects = value.get("projects")
-    project = projects.get(os.fspath(Path.cwd())) if isinstance(projects, dict) else None
+    project = projects.get(os.fspath(working_directory())) if isinstance(projects, dict) else None
     holders = [value, inner, project]
     for holder in holders:
         for key in ("mcpServers", "servers"):

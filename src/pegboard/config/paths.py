@@ -181,10 +181,16 @@ def absolute(path: str | Path, folder: Path | None = None) -> Path:
         path: As the user wrote it.
         folder: Start of a relative path; the working directory by default.
     """
-    return Path(os.path.abspath((folder or _working_directory()) / os.path.expanduser(path)))  # noqa: PTH100, PTH111 - pathlib raises without a home folder, and keeps `..`
+    return Path(os.path.abspath((folder or working_directory()) / expanded(path)))  # noqa: PTH100 - pathlib keeps `..`
 
 
-def _working_directory() -> Path:
+def expanded(path: str | Path) -> Path:
+    """Expand `~` in a path; that of an unknown user, or without a home folder, stays."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111 - pathlib raises
+
+
+def working_directory() -> Path:
+    """Return the working directory; if it was deleted, the path that the shell names."""
     try:
         return Path.cwd()
     except FileNotFoundError:  # it was deleted

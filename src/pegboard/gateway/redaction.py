@@ -17,7 +17,6 @@ from pegboard.models import (
     Progress,
     Started,
     ToolCall,
-    ToolError,
     ToolResult,
 )
 from pegboard.ports import Redaction
@@ -27,6 +26,28 @@ ValueT = TypeVar("ValueT")
 
 _LARGE = 100_000
 """Bytes of JSON beyond which redaction runs in a thread, to keep the event loop free."""
+
+
+def redacted_texts(result: ToolResult, redaction: Redaction) -> ToolResult:
+    """Return a result without secrets in its error and its metadata; its data is not changed."""
+    text, error, meta = redaction.text, result.error, result.meta
+    changes: dict[str, object] = {}
+    if error is not None:
+        faults = tuple(
+            fault.model_copy(update={"path": text(fault.path), "message": text(fault.message)})
+            for fault in error.faults
+        )
+        detail = None if error.detail is None else text(error.detail)
+        changes["error"] = error.model_copy(update={"message": text(error.message), "detail": detail, "faults": faults})
+    if meta.traceback is not None or meta.warnings or meta.server_meta:
+        changes["meta"] = meta.model_copy(
+            update={
+                "traceback": None if meta.traceback is None else text(meta.traceback),
+                "warnings": tuple(map(text, meta.warnings)),
+                "server_meta": redaction.value(meta.server_meta),
+            }
+        )
+    return result.model_copy(update=changes) if changes else result
 
 
 class Redacting:
@@ -87,21 +108,7 @@ class Redacting:
         if result.original is not None:
             original = await _in_thread(self._redaction.value, result.original)
             result = result.model_copy(update={"original": original})
-        if result.error is not None:
-            result = result.model_copy(update={"error": self._error(result.error)})
-        if result.meta.traceback is not None:
-            traceback = self._redaction.text(result.meta.traceback)
-            result = result.model_copy(update={"meta": result.meta.model_copy(update={"traceback": traceback})})
-        return result
-
-    def _error(self, error: ToolError) -> ToolError:
-        text = self._redaction.text
-        faults = tuple(
-            fault.model_copy(update={"path": text(fault.path), "message": text(fault.message)})
-            for fault in error.faults
-        )
-        detail = None if error.detail is None else text(error.detail)
-        return error.model_copy(update={"message": text(error.message), "detail": detail, "faults": faults})
+        return redacted_texts(result, self._redaction)
 
     def _redact_file(self, file: Path) -> None:
         """Remove the secrets from the file of a large result; delete the file if that fails."""

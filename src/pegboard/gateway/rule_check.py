@@ -45,7 +45,7 @@ def findings(rule: Rule, specs: Sequence[ToolSpec]) -> Iterator[RuleFinding]:
         found = [spec for spec in specs if names_tool(rule, pattern, spec)]
         named |= {spec.name: spec for spec in found}
         if not found:
-            yield _unknown_tool(rule, pattern, specs)
+            yield _unknown_tool(pattern, specs)
     if not named:
         return
     arguments = {name: Arguments(spec) for name, spec in named.items()}
@@ -61,7 +61,7 @@ def findings(rule: Rule, specs: Sequence[ToolSpec]) -> Iterator[RuleFinding]:
                 yield RuleFinding(f"the pattern {pattern!r} can never match {why}", "Change the pattern.", pattern)
 
 
-def _unknown_tool(rule: Rule, pattern: str, specs: Sequence[ToolSpec]) -> RuleFinding:
+def _unknown_tool(pattern: str, specs: Sequence[ToolSpec]) -> RuleFinding:
     owner = next((spec for spec in specs if pattern in spec.aliases), None)
     if owner is not None:
         message = f"{pattern!r} is another name of {owner.name}, and `allow` accepts only a tool's own name"

@@ -16,7 +16,9 @@ _LOOKED_AT = 20_000
 _WHOLE = re.compile(r"[A-Za-z0-9_-]{1,100}\.json\Z")
 _MEDIA = re.compile(r"(?P<call>[A-Za-z0-9_-]{1,100})-[0-9]{1,6}\.[a-z0-9]{1,5}\Z")
 """Images, audio and other binary content of MCP servers, numbered within the call."""
-_UNFINISHED = re.compile(r"[A-Za-z0-9_-]{1,100}\.json\.[0-9]+\Z|\.[A-Za-z0-9_-]{1,100}\.json\.[A-Za-z0-9_]{8}\Z")
+_UNFINISHED = re.compile(
+    r"[A-Za-z0-9_-]{1,100}\.json\.[0-9]+\Z|\.[A-Za-z0-9_-]{1,100}\.[a-z0-9]{1,5}\.[A-Za-z0-9_]{8}\Z"
+)
 """Temporary names, which workers and the history rename when a file is complete."""
 
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-from pegboard.storage import make_folder
+from pegboard.storage import PRIVATE_FILE, make_folder
 
 _SUFFIX = ".sock"
 _LONGEST_ADDRESS = 100
@@ -58,12 +58,10 @@ class Bell:
             return
         try:
             bell.setblocking(False)
-            mask = os.umask(0o177)
-            try:
-                with _Addresses(folder) as addresses:
-                    bell.bind(addresses.of(self._file.name))
-            finally:
-                os.umask(mask)
+            with _Addresses(folder) as addresses:
+                address = addresses.of(self._file.name)
+                bell.bind(address)
+                os.chmod(address, PRIVATE_FILE)  # noqa: PTH101 - the umask would apply to every thread
         except OSError:
             bell.close()
         else:

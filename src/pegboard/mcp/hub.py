@@ -202,16 +202,21 @@ class Hub:
         self._is_closed = True
         if self._thread is None:
             return
-        loop = await asyncio.wrap_future(self._started)
-        if self._stop is not None:
+        await asyncio.wait((asyncio.wrap_future(self._started),))
+        if self._started.exception() is None and self._stop is not None:
             with suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(self._stop.set)
+                self._started.result().call_soon_threadsafe(self._stop.set)
         await asyncio.to_thread(self._thread.join, _CLOSE_SECONDS)
 
     # On the thread
 
     def _run(self) -> None:
-        asyncio.run(self._main())
+        try:
+            asyncio.run(self._main())
+        except BaseException as error:
+            if not self._started.done():  # others wait for it
+                self._started.set_exception(error)
+            raise
 
     async def _main(self) -> None:
         for name in ("mcp", "client"):  # the SDK's loggers; without a handler, Python prints to the terminal

@@ -7,6 +7,7 @@ process ends with Pegboard even if that is killed, see `pegboard.worker.keeper`.
 from __future__ import annotations
 
 import asyncio
+import codecs
 import re
 import signal
 import socket
@@ -78,7 +79,6 @@ class ServerProcess:
         self._on_stderr = on_stderr
         self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
         self._stderr_rest = ""
-        self._stderr_is_cut = False
         self._process: subprocess.Popen[bytes] | None = None
         self._ended: asyncio.Event = asyncio.Event()
         self._report = b""
@@ -226,9 +226,10 @@ class _TextReader(asyncio.Protocol):
 
     def __init__(self, on_text: Callable[[str], None]) -> None:
         self._on_text = on_text
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def data_received(self, data: bytes) -> None:
-        self._on_text(data.decode("utf-8", "replace"))
+        self._on_text(self._decoder.decode(data))
 
 
 class _MessageWriter:

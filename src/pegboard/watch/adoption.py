@@ -23,6 +23,7 @@ from pegboard import storage
 from pegboard.config.client_files import CLIENTS, client_files
 from pegboard.config.display import looks_secret, shown_words
 from pegboard.config.files import shown
+from pegboard.config.paths import expanded
 from pegboard.config.redaction import Redactor
 from pegboard.config.servers import is_server_name, pack_name
 from pegboard.data.json_spans import JsonSpan, spans
@@ -99,7 +100,7 @@ class Adoption:
             AdoptionError: There is none.
         """
         if client not in CLIENTS:
-            file = Path(client).expanduser()
+            file = expanded(client)
             if not file.is_file():
                 names = ", ".join(CLIENTS)
                 raise AdoptionError(f"{client} is neither a file nor one of {names}. Name a file or one of these.")

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from pegboard.watch.gate import Gate, print_message
+from pegboard.watch.gate import Gate, print_message, rejections
 from pegboard.watch.lines import LONGEST_PARSED, LineCopies
 from pegboard.watch.link import CLIENT, CLOSED, OPENED, SERVER
 from pegboard.watch.listener import HOST, is_local, listen, serve
@@ -33,6 +33,8 @@ _HOP_BY_HOP: Final = frozenset(
         b"upgrade",
     }
 )
+_NO_SESSION: Final = 404
+"""The server doesn't know the session: MCP 2025-11-25, Streamable HTTP, Session Management."""
 _TOO_LONG: Final = b"Pegboard rejected this message: it is too long to be checked against the rules."
 _COMPRESSED: Final = b"Pegboard rejected this message: it is compressed, so it can't be checked against the rules."
 
@@ -92,9 +94,12 @@ class HttpProxy:
         exchange = _Exchange(self, scope, headers, receive, send)
         try:
             await exchange.run()
+        except _LeftError:
+            return
         except httpx2.HTTPError as error:
+            text = f"The server can't be reached: {str(error) or type(error).__name__}."
+            exchange.fail(text)
             if not exchange.has_started:
-                text = f"The server can't be reached: {str(error) or type(error).__name__}."
                 await _respond(send, 502, text.encode(), b"text/plain")
         finally:
             exchange.close()
@@ -145,6 +150,17 @@ class HttpProxy:
         """Note the session that the server began with a request."""
         self._connections.setdefault(session, connection)
 
+    def end(self, session: bytes) -> None:
+        """End the connection of a session that the server no longer knows."""
+        connection = self._connections.pop(session, None)
+        if connection is not None:
+            self._gate.drop_all(connection)
+            self._link.send(CLOSED, connection, b"{}")
+
+
+class _LeftError(Exception):
+    """The client disconnected before its request was complete."""
+
 
 class _Exchange:
     """One request and its response."""
@@ -159,6 +175,7 @@ class _Exchange:
         self._send = send
         self._session = next((value for name, value in headers if name == b"mcp-session-id"), b"")
         self._own = 0
+        self._sent = b""
         if self._session:
             self._connection = proxy.connection(self._session)
         else:
@@ -191,6 +208,7 @@ class _Exchange:
                 body = payload or body
             else:
                 link.send(CLIENT, self._connection, body)
+            self._sent = body
         content = body if is_whole else self._rest_of(body)
         request = httpx2.Request(
             self._scope["method"],
@@ -203,6 +221,16 @@ class _Exchange:
             await self._pass_on(response)
         finally:
             await response.aclose()
+        if response.is_error:
+            self.fail(f"The server responded with HTTP {response.status_code}.")
+        is_deleted = request.method == "DELETE" and response.is_success
+        if self._session and (is_deleted or (request.method == "POST" and response.status_code == _NO_SESSION)):
+            self._proxy.end(self._session)
+
+    def fail(self, text: str) -> None:
+        """Record that the calls of the request failed, unless they have a response."""
+        if failed := rejections(self._sent, text):
+            self._proxy.gate.link.send(SERVER, self._connection, failed)
 
     def close(self) -> None:
         """End the connection if the request had no session."""
@@ -218,7 +246,7 @@ class _Exchange:
         while True:
             message = await self._receive()
             if message["type"] == "http.disconnect":
-                raise asyncio.CancelledError
+                raise _LeftError
             body += message.get("body", b"")
             if not message.get("more_body"):
                 return bytes(body), True

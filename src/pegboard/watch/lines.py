@@ -26,11 +26,6 @@ class LineCopies:
         self._size = 0
         self._tail = b""
 
-    @property
-    def is_within_line(self) -> bool:
-        """Whether the last line is unfinished."""
-        return self._size > 0
-
     def feed(self, chunk: bytes) -> Iterator[bytes]:
         """Add bytes, and yield the lines that they finish, without line breaks."""
         start = 0

@@ -102,6 +102,7 @@ class ObserverLink:
         self._queue_filled = threading.Event()
         self._sender: threading.Thread | None = None
         self._socket: socket.socket | None = None
+        self._is_closing = False
         self.is_lost = False
         """Whether the observer has ended, or never started."""
 
@@ -164,6 +165,7 @@ class ObserverLink:
 
     def close(self, seconds: float) -> None:
         """Send the queue, for at most some seconds, and close the socket."""
+        self._is_closing = True
         end = time.monotonic() + seconds
         while self._queue and not self.is_lost and time.monotonic() < end:
             time.sleep(0.002)
@@ -194,4 +196,5 @@ class ObserverLink:
             for frame in frames(self._socket.recv):
                 self._on_frame(frame)
         self.is_lost = True
-        self._on_lost()
+        if not self._is_closing:
+            self._on_lost()

@@ -62,6 +62,7 @@ async def serve(app: Any, listener: socket.socket, started: Callable[[], object]
     config = uvicorn.Config(
         app,
         log_config=None,
+        log_level="critical",
         access_log=False,
         lifespan="off",
         server_header=False,

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from pegboard.gateway.redaction import redacted_texts
 from pegboard.history import History
 from pegboard.models import Problem, ToolCall, ToolResult
 
@@ -87,10 +88,8 @@ class CallRecorder:
         result = finish()
         call = self._redacted(call)
         data = self._redaction.value(result.data)
-        error = result.error
-        if error is not None:
-            error = error.model_copy(update={"message": self._redaction.text(error.message)})
-        self._history.record(call, result.model_copy(update={"data": data, "error": error}), at)
+        result = redacted_texts(result, self._redaction)
+        self._history.record(call, result.model_copy(update={"data": data}), at)
 
     def _report(self) -> None:
         lost = self._history.unrecorded

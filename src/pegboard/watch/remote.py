@@ -20,7 +20,6 @@ from pegboard.config.servers import pack_name
 from pegboard.errors import PegboardError
 from pegboard.watch.adoption import FROM_ENVIRONMENT, HEADER_VARIABLE, URL_VARIABLE
 from pegboard.watch.gate import Gate, print_message, stated_version, too_long
-from pegboard.watch.lines import LONGEST_PARSED
 from pegboard.watch.link import CLIENT, CLOSED, HOLD, OPENED, PASS, SERVER
 from pegboard.watch.sse import EventReader
 
@@ -170,9 +169,8 @@ class _Bridge:
         if too_long(len(line)):
             is_open = await asyncio.to_thread(gate.is_open)
             if not is_open:
-                print_message(
-                    f"a message of more than {LONGEST_PARSED // 2**20} MiB was rejected: it can't be checked."
-                )
+                text = "Pegboard rejected this message: it is too long to be checked against the rules."
+                self._fail(message, text)
                 return
         if gate.may_be_call(line) and not await asyncio.to_thread(gate.is_open):
             decided = await decide(gate, _CONNECTION, line)

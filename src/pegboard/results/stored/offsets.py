@@ -13,7 +13,6 @@ LARGE = 200_000
 SEGMENT = 400_000
 """Size of the parts of a text in bytes of its JSON, about."""
 _MOST_KEYS = 10_000
-_COLUMNS_FROM = 2
 _SPACE = re.compile(r"[ \t\r\n]*")
 _ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u....|u....|.)", re.DOTALL)
 _scan = json.JSONDecoder().scan_once  # type: ignore[attr-defined] # it has no types

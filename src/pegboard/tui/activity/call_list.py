@@ -195,12 +195,6 @@ class CallList(FilterList):
         return None if self.line is None else self.line.row
 
     @property
-    def top_call(self) -> CallRow | None:
-        """The first visible call."""
-        top = round(self.scroll_y)
-        return self._listed[top].row if top < len(self._listed) else None
-
-    @property
     def is_at_top(self) -> bool:
         """Whether the newest calls are visible."""
         return round(self.scroll_y) == 0 and not self._has_newer

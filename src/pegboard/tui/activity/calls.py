@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
+from pegboard.config.paths import expanded, working_directory
 from pegboard.errors import StoreError
 from pegboard.models import Finished, JsonObject, RecordedCall, ToolSpec
 from pegboard.models.call import new_call_id
@@ -187,17 +188,17 @@ class CallActions:
         """
         from pegboard.tui.dialogs.ask_name import AskName
 
-        folder = await asyncio.to_thread(Path.cwd)
+        folder = await asyncio.to_thread(working_directory)
         suggested = str(folder / f"{name}-{datetime.now().astimezone():%Y%m%d-%H%M%S}.jsonl")
         answer = await self._page.app.push_screen_wait(AskName(f"Export {subject} as JSON lines", suggested))
         if answer is None:
             return
         try:
-            file = await asyncio.to_thread(Path(answer).expanduser)
+            file = await asyncio.to_thread(expanded, answer)
             await asyncio.to_thread(_write, file, lines)
         except FileExistsError:
             self._notify(f"Not exported because {answer} exists. Choose another name.", "error")
-        except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: the home of an unknown user
+        except (OSError, ValueError) as error:
             self._notify(f"Not exported: {error}", "error")
         except StoreError as error:
             self._fail(error)

@@ -98,7 +98,7 @@ class OfferedScreen(ListDialog[frozenset[str] | None]):
 
     # Display
 
-    def count_of(self, event: PickList.Filtered) -> str:
+    def describe_found(self, event: PickList.Filtered) -> str:
         """Return the number of matching tools, without packs."""
         found = sum(not self._rows[index].is_pack for index in self.list.sift(event.query))
         return f"{found:,} of {len(self._tools):,}"

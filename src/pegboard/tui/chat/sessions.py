@@ -265,10 +265,6 @@ class SessionsScreen(ListDialog[str | None]):
         if isinstance(text, str):
             self.app.post_message(Copy(text))
 
-    def _write_export(self, session: Session, kind: _Kind, suffix: str) -> Path:
-        text = self._runtime.sessions.export(session.id, kind)
-        return write_new(Path.cwd(), session.name or session.id, suffix, text)
-
     async def _run_in_thread(self, act: Callable[..., object], *arguments: object) -> object | None:
         """Call a function in a thread; return its result or True, or None after showing its error."""
         try:

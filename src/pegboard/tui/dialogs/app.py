@@ -13,6 +13,7 @@ from textual.widget import Widget
 
 from pegboard.brake import Brake
 from pegboard.config import Appearance
+from pegboard.config.paths import working_directory
 from pegboard.results.clean import clean_line
 from pegboard.tui.messages import Copy
 from pegboard.tui.shell.themed_app import ThemedApp
@@ -79,7 +80,7 @@ class DialogApp(ThemedApp, AppState):
     @work(group="settings")
     async def follow_settings(self) -> None:
         """Apply the configuration whenever one of its files changes; never return."""
-        files = (self.runtime.paths.config_file, Path.cwd() / "pegboard.toml")
+        files = (self.runtime.paths.config_file, working_directory() / "pegboard.toml")
         seen = await asyncio.to_thread(_fingerprint, files)
         while True:
             await asyncio.sleep(_CHECK_SECONDS)

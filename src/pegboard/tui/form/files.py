@@ -14,6 +14,7 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 
+from pegboard.config.paths import expanded, working_directory
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.form.popups import Anchor, Popup, label
@@ -69,7 +70,7 @@ def starting_point(text: str, folder: Path) -> tuple[Path, str]:
         text: The typed text, possibly the prefix of a path.
         folder: The folder that relative paths start from.
     """
-    path = folder / os.path.expanduser(text)  # noqa: PTH111 - Path.expanduser may raise
+    path = folder / expanded(text)
     if _is_folder(path):
         return path, ""
     if _is_folder(path.parent):
@@ -119,7 +120,7 @@ class FilePicker(Popup[str | None]):
 
     @work(exclusive=True, group="listing")
     async def _open_first(self) -> None:
-        self._base = await asyncio.to_thread(_working_folder)
+        self._base = await asyncio.to_thread(working_directory)
         folder, sought = await asyncio.to_thread(starting_point, self._text, self._base)
         self._shows_hidden = sought.startswith(".")
         self._show_listing(await asyncio.to_thread(read_folder, folder), sought=clean_line(sought))
@@ -205,13 +206,6 @@ class FilePicker(Popup[str | None]):
         whole = _absolute_path(path)
         is_inside = whole.is_relative_to(self._base) and not self._absolute
         return str(whole.relative_to(self._base) if is_inside else whole)
-
-
-def _working_folder() -> Path:
-    try:
-        return Path.cwd()
-    except FileNotFoundError:  # the working directory was deleted
-        return Path("/")
 
 
 def _absolute_path(path: Path) -> Path:

@@ -9,6 +9,7 @@ from pathlib import Path
 from textual.app import SuspendNotSupported
 from textual.widget import Widget
 
+from pegboard.config.paths import expanded
 from pegboard.models import ToolResult
 from pegboard.results.clean import clean
 from pegboard.results.export import paged, paged_text, pager_command, save
@@ -31,12 +32,12 @@ async def save_result(widget: Widget, result: ToolResult, name: str, view: Widge
     table = view.table if isinstance(view, TableView) else None
     image = view.image if isinstance(view, ImageView) else None
     try:
-        file = await asyncio.to_thread(Path(name).expanduser)
+        file = await asyncio.to_thread(expanded, name)
         if image is not None and file.suffix.lower() not in {".json", ".txt"}:
             written = await asyncio.to_thread(save_image, image, file)
         else:
             written = await asyncio.to_thread(save, result, file, table)
-    except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: the home of an unknown user
+    except (OSError, ValueError) as error:
         widget.notify(clean(f"The result was not saved: {error}"), severity="error", markup=False)
     else:
         widget.notify(clean(f"Saved {size(written)} to {file}"), markup=False)

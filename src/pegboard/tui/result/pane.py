@@ -16,6 +16,7 @@ from textual.reactive import reactive
 from textual.timer import Timer
 from textual.widget import Widget
 
+from pegboard.config.paths import working_directory
 from pegboard.models import (
     ApprovalRequested,
     CallEvent,
@@ -456,7 +457,7 @@ class ResultPane(Widget):
             name = suggested_name(self._call, self._result, datetime.now().astimezone())
             if isinstance(view := self._views.capable, result_views.ImageView):
                 name = str(Path(name).with_suffix(view.image.suffix))
-            self._prompt.ask("save", "Save as", str(Path.cwd() / name))
+            self._prompt.ask("save", "Save as", str(working_directory() / name))
 
     def action_talk(self) -> None:
         """Quote call and result in the message to the model."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pegboard.config.paths import working_directory
 from pegboard.models import ExpectedCall, ToolSpec
 from pegboard.results.clean import clean_line
 from pegboard.results.text import preview
@@ -58,7 +58,7 @@ class ScriptAnalyzer:
     def known(self, script: str) -> Known:
         """Return what the open script can name."""
         tools = {name: spec_of(self._commands[command]) for name, command in self.names.items()}
-        return Known(tools, self._editor.functions, script, Path.cwd())
+        return Known(tools, self._editor.functions, script, working_directory())
 
     async def load_commands(self) -> Sequence[OfferedCommand]:
         """Load and return the available commands."""

@@ -26,6 +26,7 @@ from pegboard.batch.plan import BatchPlan
 from pegboard.batch.preview import BatchPreview, preview
 from pegboard.batch.results import RowResult, read_results
 from pegboard.batch.run import Batch
+from pegboard.config.paths import expanded
 from pegboard.data.json_text import write
 from pegboard.models import ToolCall, ToolSpec
 from pegboard.results.clean import clean_line
@@ -247,10 +248,10 @@ class BatchScreen(Dialog[None]):
             ended = await batch.run(self._add)
             message = _STOPPED if ended == "stopped" else ""
             if ended == "complete" or only is not None:
-                journal_file(part).unlink(missing_ok=True)
+                await asyncio.to_thread(journal_file(part).unlink, missing_ok=True)
             if resume:
                 self._failed |= await asyncio.to_thread(_failed_rows, part)
-        except BatchError as error:
+        except (BatchError, OSError) as error:
             message = f"{error} "
         finally:
             self._batch = None
@@ -355,8 +356,8 @@ class BatchScreen(Dialog[None]):
         target = _path(name)
         try:
             await asyncio.to_thread(merge_results, tuple(self._parts), target)
-        except OSError as error:
-            reason = clean_line(f"{name} was not written: {error.strerror or error}.")
+        except (OSError, ValueError) as error:  # ValueError: a damaged line
+            reason = clean_line(f"{name} was not written: {getattr(error, 'strerror', None) or error}.")
             self.notify(reason, severity="error", markup=False)
         else:
             self.notify(f"Results written to {clean_line(str(target))}.", markup=False)
@@ -391,7 +392,7 @@ def _failed_rows(file: Path) -> set[int]:
 
 def _path(text: str) -> Path:
     """Return the path that a user typed."""
-    return Path(text.strip()).expanduser()
+    return expanded(text.strip())
 
 
 def _line(result: RowResult) -> PickLine:
