@@ -65,6 +65,10 @@ class Calls(Protocol):
         """Scan for tools again and return those that can be called."""
         ...
 
+    async def changed(self, spec: ToolSpec) -> ToolResult | None:
+        """Return the failed result of a call whose tool changed after it was approved; None if it may run."""
+        ...
+
 
 class Granted(NamedTuple):
     """Configuration and secrets of a pack for one call."""

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pegboard.errors import RulesError
-from pegboard.models import ApprovalRequested, CallEvent, CallSource, Finished, JsonObject, Started, ToolCall, ToolSpec
+from pegboard.models import (
+    ApprovalRequested,
+    CallEvent,
+    CallSource,
+    Finished,
+    HistoryQuery,
+    JsonObject,
+    Started,
+    ToolCall,
+    ToolSpec,
+)
 from pegboard.models.approval import AddedRule, Approval, ApprovalAnswer
 from pegboard.models.rule import Rule
-from pegboard.models.rule_scope import exact_rule, pattern_rule, suggested_patterns
+from pegboard.models.rule_scope import exact_rule, pattern_rule, session_rule, suggested_patterns
 from pegboard.runtime import Runtime
 
 PACK = '''
@@ -106,6 +117,10 @@ def test_without_rules_read_only_tools_run_and_others_need_approval(runtime: Run
         ('[[rule]]\nallow = "book.write"\nwhere = { tags = "a*" }', {"tags": ["a1", "b"]}, "ask"),
         ('[[rule]]\nallow = "book.write"\nwhere = { tags = "a*" }', {"tags": []}, "ask"),
         ('[[rule]]\ndeny = "book.write"\nwhere = { tags = "a*" }', {"tags": ["a1", "b"]}, "deny"),
+        ('[[rule]]\nallow = "book.write"\nwhere = { text = "café" }', {"text": "cafe\u0301"}, "ask"),
+        ('[[rule]]\nallow = "book.write"\nwhere = { path = "café/*" }', {"path": "cafe\u0301/a"}, "ask"),
+        ('[[rule]]\ndeny = "book.write"\nwhere = { text = "café" }', {"text": "cafe\u0301"}, "deny"),
+        ('[[rule]]\ndeny = "book.write"\nwhere = { path = "café/*" }', {"path": "cafe\u0301/a"}, "deny"),
         ('[[rule]]\ndeny = "book.write"\nwhere = { path = "/etc/**" }', {"path": "//etc/../etc/x"}, "deny"),
         ('[[rule]]\nallow = "*"\n[[rule]]\nask = "book.write"', {}, "ask"),
         ('[[rule]]\nask = "book.write"\n[[rule]]\nallow = "*"', {}, "allow"),
@@ -279,7 +294,9 @@ async def test_a_rule_that_does_not_match_the_approved_call_is_not_added(
 async def test_a_rule_with_exactly_matches_only_these_arguments(
     runtime: Runtime, approved: JsonObject, others: list[JsonObject], permanent: bool
 ) -> None:
-    rule = exact_rule(ToolCall(name="book.write", args=approved, source="ask"))
+    spec = runtime.tools.get("book.write")
+    assert spec is not None
+    rule = exact_rule(spec, ToolCall(name="book.write", args=approved, source="ask"))
     no = Approval(answer="reject")
     answer: ApprovalAnswer = "always" if permanent else "session"
     added: list[AddedRule] = []
@@ -295,6 +312,90 @@ async def test_a_rule_with_exactly_matches_only_these_arguments(
     assert not await _made(runtime, "write", approved)
     with pytest.raises(RulesError, match="no longer exists"):
         runtime.rules.undo(added[0])
+
+
+@pytest.mark.promise("ASK-7", "SEC-2")
+@pytest.mark.parametrize("lasts", ["session", "always"])
+async def test_an_approval_of_exact_arguments_pins_the_defaults_of_that_time(
+    runtime: Runtime, write_pack: Callable[[str, str], Path], lasts: ApprovalAnswer
+) -> None:
+    spec = runtime.tools.get("book.write")
+    assert spec is not None
+    rule = exact_rule(spec, ToolCall(name="book.write", args={"path": "a"}, source="ask"))
+    runtime.rules.approve_with(_Person(Approval(answer=lasts, rule=rule), *[Approval(answer="reject")] * 2))
+    assert await _made(runtime, "write", {"path": "a"})
+    write_pack("book.py", PACK.replace("force: bool = False", "force: bool = True"))
+    assert not await _made(runtime, "write", {"path": "a"})
+    assert not await _made(runtime, "write", {"path": "a", "force": True})
+    assert await _made(runtime, "write", {"path": "a", "force": False})
+
+
+@pytest.mark.promise("ASK-7", "SEC-2")
+async def test_the_approval_of_a_session_ends_when_the_tool_becomes_destructive(
+    runtime: Runtime, write_pack: Callable[[str, str], Path]
+) -> None:
+    spec = runtime.tools.get("book.write")
+    assert spec is not None
+    rule = session_rule(spec, ToolCall(name="book.write", args={}, source="ask"))
+    runtime.rules.approve_with(_Person(Approval(answer="session", rule=rule), Approval(answer="reject")))
+    assert await _made(runtime, "write", {"path": "a"})
+    assert await _made(runtime, "write", {"path": "b"})
+    write_pack("book.py", PACK.replace("def write(", "@hints(destructive=True)\ndef write("))
+    assert not await _made(runtime, "write", {"path": "c"})
+
+
+@pytest.mark.promise("ASK-7", "SEC-4")
+@pytest.mark.parametrize(("edits", "action"), [([{"path": "a/x"}], "allow"), ([{"path": "a/x"}, {"text": "y"}], "ask")])
+def test_a_rule_that_allows_items_of_a_list_requires_the_value_in_each(
+    write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime], edits: list[JsonObject], action: str
+) -> None:
+    source = 'from typing import Any\n\ndef edit(*, edits: list[dict[str, Any]]) -> None:\n    """Edits."""\n'
+    runtime = open_runtime(write_pack("book.py", source))
+    _rule(runtime, '[[rule]]\nallow = "book.edit"\nwhere = { "edits.path" = "a/**" }')
+    assert _action(runtime, "edit", {"edits": [*edits]}) == action
+
+
+@pytest.mark.promise("ASK-7", "SEC-2")
+async def test_a_tool_that_changes_while_its_call_waits_is_not_called(
+    write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PEGBOARD_TOOLS__WORKERS", "1")
+    source = """
+        import time
+        from pathlib import Path
+        from pegboard.sdk import hints
+
+        @hints(read_only=True)
+        def wait(*, until: str) -> None:
+            '''Waits for a file.'''
+            while not Path(until).exists():
+                time.sleep(0.01)
+
+        @hints(read_only=True)
+        def look() -> str:
+            '''Looks.'''
+            return "looked"
+        """
+    pack = write_pack("book.py", source)
+    gate = pack.parent / "gate"
+    runtime = open_runtime(pack)
+    calls = [
+        ToolCall(name="book.wait", args={"until": str(gate)}, source="ask"),
+        ToolCall(name="book.look", source="ask"),
+    ]
+    running = []
+    for call in calls:
+        running.append(asyncio.ensure_future(runtime.result(call)))
+        async with asyncio.timeout(20):
+            while not runtime.activity.page(HistoryQuery(tools=(call.name,))).calls:  # noqa: ASYNC110 - no event says so
+                await asyncio.sleep(0.01)
+    before, _, after = source.rpartition("read_only")
+    write_pack("book.py", f"{before}destructive{after}")
+    gate.touch()
+    (_, waited), (_, looked) = await asyncio.wait_for(asyncio.gather(*running), 60)
+    assert waited.ok
+    assert looked.error is not None
+    assert "the tool changed while the call was waiting" in looked.error.message
 
 
 @pytest.mark.promise("ASK-7", "SEC-2")
@@ -332,7 +433,9 @@ async def test_arguments_with_a_secret_are_not_written_into_a_rule(
     args: JsonObject = {"text": "s3cr3t-value-of-the-book"}
     call = ToolCall(name="book.write", args=args, source="ask")
     added: list[AddedRule] = []
-    once, always = Approval(answer="once"), Approval(answer="always", rule=exact_rule(call))
+    spec = runtime.tools.get("book.write")
+    assert spec is not None
+    once, always = Approval(answer="once"), Approval(answer="always", rule=exact_rule(spec, call))
     runtime.rules.approve_with(_Person(once, always), added.append)
     assert (await _call(runtime, "token"))[1].result.ok, "the secret is known as one from here on"
     assert await _made(runtime, "write", args)

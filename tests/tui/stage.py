@@ -213,6 +213,9 @@ class _GivenTools:
     def get(self, name: str) -> ToolSpec | None:
         return next((spec for spec in self._given.found if name in {spec.name, *spec.aliases}), None)
 
+    def current(self, spec: ToolSpec) -> ToolSpec:
+        return self.get(spec.name) or spec
+
     def hidden(self) -> int:
         return self._given.shut_out
 

@@ -16,6 +16,7 @@ from textual import events
 from textual.command import CommandList
 from textual.widgets import Button
 
+from pegboard.config import Settings
 from pegboard.tui.chat.call_block import CallBlock
 from pegboard.tui.dialogs.approval_scope import ApprovalScope
 from pegboard.tui.dialogs.ask_name import AskName
@@ -151,6 +152,37 @@ async def test_a_card_that_the_user_selects_answers_only_after_the_delay(
         assert stage.cards[0].state == "asking"
         clock.seconds += LATE
         await stage.press("a")
+        await stage.idle()
+        assert approved(stage) == ["removed a.txt"]
+
+
+@pytest.mark.promise("SEC-2")
+async def test_assigned_keys_answer_a_card_as_it_shows_them_and_only_after_the_delay(
+    tmp_path: Path, clock: StandingClock
+) -> None:
+    keys = '[keys]\n"talk.approve_once" = "y"\n"talk.reject" = "a"\n'
+    async with on_chat(tmp_path, calls(REMOVE), calls(REMOVE), says("Done"), config=keys) as stage:
+        await stage.say("Go")
+        await stage.asked()
+        clock.seconds += 60
+        await stage.press("f12")
+        await stage.until(lambda: stage.can_answer, "it is selected")
+        assert "y once" in stage.text
+        assert "a reject" in stage.text
+        clock.seconds += EARLY
+        await stage.press("y")
+        assert stage.cards[0].state == "asking"
+        clock.seconds += LATE
+        await stage.press("r")
+        assert stage.cards[0].state == "asking", "the default key has no effect"
+        clock.seconds += LATE
+        await stage.press("a")
+        await stage.until(lambda: len(stage.cards) == 2 and stage.cards[1].state == "asking", "it is rejected")
+        clock.seconds += 60
+        await stage.press("f12")
+        await stage.until(lambda: stage.can_answer, "the next one is selected")
+        clock.seconds += LATE
+        await stage.press("y")
         await stage.idle()
         assert approved(stage) == ["removed a.txt"]
 
@@ -447,6 +479,47 @@ async def test_the_question_of_the_form_ignores_early_keys_and_clicks(
         yes.focus()
         await stage.press("enter")
         await stage.until(lambda: given.calls, "it runs")
+
+
+@pytest.mark.promise("SEC-2")
+@pytest.mark.parametrize("key", ["y", "escape"])
+async def test_an_assigned_key_confirms_only_after_the_delay(tmp_path: Path, clock: StandingClock, key: str) -> None:
+    given = GivenRuntime(tmp_path, settings=Settings.model_validate({"keys": {"confirm.yes": key}}))
+    async with on_stage(given) as stage:
+        await stage.open("remove")
+        await stage.type("x")
+        await stage.press("ctrl+r")
+        await stage.until(lambda: isinstance(stage.app.screen, Confirm), "it asks")
+        await stage.until_seen("y confirms" if key == "y" else "esc confirms")
+        await stage.press(key, "ctrl+y")
+        assert not given.calls
+        clock.seconds += LATE
+        await stage.press("ctrl+y")
+        assert not given.calls, "the default key has no effect"
+        clock.seconds += LATE
+        await stage.press(key)
+        await stage.until(lambda: given.calls, "it runs")
+
+
+@pytest.mark.promise("SEC-2")
+async def test_a_button_pressed_too_early_does_not_count_later_by_enter_or_by_its_release(
+    given: GivenRuntime, clock: StandingClock
+) -> None:
+    async with on_stage(given) as stage:
+        await stage.open("remove")
+        await stage.type("x")
+        await stage.press("ctrl+r")
+        await stage.until(lambda: isinstance(stage.app.screen, Confirm), "it asks")
+        await stage.pilot.pause()
+        await stage.pilot.mouse_down("#yes")
+        clock.seconds += LATE
+        await stage.press("x")
+        clock.seconds += LATE
+        await stage.pilot.mouse_up("#yes")
+        assert not given.calls
+        await stage.press("enter")
+        await stage.until(lambda: stage.app.screen is stage.screen, "enter means no")
+        assert not given.calls
 
 
 @pytest.mark.promise("SEC-2")

@@ -106,6 +106,14 @@ async def test_esc_right_after_sending_returns_the_message_to_the_prompt(
         assert stage.answers == ["Yes"]
 
 
+async def test_assigned_keys_send_and_break_lines_in_the_order_of_typing(tmp_path: Path) -> None:
+    keys = '[keys]\n"ask.send" = "ctrl+s"\n"ask.newline" = "enter"\n"chat.save" = "f4"\n'
+    async with on_chat(tmp_path, says("Yes"), config=keys) as stage:
+        await stage.press("a", "enter", "b", "ctrl+s")
+        await stage.idle()
+        assert [block.text for block in stage.blocks(UserBlock)] == ["a\nb"]
+
+
 async def test_messages_sent_during_an_answer_are_queued_and_sent_in_order(tmp_path: Path) -> None:
     go_on = asyncio.Event()
     async with on_chat(tmp_path, [go_on, *says("One")], says("Two"), says("Three")) as stage:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from stage import GivenRuntime, on_stage, tool
+from textual.command import CommandList
 
 from pegboard.config import Settings, load
 from pegboard.tui.app import PegboardApp
@@ -120,6 +121,20 @@ async def test_keys_are_remapped_by_command_id(tmp_path: Path) -> None:
         await stage.press("f7")
         await stage.until(lambda: isinstance(stage.app.screen, HelpScreen), "help is shown")
         assert stage.app.focused is not None
+
+
+@pytest.mark.parametrize("key", ["pageup", "pagedown"])
+async def test_the_palette_of_a_terminal_without_a_column_for_text_pages_without_an_error(
+    given: GivenRuntime, key: str
+) -> None:
+    async with on_stage(given) as stage:
+        await stage.pilot.resize_terminal(4, 10)
+        await stage.press("ctrl+p")
+        hits = stage.app.screen.query_one(CommandList)
+        await stage.until(lambda: hits.option_count, "the commands are listed")
+        await stage.press(key)
+        await stage.press("escape")
+        await stage.until(lambda: stage.app.screen is stage.screen, "the palette is closed")
 
 
 async def test_a_page_switched_while_the_palette_opens_leaves_the_app_usable(given: GivenRuntime) -> None:

@@ -106,6 +106,13 @@ async def test_a_script_changed_by_another_program_is_overwritten_only_after_con
         await confirmed(stage, "ctrl+y")
         await stage.until_seen("Saved as mine.")
         assert await asyncio.to_thread(saved.read, "mine") == "ab"
+        await asyncio.to_thread(saved.write, "mine", "theirs again")
+        stage.place.action_save_as()
+        await stage.until(lambda: isinstance(stage.app.screen, AskName), "a name is asked for")
+        await stage.press("enter")
+        await stage.until_seen("Another program changed")
+        await confirmed(stage, "n")
+        assert await asyncio.to_thread(saved.read, "mine") == "theirs again"
 
 
 @pytest.mark.promise("TUI-1")

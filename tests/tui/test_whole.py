@@ -17,6 +17,7 @@ from stage import Stage, on_stage
 
 from pegboard.runtime import Runtime
 from pegboard.tui import app as app_module
+from pegboard.tui.dialogs.confirm import Confirm
 
 PACK = '''
 """Greets."""
@@ -207,3 +208,17 @@ def work() -> int:
     """Works."""
     return 1
 '''
+
+
+@pytest.mark.promise("SEC-2", "DSC-6")
+async def test_a_tool_that_has_just_become_destructive_asks_before_it_runs(
+    write_pack: Callable[[str, str], Path],
+) -> None:
+    pack = write_pack("greeter.py", PACK)
+    async with on_stage(Runtime.from_environment(packs=[pack])) as stage:
+        await stage.open("greet")
+        await stage.type("Ada")
+        write_pack("greeter.py", PACK.replace("@hints(read_only=True)", "@hints(destructive=True)"))
+        await stage.press("ctrl+r")
+        await stage.until(lambda: isinstance(stage.app.screen, Confirm), "it asks")
+        assert "greeter.greet may delete or overwrite data." in stage.text

@@ -10,7 +10,7 @@ from pathlib import Path
 import commands
 import pytest
 from terminals import Terminal, pegboard
-from watched import PLAIN_SERVER, Watched
+from watched import PLAIN_SERVER, Watched, eventually
 
 from pegboard.brake import Answer, Questions
 
@@ -95,6 +95,18 @@ def test_a_call_that_is_answered_elsewhere_is_no_longer_asked(
     questions.answer(question.id, Answer("reject", "not today"))
     terminal.read_until("The call is no longer waiting: it was answered, or it ended.")
     assert "not today" in str(watched.receive())
+    terminal.read_until("Press enter to continue.")
+    watched.call(2, "delete", path="b")
+    eventually(questions.pending)
+    terminal.output = ""
+    terminal.type("y\n")  # meant for the first call
+    terminal.read_until(RUN)
+    (second,) = questions.pending()
+    terminal.type("n\n")
+    terminal.read_until("Reason for the agent")
+    terminal.type("\n")
+    assert "rejected" in str(watched.receive())
+    assert not questions.is_pending(second)
     terminal.read_until("No call is waiting.")
     terminal.type("\x03")
     assert terminal.read_all() == 130

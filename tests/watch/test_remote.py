@@ -244,7 +244,7 @@ def test_calls_without_a_response_of_the_server_are_recorded_as_failed() -> None
 
 
 @pytest.mark.promise("WAT-1")
-def test_a_client_that_disconnects_within_its_request_is_no_error() -> None:
+def test_a_client_that_disconnects_within_its_request_leaves_no_message() -> None:
     with echo_server() as url, http_proxy(url) as address:
         parts = httpx2.URL(address)
         with socket.create_connection((parts.host, parts.port or 0)) as client:

@@ -110,6 +110,7 @@ def _object(text: str) -> JsonObject:
 
 async def _answer_all(questions: Questions) -> None:
     from pegboard.brake import AnsweredError, BrakeError
+    from pegboard.cli.approval import ask_line
     from pegboard.cli.output import narrate
 
     left: set[str] = set()
@@ -126,14 +127,21 @@ async def _answer_all(questions: Questions) -> None:
             question, is_announced = pending[0], False
             try:
                 answer = await _decide(questions, question)
-                if answer is None:
-                    left.add(question.id)
-                    narrate(f"Left unanswered. Answer it later with: pegboard approve {question.id} --yes")
-                    continue
+            except AnsweredError as error:
+                narrate(str(error))
+                # Input for this call must not answer the next one, whose moment an agent can choose.
+                await ask_line("Press enter to continue.")
+                continue
+            if answer is None:
+                left.add(question.id)
+                narrate(f"Left unanswered. Answer it later with: pegboard approve {question.id} --yes")
+                continue
+            try:
                 questions.answer(question.id, answer)
-                narrate(_done(answer))
             except (AnsweredError, BrakeError) as error:
                 narrate(str(error))
+            else:
+                narrate(_done(answer))
 
 
 async def _decide(questions: Questions, question: Question) -> Answer | None:
@@ -183,6 +191,7 @@ async def _line(questions: Questions, question: Question, text: str) -> str:
         return asking.result().strip()
     finally:
         asking.cancel()
+        await asyncio.wait({asking})  # until it reads the terminal no more
 
 
 def _show(question: Question, args: JsonObject | None) -> None:

@@ -106,6 +106,7 @@ class Executor:
             if (
                 granted is not None
                 and await self._take_worker(running, spec.handler, granted)
+                and await self._is_unchanged(running, spec, calls)
                 and self._start(running, spec.handler, granted, timeout, calls)
             ):
                 yield Started(call=call, worker=running.worker)
@@ -196,6 +197,12 @@ class Executor:
             if running.result is None:  # the caller was cancelled, not the call
                 raise
         running.awaited = None
+        return running.result is None
+
+    async def _is_unchanged(self, running: ActiveCall, spec: ToolSpec, calls: Calls | None) -> bool:
+        """Return whether the tool is still as it was when the call was approved; otherwise end the call."""
+        if calls is not None and (gone := await calls.changed(spec)) is not None:
+            running.end(gone)
         return running.result is None
 
     def _start(

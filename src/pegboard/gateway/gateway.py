@@ -134,6 +134,16 @@ class Gateway:
         """Return the tools that can be called, from the last scan."""
         return tuple(spec for spec in self._registry.tools() if self._allow.admits(spec))
 
+    async def changed(self, spec: ToolSpec) -> ToolResult | None:
+        """Return the failed result of a call whose tool changed after it was approved; None if it may run."""
+        now = await self._find(spec.name)
+        if isinstance(now, ToolResult):
+            return now
+        if now is spec or (now.hints, now.input_schema, now.file) == (spec.hints, spec.input_schema, spec.file):
+            return None
+        message = f"{spec.name} was not called because the tool changed while the call was waiting. Call it again."
+        return ToolResult.failed("execution_error", message, "changed")
+
     async def refreshed(self) -> tuple[ToolSpec, ...]:
         """Scan again and return the tools that can be called."""
         import asyncio
@@ -251,6 +261,8 @@ class Gateway:
             now = await self._verdict(spec, approved)
             if now.action == "deny":
                 return _denied(spec, now.reason)
+            if (changed := await self.changed(spec)) is not None:
+                return changed
             if approval.rule is not None:
                 await self._add_rule(spec, approved, approval.rule, is_permanent=approval.answer == "always")
         return approved
@@ -289,7 +301,8 @@ class Gateway:
             problem = "The rule was not added because the call belongs to no session."
         else:
             try:
-                await asyncio.to_thread(self._rules.add, rule, None if is_permanent else call.session)
+                session = None if is_permanent else call.session
+                await asyncio.to_thread(self._rules.add, rule, session, destructive=bool(spec.hints.destructive))
             except RulesError as error:
                 problem = f"The rule was not added: {error}"
         if self.rule_added is not None:

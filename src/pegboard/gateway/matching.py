@@ -108,6 +108,8 @@ class ArgumentValue:
     """The variants of its schema, with references resolved; empty if it has no schema."""
     items: tuple[JsonObject, ...] = ()
     """The variants of the schema of its items."""
+    is_missing: bool = False
+    """Whether it represents an item of a list without such a value."""
 
     @property
     def is_path(self) -> bool:
@@ -168,7 +170,8 @@ class Arguments:
             yield ArgumentValue(name, value, nodes, self.items(nodes) if isinstance(value, list) else ())
         elif isinstance(value, list):
             for item in value:
-                yield from self._reach(item, self.items(nodes), parts, name)
+                found = [*self._reach(item, self.items(nodes), parts, name)]
+                yield from found or [ArgumentValue(name, None, (), is_missing=True)]
         elif isinstance(value, dict):
             for count in range(1, len(parts) + 1):
                 inner = ".".join(parts[:count])
@@ -259,6 +262,8 @@ def value_matches(pattern: str, value: ArgumentValue, folders: Folders, *, stric
         strict: Whether every interpretation of the value must match, as for `allow`, rather than any.
     """
     data = value.data
+    if value.is_missing:
+        return False
     if data is None:
         return literal(pattern) == "null" or (not strict and pattern in {"*", "**"})
     if isinstance(data, bool):
@@ -386,19 +391,19 @@ def _targets(data: str, base: str, *, strict: bool) -> Iterator[str]:
     for spelling in spellings:
         joined = os.path.join(base, spelling)  # noqa: PTH118 - pathlib has no lexical `..`
         for path in (os.path.normpath(joined), os.path.realpath(joined)):
-            yield unicodedata.normalize("NFC", re.sub("^//", "/", path))
+            yield _comparable(re.sub("^//", "/", path), strict=strict)
 
 
 def _path_patterns(pattern: str, base: str, *, strict: bool) -> Iterator[str]:
     """Yield the regular expressions of a path pattern: as written, and with its literal prefix resolved."""
     if pattern.endswith("/") and literal(pattern) is not None:
         pattern += "**"
-    fixed, rest = _split(pattern)
+    fixed, rest = _split(_comparable(pattern, strict=strict))
     if _UP.search(rest):
         return
     start = os.path.join(base, os.path.expanduser(fixed))  # noqa: PTH111, PTH118 - see above
     for folder in {os.path.normpath(start), os.path.realpath(start)}:
-        prefix = re.escape(unicodedata.normalize("NFC", re.sub("^//", "/", folder))).removesuffix("/")
+        prefix = re.escape(_comparable(re.sub("^//", "/", folder), strict=strict)).removesuffix("/")
         if not rest:
             yield prefix or "/"
         elif rest == "**" and not strict:
@@ -413,7 +418,7 @@ def _path_patterns(pattern: str, base: str, *, strict: bool) -> Iterator[str]:
 
 def _split(pattern: str) -> tuple[str, str]:
     """Split a path pattern into its folders without wildcards, as text, and the rest."""
-    parts = re.split("(/+)", unicodedata.normalize("NFC", pattern))
+    parts = re.split("(/+)", pattern)
     fixed: list[str] = []
     for at in range(0, len(parts), 2):
         text = literal(parts[at])
@@ -436,9 +441,14 @@ def _ignores_case(folder: str) -> bool:
 
 
 def _text_matches(pattern: str, text: str, *, strict: bool) -> bool:
-    """Compare texts; unless `strict`, `*` and `?` match `/` too."""
-    compiled = _compiled(unicodedata.normalize("NFC", pattern), crosses=not strict)
-    return compiled.fullmatch(unicodedata.normalize("NFC", text)) is not None
+    """Compare texts; unless `strict`, `*` and `?` match `/` too, and spellings of one character are equal."""
+    compiled = _compiled(_comparable(pattern, strict=strict), crosses=not strict)
+    return compiled.fullmatch(_comparable(text, strict=strict)) is not None
+
+
+def _comparable(text: str, *, strict: bool) -> str:
+    """Return a text for comparison: most file systems distinguish different spellings of one character."""
+    return text if strict else unicodedata.normalize("NFC", text)
 
 
 @lru_cache(maxsize=500)

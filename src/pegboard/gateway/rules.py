@@ -37,6 +37,18 @@ class Verdict(NamedTuple):
     """Index of the rule in the file, from 0; None if no rule of the file decided."""
 
 
+class _SessionRule(NamedTuple):
+    """A rule that a person added for a session."""
+
+    rule: Rule
+    destructive: bool
+    """Whether the tool was destructive when the person decided."""
+
+    def covers(self, spec: ToolSpec) -> bool:
+        """Return whether the rule applies to a tool, which may have become destructive since."""
+        return self.destructive or not spec.hints.destructive
+
+
 class Rules:
     """The rules of the file, which is read again when it changes, and the approvals of this process's sessions.
 
@@ -58,7 +70,7 @@ class Rules:
         self._rules: tuple[Rule, ...] = ()
         self._problem: Problem | None = None
         self._not_added: Problem | None = None
-        self._sessions: dict[str, tuple[Rule, ...]] = {}
+        self._sessions: dict[str, tuple[_SessionRule, ...]] = {}
         self._approved_in_advance = AllowList(())
 
     @property
@@ -101,7 +113,7 @@ class Rules:
         ):  # The rules that deny calls are unknown, so approvals of the session don't apply either.
             return Verdict("ask", f"{self._name} can't be read: {problem.message}")
         of_session = self._sessions.get(call.session, ()) if call.session is not None else ()
-        if any(matches(rule, spec, call, folders) for rule in of_session):
+        if any(one.covers(spec) and matches(one.rule, spec, call, folders) for one in of_session):
             return Verdict("allow", f"A rule of this session allows {spec.name}.")
         if self._approved_in_advance.admits(spec):
             return Verdict("allow", f"{spec.name} was approved in advance.")
@@ -161,15 +173,21 @@ class Rules:
         """Return whether a rule matches a call."""
         return matches(rule, spec, call, self._folders(spec))
 
-    def add(self, rule: Rule, session: str | None = None) -> None:
+    def add(self, rule: Rule, session: str | None = None, *, destructive: bool = True) -> None:
         """Add a rule: in memory for a session, else as the last one of the file.
+
+        Args:
+            rule: The rule.
+            session: The session; None for the file.
+            destructive: Whether a session's rule covers a destructive tool.
 
         Raises:
             RulesError: The file can't be changed; this is also one of the `problems`.
         """
         if session is not None:
             with self._lock:
-                self._sessions[session] = (*self._sessions.get(session, ()), rule)
+                known = self._sessions.get(session, ())
+                self._sessions[session] = (*known, _SessionRule(rule, destructive))
             return
         self._not_added = None
         try:
@@ -189,7 +207,7 @@ class Rules:
         if session is not None:
             with self._lock:
                 rules = self._sessions.get(session, ())
-                at = _last_index(rules, rule)
+                at = _last_index([one.rule for one in rules], rule)
                 self._sessions[session] = (*rules[:at], *rules[at + 1 :])
             return
         seen = self.read()

@@ -32,9 +32,10 @@ def literal(text: str) -> str:
     return re.sub(r"[*?[]", lambda sign: f"[{sign[0]}]", text)
 
 
-def exact_rule(call: ToolCall) -> Rule:
-    """Return the rule that allows the tool with exactly the arguments of a call."""
-    return Rule(allow=(literal(call.name),), exactly=_written(call.args), scope=_scope(call))
+def exact_rule(spec: ToolSpec, call: ToolCall) -> Rule:
+    """Return the rule that allows the tool with exactly the arguments of a call, its present defaults included."""
+    arguments = with_defaults(spec, call.args)
+    return Rule(allow=(literal(call.name),), exactly=_written(arguments), scope=_scope(call))
 
 
 def pattern_rule(call: ToolCall, patterns: Iterable[tuple[str, str]]) -> Rule:
@@ -66,7 +67,7 @@ def session_rule(spec: ToolSpec, call: ToolCall) -> Rule:
 
     A destructive tool is allowed with exactly the arguments of the call, any other tool with any arguments.
     """
-    return exact_rule(call) if spec.hints.destructive else any_rule(call)
+    return exact_rule(spec, call) if spec.hints.destructive else any_rule(call)
 
 
 def suggested_patterns(spec: ToolSpec, call: ToolCall, is_safe: Callable[[str], bool]) -> list[tuple[str, str]]:

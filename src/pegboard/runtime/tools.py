@@ -46,6 +46,12 @@ class Tools:
         """Return the tool with this name or alias, or None if no tool that can be used has it."""
         return self._parts.usable_tool(name)
 
+    def current(self, spec: ToolSpec) -> ToolSpec:
+        """Return a tool in the present version of its file, or as it was if it is gone; may scan, which blocks."""
+        if self._parts.registry.stale(spec):
+            self.scan()
+        return self.get(spec.name) or spec
+
     def hidden(self) -> int:
         """Return the number of tools in the last scan that the allow list excludes."""
         return sum(not self._parts.allow.admits(spec) for spec in self._parts.registry.tools())

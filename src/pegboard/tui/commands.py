@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from textual.binding import Binding, BindingType
+from textual.binding import Binding, BindingsMap, BindingType
 from textual.dom import DOMNode
 from textual.keys import format_key
 
@@ -57,6 +57,19 @@ def bindings(commands: Iterable[Command]) -> list[BindingType]:
     return [command.binding for command in commands if command.keys]
 
 
+def bindings_of(node: DOMNode) -> BindingsMap:
+    """Return the bindings of one node with the keys that the user assigned.
+
+    Textual assigns them only to copies: a node's own bindings have the declared keys.
+    """
+    declared, keymap = node._bindings, node.app._keymap  # noqa: SLF001 - nothing public returns them for one node
+    if not keymap:
+        return declared
+    assigned = declared.copy()
+    assigned.apply_keymap(keymap)
+    return assigned
+
+
 def key_of(node: DOMNode, command_id: str) -> str:
     """Return the first key of a command that a widget declares, remapped and formatted: `ctrl+s`, `/`.
 
@@ -67,7 +80,7 @@ def key_of(node: DOMNode, command_id: str) -> str:
     Returns:
         The key, or an empty string if the command has none.
     """
-    for key, binding in node._bindings:  # noqa: SLF001 - nothing public returns the remapped bindings of one node
+    for key, binding in bindings_of(node):
         if binding.id == command_id:
             *modifiers, last = key.split("+")
             return "+".join([*modifiers, format_key(last)])

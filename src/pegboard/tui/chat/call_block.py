@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from time import monotonic
-from typing import Final, Literal
+from types import MappingProxyType
+from typing import Final, Literal, NamedTuple
 
 from rich.cells import cell_len
 from rich.cells import set_cell_size as fitted
@@ -39,14 +40,26 @@ _WRITTEN_CHARACTERS: Final = 2_000
 """Characters of the arguments shown while the model writes them."""
 
 ANSWERS: Final = (
-    ("once", "a", "once"),
-    ("session", "s", "session"),
-    ("always", "A", "always…"),
-    ("reject", "r", "reject"),
-    ("reject_why", "R", "reject with reason"),
-    ("edit", "e", "edit"),
+    ("once", "talk.approve_once", "once"),
+    ("session", "talk.approve_session", "session"),
+    ("always", "talk.approve_always", "always…"),
+    ("reject", "talk.reject", "reject"),
+    ("reject_why", "talk.reject_why", "reject with reason"),
+    ("edit", "talk.edit_call", "edit"),
 )
-"""Answers to a call awaiting approval: answer, key, label."""
+"""Answers to a call awaiting approval: answer, command, label."""
+
+
+class CardKeys(NamedTuple):
+    """Keys that the card of a call awaiting approval shows."""
+
+    select: str = ""
+    """Key that selects the card."""
+    answers: Mapping[str, str] = MappingProxyType({})
+    """Keys of the answers."""
+
+
+NO_KEYS: Final = CardKeys()
 
 
 @dataclass
@@ -84,8 +97,7 @@ class CallBlock(Block):
     is_edited: bool = False
     is_destructive: bool = False
     """Whether the call awaiting approval is destructive."""
-    select_key: str = ""
-    """Key that selects a card awaiting approval."""
+    keys: CardKeys = NO_KEYS
     is_old: bool = False
     """Whether it was loaded from a session, which stores the result only as the model reads it."""
 
@@ -370,19 +382,20 @@ class CallBlock(Block):
     def _hint_row(self, width: int) -> MarkdownRow:
         """Return the row above the answers: how to select the card, or the scope of `s`."""
         if not self.is_selected:
-            way = f"{self.select_key} or a click" if self.select_key else "a click"
+            way = f"{self.keys.select} or a click" if self.keys.select else "a click"
             text = f"  Not selected: {way} selects this call, then:"
         else:
             what = "exactly these arguments" if self.is_destructive else "any arguments"
-            text = f"  Selected. s allows {what} in this session."
+            text = f"  Selected. {self.keys.answers.get('session') or 'session'} allows {what} in this session."
         text = fitted(text, width).rstrip() if cell_len(text) > width else text
         return MarkdownRow(text, ((2, len(text), "warning" if self.is_selected else "muted"),))
 
     def _answer_row(self, width: int) -> BlockRow:
-        labels = [f"{key} {words}" for _, key, words in ANSWERS]
+        keys = [self.keys.answers.get(answer, "") for answer, *_ in ANSWERS]
+        labels = [f"{key} {words}".lstrip() for key, (_, _, words) in zip(keys, ANSWERS, strict=True)]
         gap = "   " if len("   ".join(labels)) + 2 <= width else "  "
         text, pieces, spans = "  ", list[Piece](), list[tuple[int, int, str]]()
-        for (answer, key, _), words in zip(ANSWERS, labels, strict=True):
+        for (answer, *_), key, words in zip(ANSWERS, keys, labels, strict=True):
             pieces.append((len(text), len(text) + len(key), "key" if self.is_selected else "muted"))
             spans.append((len(text), len(text) + len(words), answer))
             text += words + gap

@@ -21,7 +21,6 @@ from pegboard.tui.chat.call_block import CallBlock
 from pegboard.tui.chat.prompt import AskLine
 from pegboard.tui.chat.story import Story
 from pegboard.tui.chat.transcript import Transcript
-from pegboard.tui.commands import key_of
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -211,7 +210,7 @@ class OpenSession:
             self._transcript.renew()
 
         unfold = self._runtime.settings.ui.unfold
-        return Story(redraw, unfold, select_key=key_of(self._page.app, "chat.asking"))
+        return Story(redraw, unfold, keys=self._transcript.card_keys)
 
     def _fail(self, error: Exception) -> None:
         self._page.notify(clean_line(str(error)), severity="error", markup=False)

@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.reactive import reactive
 
-from pegboard.tui.commands import Command, bindings
+from pegboard.tui.commands import Command, bindings, bindings_of
 from pegboard.tui.form.lines import Lines
 
 _OWN = ("ask.send", "ask.newline")
@@ -52,7 +52,7 @@ class AskLine(Lines):
 
     async def _on_key(self, event: events.Key) -> None:
         """Handle send and line break in the order of typing, which bindings would not keep."""
-        own = {key: binding.action for key, binding in self._bindings if binding.id in _OWN}
+        own = {key: binding.action for key, binding in bindings_of(self) if binding.id in _OWN}
         wanted = own.get(event.key)
         if wanted is None:
             await super()._on_key(event)

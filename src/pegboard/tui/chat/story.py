@@ -33,7 +33,7 @@ from pegboard.models.conversation import (
 from pegboard.models.session import SessionEntry
 from pegboard.results.markdown_lines import Marked
 from pegboard.tui.chat.blocks import Block, NoteBlock, TextBlock, ThoughtBlock, UserBlock
-from pegboard.tui.chat.call_block import CallBlock, Unfold
+from pegboard.tui.chat.call_block import NO_KEYS, CallBlock, CardKeys, Unfold
 
 _STOP_MESSAGES: dict[StoppedBy, str] = {
     "steps": "Stopped: the model reached the limit of steps.",
@@ -54,10 +54,12 @@ class Story:
     Args:
         changed: Callback for every block that has to be redrawn.
         unfold: Which finished calls are expanded.
-        select_key: Key that selects a card awaiting approval.
+        keys: Keys that the card of a call awaiting approval shows.
     """
 
-    def __init__(self, changed: Callable[[Block], object], unfold: Unfold = "never", *, select_key: str = "") -> None:
+    def __init__(
+        self, changed: Callable[[Block], object], unfold: Unfold = "never", *, keys: CardKeys = NO_KEYS
+    ) -> None:
         self.blocks: list[Block] = []
         self.usage = Usage()
         """Tokens used since this conversation was opened."""
@@ -67,7 +69,7 @@ class Story:
         """Outcome of the last ask."""
         self._changed = changed
         self._unfold: Unfold = unfold
-        self._select_key = select_key
+        self._keys = keys
         self._text: TextBlock | None = None
         self._thought: ThoughtBlock | None = None
         self._waiting: NoteBlock | None = None
@@ -208,7 +210,7 @@ class Story:
                 self._mark_changed(self._thought)
             case CallDelta(index=index, name=name, arguments=arguments):
                 while len(self._turn) <= index:
-                    self._turn.append(CallBlock(unfold=self._unfold, select_key=self._select_key))
+                    self._turn.append(CallBlock(unfold=self._unfold, keys=self._keys))
                     self._add(self._turn[-1])
                 self._turn[index].name += name
                 self._turn[index].written += arguments
@@ -223,7 +225,7 @@ class Story:
 
     def _propose(self, call: ToolCall, proposed: ProposedCall) -> None:
         if self._proposed >= len(self._turn):
-            self._turn.append(CallBlock(unfold=self._unfold, select_key=self._select_key))
+            self._turn.append(CallBlock(unfold=self._unfold, keys=self._keys))
             self._add(self._turn[-1])
         block = self._turn[self._proposed]
         self._proposed += 1

@@ -13,8 +13,8 @@ from textual.message import Message
 
 from pegboard.tui.chat.block_lines import GUTTER, BlockLines
 from pegboard.tui.chat.blocks import Block, ThoughtBlock, UserBlock
-from pegboard.tui.chat.call_block import ANSWERS, CallBlock
-from pegboard.tui.commands import Command, bindings
+from pegboard.tui.chat.call_block import ANSWERS, CallBlock, CardKeys
+from pegboard.tui.commands import Command, bindings, bindings_of, key_of
 from pegboard.tui.messages import Copy, KeepCall
 from pegboard.tui.shell.app_commands import APPROVAL_COMMANDS
 from pegboard.tui.widgets import answer_guard
@@ -188,9 +188,15 @@ class Transcript(BlockLines):
         if event.is_printable:
             self.guard.typed()
 
+    @property
+    def card_keys(self) -> CardKeys:
+        """The keys that the cards show."""
+        answers = {answer: key_of(self, command) for answer, command, _ in ANSWERS}
+        return CardKeys(key_of(self.app, "chat.asking"), answers)
+
     def _answer_keys(self) -> Iterator[tuple[str, str]]:
         actions = {f"answer('{answer}')": answer for answer, _, _ in ANSWERS}
-        for key, binding in self._bindings:
+        for key, binding in bindings_of(self):
             if binding.action in actions:
                 yield key, actions[binding.action]
 

@@ -8,10 +8,10 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias, cast
 
 from pydantic import JsonValue
-from textual import on, work
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
@@ -226,13 +226,10 @@ class AgentCallScreen(QuestionScreen[None]):
         """Answer the call, after the dialog that the answer requires."""
         self._answer(choice)
 
-    @on(Button.Pressed)
-    def _pressed(self, event: Button.Pressed) -> None:
-        event.stop()
-        if not self.is_deliberate:
-            self._arguments.focus()  # an early click must not leave the focus on a button
-        elif event.button.id in {"once", "session", "always", "reject", "reject_why", "edit"}:
-            self._answer(event.button.id)
+    def answer_by_button(self, button: str) -> None:
+        """Answer the call by a button, after the dialog that the answer requires."""
+        if button in {"once", "session", "always", "reject", "reject_why", "edit"}:
+            self._answer(cast("_Choice", button))
 
     @work(exclusive=True, group="answer")
     async def _answer(self, choice: _Choice) -> None:

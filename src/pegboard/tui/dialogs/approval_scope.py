@@ -152,7 +152,7 @@ class ApprovalScope(QuestionScreen[Approval | None]):
     def _rule_for(self, call: ToolCall) -> Rule:
         match self._arguments:
             case "exactly":
-                return exact_rule(call)
+                return exact_rule(self._spec, call)
             case "pattern":
                 patterns = [one.value for one in self.query("#patterns Input").results(Input)]
                 return pattern_rule(call, zip((name for name, _ in self._suggested), patterns, strict=True))
@@ -190,12 +190,11 @@ class ApprovalScope(QuestionScreen[Approval | None]):
 
     # Answers
 
-    @on(Button.Pressed)
-    def _pressed(self, event: Button.Pressed) -> None:
-        event.stop()
-        if event.button.id == "close":
+    def answer_by_button(self, button: str) -> None:
+        """Close, or allow the calls."""
+        if button == "close":
             self.action_close()
-        elif self.is_deliberate:
+        else:
             self.action_allow()
 
     @work(exclusive=True, group="allow")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
@@ -65,11 +64,9 @@ class Confirm(QuestionScreen[bool]):
         yes = key_of(self, "confirm.yes")
         self.query_one("#box").border_subtitle = Content(f"{yes} confirms · esc closes" if yes else "esc closes")
 
-    @on(Button.Pressed)
-    def _pressed(self, event: Button.Pressed) -> None:
-        event.stop()
-        if self.is_deliberate:
-            self.dismiss(event.button.id == "yes")
+    def answer_by_button(self, button: str) -> None:
+        """Close with the answer of a button."""
+        self.dismiss(button == "yes")
 
     def action_answer(self, yes: bool) -> None:
         """Close with the answer."""

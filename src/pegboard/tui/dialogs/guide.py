@@ -54,6 +54,7 @@ class GuideScreen(Dialog[None]):
         #contents { width: 34; height: 1fr; margin-right: 1; }
         Input, Input:focus { height: 1; border: none; padding: 0 1; background: $panel; }
         OptionList, OptionList:focus {
+            min-width: 8;
             height: 1fr; border: none; background: transparent; background-tint: transparent; padding: 0;
             scrollbar-size-vertical: 1;
         }

@@ -36,6 +36,7 @@ class ProblemsScreen(Dialog[Problem | None]):
     ProblemsScreen {
         & > #box { width: 100; height: auto; padding: 0 1; }
         OptionList, OptionList:focus {
+            min-width: 8;
             height: auto; max-height: 100%; border: none; background: transparent; padding: 0;
             background-tint: transparent; scrollbar-size-vertical: 1;
             & > .option-list--option-highlighted {

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, ClassVar, TypeVar  # Any: dialogs with results of any type
+from typing import Any, ClassVar, TypeVar, cast  # Any: dialogs with results of any type
 from urllib.parse import urlsplit
 
-from textual import events, on
+from textual import events
 from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, VerticalScroll
@@ -128,11 +128,10 @@ class ElicitationScreen(_ServerQuestion[ElicitationAnswer | None]):
         """Close with an answer; an accepted form must be valid."""
         self._answer(action)
 
-    @on(Button.Pressed)
-    def _pressed(self, event: Button.Pressed) -> None:
-        event.stop()
-        if self.is_deliberate and event.button.id in {"accept", "decline", "cancel"}:
-            self._answer(event.button.id)  # type: ignore[arg-type] # it was checked
+    def answer_by_button(self, button: str) -> None:
+        """Close with the answer of a button; an accepted form must be valid."""
+        if button in {"accept", "decline", "cancel"}:
+            self._answer(cast("ElicitationAction", button))
 
     def _answer(self, action: ElicitationAction) -> None:
         content = self._form.submit() if action == "accept" else None
@@ -205,15 +204,12 @@ class VisitScreen(_ServerQuestion[ElicitationAnswer | None]):
         """Close without opening the address."""
         self.dismiss(ElicitationAnswer(action=action))
 
-    @on(Button.Pressed)
-    async def _pressed(self, event: Button.Pressed) -> None:
-        event.stop()
-        if not self.is_deliberate:
-            self.query_one("#decline").focus()  # an early click must not leave the focus on another button
-        elif event.button.id == "accept":
-            await self.action_open()
+    def answer_by_button(self, button: str) -> None:
+        """Open the address, or close without opening it."""
+        if button == "accept":
+            self.run_worker(self.action_open(), exclusive=True, group="open")
         else:
-            self.dismiss(ElicitationAnswer(action="decline" if event.button.id == "decline" else "cancel"))
+            self.dismiss(ElicitationAnswer(action="decline" if button == "decline" else "cancel"))
 
 
 class SamplingScreen(_ServerQuestion[bool | None]):
@@ -265,13 +261,9 @@ class SamplingScreen(_ServerQuestion[bool | None]):
         """Close with the answer."""
         self.dismiss(approve)
 
-    @on(Button.Pressed)
-    def _pressed(self, event: Button.Pressed) -> None:
-        event.stop()
-        if self.is_deliberate:
-            self.dismiss(event.button.id == "approve")
-        else:
-            self.query_one("#prompt").focus()  # an early click must not leave the focus on a button
+    def answer_by_button(self, button: str) -> None:
+        """Close with the answer of a button."""
+        self.dismiss(button == "approve")
 
 
 class ServerDialogs:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import ClassVar
 
-from textual import on
 from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, VerticalScroll
@@ -66,13 +65,9 @@ class TrustScreen(QuestionScreen[bool]):
             if not request.obstacle:
                 yield Button(Content("Trust this folder"), id="yes", variant="warning", compact=True)
 
-    @on(Button.Pressed)
-    def _answer(self, event: Button.Pressed) -> None:
-        event.stop()
-        if self.is_deliberate:
-            self.dismiss(event.button.id == "yes")
-        else:
-            self.query_one("#no").focus()  # an early click must not leave the focus on the other button
+    def answer_by_button(self, button: str) -> None:
+        """Close with the answer of a button."""
+        self.dismiss(button == "yes")
 
     def action_other(self) -> None:
         """Focus the other button."""

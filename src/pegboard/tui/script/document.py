@@ -136,15 +136,15 @@ class ScriptDocument:
 
     async def save(self) -> None:
         """Save the script under its name; ask for a name if it is new."""
+        from pegboard.tui.script.saved_scripts import CHANGED_ELSEWHERE, would_overwrite
+
         state = self.state
         if not state.name:
             await self.save_as()
             return
         try:
-            if await self._was_changed_elsewhere(state) and not await self.confirm(
-                f"Overwrite {clean_line(state.name)}?",
-                "Another program changed the file since you opened it.",
-                "Overwrite",
+            if await asyncio.to_thread(would_overwrite, self._runtime, state, state.name) and not await self.confirm(
+                f"Overwrite {clean_line(state.name)}?", CHANGED_ELSEWHERE, "Overwrite"
             ):
                 return
             await asyncio.to_thread(self._runtime.scripts.saved.write, state.name, state.text)
@@ -162,12 +162,6 @@ class ScriptDocument:
         state = self.state
         if await save_as(self._page, self._runtime, state, state.name):
             self.apply(state)
-
-    async def _was_changed_elsewhere(self, state: EditedScript) -> bool:
-        try:
-            return bool(await asyncio.to_thread(self._runtime.scripts.saved.read, state.name) != state.saved)
-        except SavedScriptError:  # no file that could be overwritten
-            return False
 
     # Opening
 

@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.widgets.text_area import Edit, EditResult, Location, Selection
 
 from pegboard.results.clean import without_halves
-from pegboard.tui.commands import Command, bindings
+from pegboard.tui.commands import Command, bindings, bindings_of
 from pegboard.tui.form.lines import Lines
 from pegboard.tui.script.bash import KEYWORDS, NOTHING, PLACEHOLDER, SHELL, Scanned, ShellState, pieces, scan
 from pegboard.tui.script.completion_popup import CompletionPopup
@@ -334,7 +334,7 @@ class ScriptEditor(Lines):
             return
         if event.is_printable or event.key == "backspace":
             self.post_message(self.Typed(is_request=False))
-        own = {key: binding.action for key, binding in self._bindings if not binding.id or binding.id in _OWN}
+        own = {key: binding.action for key, binding in bindings_of(self) if not binding.id or binding.id in _OWN}
         wanted = own.get(event.key)
         if wanted is not None:
             if await self.app.run_action(wanted, self):

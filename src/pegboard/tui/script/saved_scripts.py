@@ -24,6 +24,7 @@ from pegboard.tui.widgets.pick_list import PickLine, PickList
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
 
+CHANGED_ELSEWHERE: Final = "Another program changed the file since you opened it."
 _SHOWN: Final = 20_000
 """Characters of a script in the preview."""
 
@@ -191,8 +192,10 @@ async def save_as(screen: Widget, runtime: Runtime, script: EditedScript, name: 
 
     async def save(typed: str) -> bool:
         chosen = _without_suffix(typed)
-        if chosen != script.name and chosen in {one.name for one in await asyncio.to_thread(saved.list)}:
-            question = f"A script named {clean_line(chosen)} already exists.\n\nThis can't be undone."
+        if await asyncio.to_thread(would_overwrite, runtime, script, chosen):
+            is_own = chosen == script.name
+            why = CHANGED_ELSEWHERE if is_own else f"A script named {clean_line(chosen)} already exists."
+            question = f"{why}\n\nThis can't be undone."
             if not await screen.app.push_screen_wait(Confirm("Overwrite script?", question, "Overwrite")):
                 return False
         await asyncio.to_thread(saved.write, chosen, script.text)
@@ -200,6 +203,17 @@ async def save_as(screen: Widget, runtime: Runtime, script: EditedScript, name: 
         return True
 
     return script.name if await ask_name(screen.app, "Save script as", name, save) is not None else ""
+
+
+def would_overwrite(runtime: Runtime, script: EditedScript, name: str) -> bool:
+    """Return whether saving under a name would replace a text that isn't the opened one; block."""
+    saved = runtime.scripts.saved
+    if name != script.name:
+        return name in {one.name for one in saved.list()}
+    try:
+        return saved.read(name) != script.saved
+    except SavedScriptError:  # no file that could be overwritten
+        return False
 
 
 def _without_suffix(typed: str) -> str:

@@ -58,7 +58,7 @@ class Palette(CommandPalette):
             SearchIcon { margin: 0; color: $text-primary; }
             CommandInput, CommandInput:focus { border: none; height: 1; }
             #--results { background: $surface; }
-            CommandList { border: none; padding: 0 1; background: $surface; scrollbar-size-vertical: 1; }
+            CommandList { border: none; padding: 0 1; min-width: 8; background: $surface; scrollbar-size-vertical: 1; }
             CommandList > .option-list--option { padding: 0 1; }
         }
     }

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual.app import App
 
@@ -11,19 +12,26 @@ from pegboard.forms import Form
 from pegboard.models import HealthRow, Problem, ToolSpec
 from pegboard.results.clean import clean, clean_line
 
+if TYPE_CHECKING:
+    from pegboard.runtime import Runtime
+
 _ARGUMENT_LINES: Final = 8
 """Maximum number of lines of arguments in the confirmation of a destructive tool."""
 
 
-async def may_run(app: App[object], spec: ToolSpec, form: Form | None, rows: Sequence[HealthRow]) -> bool:
+async def may_run(
+    app: App[object], runtime: Runtime, spec: ToolSpec, form: Form | None, rows: Sequence[HealthRow]
+) -> bool:
     """Ask for all confirmations in one dialog; return whether the tool may run.
 
     Args:
         app: App that shows the dialog.
-        spec: The tool.
+        runtime: Provides the tool in the present version of its file.
+        spec: The tool as it is shown.
         form: Its form.
         rows: Its requirements.
     """
+    spec = await asyncio.to_thread(runtime.tools.current, spec)
     missing = [row.problem for row in rows if row.blocks and row.problem]
     reasons = [_why_blocked(spec, missing)] if missing else []
     if spec.hints.destructive:

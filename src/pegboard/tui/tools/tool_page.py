@@ -303,7 +303,7 @@ class ToolPage(Vertical):
     async def _run(self, spec: ToolSpec, arguments: JsonObject) -> None:
         """Call the tool and show its events, after confirmation if it is blocked or destructive."""
         rows = self._runtime.health.rows(spec.name) if spec.requirements else ()
-        if not await may_run(self.app, spec, self._form.form, rows):
+        if not await may_run(self.app, self._runtime, spec, self._form.form, rows):
             return
         call = ToolCall(name=spec.name, args=arguments, source="form")
         self.running = call

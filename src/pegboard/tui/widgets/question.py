@@ -6,8 +6,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
-from textual import events
+from textual import events, on
+from textual.widgets import Button
 
+from pegboard.tui.commands import bindings_of
 from pegboard.tui.widgets import answer_guard
 from pegboard.tui.widgets.answer_guard import AnswerGuard
 from pegboard.tui.widgets.dialog import Dialog
@@ -51,7 +53,8 @@ class QuestionScreen(Dialog[ResultT], Generic[ResultT]):
 
     def on_key(self, event: events.Key) -> None:
         """Ignore early answers; typing restarts the delay."""
-        self._down_at = None
+        if event.key == "enter":
+            self._down_at = None
         is_answer = self._is_answer(event.key)
         if is_answer and not self._guard.accepts(_SELF, answer_guard.clock.of(event)):
             event.stop()
@@ -68,12 +71,24 @@ class QuestionScreen(Dialog[ResultT], Generic[ResultT]):
     def _is_answer(self, key: str) -> bool:
         if self.answers is None:
             return True
-        own = {key for key, binding in self._bindings if binding.id in self.answers} - {"escape"}
-        return key == "enter" or key in own
+        closing = [one.id for declared, one in self._bindings if declared == key == "escape"]
+        ids = {one.id for pressed, one in bindings_of(self) if pressed == key}.difference(closing)
+        return key == "enter" or not ids.isdisjoint(self.answers)
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """Note when the mouse button went down."""
+        """Note when the mouse button went down; an early click must not leave the focus on a button."""
         self._down_at = answer_guard.clock.of(event)
+        if not self.is_deliberate and isinstance(self.focused, Button):
+            self.set_focus(self.query(self.AUTO_FOCUS).first() if self.AUTO_FOCUS else None)
+
+    @on(Button.Pressed)
+    def _button_pressed(self, event: Button.Pressed) -> None:
+        event.stop()
+        if self.is_deliberate:
+            self.answer_by_button(event.button.id or "")
+
+    def answer_by_button(self, button: str) -> None:
+        """Answer by the button with this id."""
 
     @property
     def accepts_now(self) -> bool:
