@@ -23,10 +23,10 @@ from pegboard.models.conversation import (
     Usage,
     UserMessage,
 )
+from pegboard.tui.chat.blocks import UserBlock
 
 HOSTILE = "[bold]b[/bold] [@click=app.quit]x[/] \x1b[31mred\x07 \u202eover \u200bnone &#27;[0m \ud800 [/"
 """Markup, escape sequences, a bell, a direction override, a zero-width space, a lone surrogate, a broken tag."""
-from pegboard.tui.chat.blocks import UserBlock
 
 
 def is_clean(text: str) -> bool:
