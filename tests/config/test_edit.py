@@ -41,9 +41,11 @@ def test_an_invalid_value_is_refused_and_nothing_is_written(tmp_path: Path, key:
     assert file.read_text() == TEXT
 
 
-def test_a_missing_file_is_created_and_a_broken_one_is_kept(tmp_path: Path) -> None:
-    file = tmp_path / "new" / "config.toml"
+def test_a_missing_file_is_created_in_private_folders_and_a_broken_one_is_kept(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "inner" / "config.toml"
     assert set_values(file, {"model.name": "offline"}) is None
+    created = (file.parent.parent, file.parent, file)
+    assert [path.stat().st_mode & 0o777 for path in created] == [0o700, 0o700, 0o600]
     assert file.read_text() == '[model]\nname = "offline"\n'
     file.write_text("[model\n")
     assert set_values(file, {"model.name": "offline"}) is not None

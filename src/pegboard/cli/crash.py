@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import pegboard
+from pegboard import storage
 from pegboard.results.clean import clean, clean_line
 
 if TYPE_CHECKING:
@@ -170,13 +171,10 @@ def _text(error: BaseException, where: str) -> str:
 def _write(folder: Path, text: str) -> Path:
     from datetime import UTC, datetime
 
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    storage.make_folder(folder)
     for old in sorted(folder.glob("crash-*.txt"))[: -_KEPT + 1]:
         with suppress(OSError):
             old.unlink()
-    stem = f"crash-{datetime.now(UTC):%Y%m%d-%H%M%S-%f}-{os.getpid()}"
-    file = folder / f"{stem}.txt"
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with open(descriptor, "w", encoding="utf-8", errors="backslashreplace") as opened:  # noqa: PTH123 - it is open
-        opened.write(text)
+    file = folder / f"crash-{datetime.now(UTC):%Y%m%d-%H%M%S-%f}-{os.getpid()}.txt"
+    storage.write(file, text.encode(errors="backslashreplace"), replace=False)
     return file

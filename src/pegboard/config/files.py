@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pegboard import models
+from pegboard import models, storage
 
 if TYPE_CHECKING:
     from pegboard.models import Problem
@@ -73,21 +72,13 @@ def decoded(file: Path, raw: bytes) -> str | Problem:
 
 
 def write_private(file: Path, data: bytes) -> None:
-    """Write a file atomically so that only the user can read it; create its folder, private as well.
+    """Write a file atomically so that only the user can read it; create missing folders, private as well.
 
     Raises:
         OSError: It can't be written.
     """
-    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    descriptor, draft = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}-")
-    try:
-        with open(descriptor, "wb") as out:  # noqa: PTH123 - a descriptor is not a path
-            out.write(data)
-            out.flush()
-            os.fsync(descriptor)
-        Path(draft).replace(file)
-    finally:
-        Path(draft).unlink(missing_ok=True)
+    storage.make_folder(file.parent)
+    storage.write(file, data)
 
 
 def unusable(file: Path, message: str, line: int | None = None) -> Problem:

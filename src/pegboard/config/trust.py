@@ -18,6 +18,7 @@ from urllib.parse import unquote_to_bytes
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from pegboard import storage
 from pegboard.config.files import read_bytes, shown, write_private
 from pegboard.config.paths import OVERLAY, absolute
 from pegboard.errors import PegboardError
@@ -211,7 +212,7 @@ class TrustFile:
         """Yield the records to change and then write them; lock out other processes meanwhile."""
         folder = self._file.parent
         try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            storage.make_folder(folder)
             lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX)
