@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
-import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from functools import partial
@@ -18,6 +16,7 @@ from pegboard.executor.deadline import CallClock
 from pegboard.executor.environment import worker_environment
 from pegboard.executor.pool import Pool, default_limit
 from pegboard.models import CallEvent, Finished, PackHandler, Started, ToolCall, ToolResult, ToolSpec
+from pegboard.models.call import file_stem
 from pegboard.ports import Calls, Granted, Grants
 from pegboard.worker.wire import LONGEST_REST, line
 
@@ -29,7 +28,6 @@ _CLOSE_SECONDS = 5.0
 
 _BUILT_IN = f"{Path(__file__).parents[1] / 'packs'}{os.sep}"
 _NOTHING = Granted({}, {})
-_UNSAFE_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class Executor:
@@ -43,7 +41,7 @@ class Executor:
         results: Folder for complete results that exceed the limit.
         workers: Maximum number of processes, and thereby of concurrent calls, per event loop. Further calls wait.
         memory_limit: Memory limit of one process, in bytes. Shared memory, which the system's limit ignores, is
-            measured once a second, on Linux only.
+            measured at least once a second, on Linux only.
         log_limit: Maximum output kept per call, in bytes; the rest is only counted.
         result_limit: Maximum size of a result as JSON, in bytes; larger results are truncated.
         environment: Additional environment variables for packs that are not built in.
@@ -218,7 +216,7 @@ class Executor:
             "file": handler.file,
             "function": handler.function,
             "args": running.call.args,
-            "keep": f"{self._results}/{_file_name(running.call.id)}.json",
+            "keep": f"{self._results}/{file_stem(running.call.id)}.json",
             "limit": self._result_limit,
             "caller": running.call.caller,
         }
@@ -317,10 +315,3 @@ def _as_json(value: object) -> object:
             return value
         case _:
             return str(value)
-
-
-def _file_name(call_id: str) -> str:
-    """Return a safe file name for a call id; the id itself if possible."""
-    if 0 < len(call_id) <= 100 and not _UNSAFE_IN_NAMES.search(call_id):
-        return call_id
-    return hashlib.sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()

@@ -9,17 +9,17 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
+from pegboard.models.call import FILE_STEM
+
 _LEFT_AFTER = 7 * 86_400.0
 """Seconds without a change after which no process can still be writing a file or recording its call."""
 _LOOKED_AT = 20_000
 """Maximum number of files one sweep looks at."""
-_WHOLE = re.compile(r"[A-Za-z0-9_-]{1,100}\.json\Z")
-_MEDIA = re.compile(r"(?P<call>[A-Za-z0-9_-]{1,100})-[0-9]{1,6}\.[a-z0-9]{1,5}\Z")
+_WHOLE = re.compile(rf"{FILE_STEM}\.json\Z")
+_MEDIA = re.compile(rf"(?P<call>{FILE_STEM})-[0-9]{{1,6}}\.[a-z0-9]{{1,5}}\Z")
 """Images, audio and other binary content of MCP servers, numbered within the call."""
-_UNFINISHED = re.compile(
-    r"[A-Za-z0-9_-]{1,100}\.json\.[0-9]+\Z|\.[A-Za-z0-9_-]{1,100}\.[a-z0-9]{1,5}\.[A-Za-z0-9_]{8}\Z"
-)
-"""Temporary names, which workers and the history rename when a file is complete."""
+_UNFINISHED = re.compile(rf"\.{FILE_STEM}(-[0-9]{{1,6}})?\.[a-z0-9]{{1,5}}\.[A-Za-z0-9_]{{8}}\Z")
+"""Drafts of `storage`, which are renamed when a file is complete."""
 
 
 def unfinished(folder: Path) -> list[str]:

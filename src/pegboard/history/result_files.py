@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
@@ -13,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from pegboard import storage
 from pegboard.models import ToolCall, ToolResult
+from pegboard.models.call import file_stem
 
 if TYPE_CHECKING:
     from pegboard.history.rows import StoredCall
@@ -21,7 +20,6 @@ INLINE_LIMIT: Final = 64_000
 """Maximum size of a result in the database, in bytes of JSON. Larger results get a file."""
 EXCERPT: Final = 8_000
 """Characters at the start of such a result that full-text search covers."""
-_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
 class ResultFiles:
@@ -73,7 +71,7 @@ class ResultFiles:
             return row_of(call, result, at, data, file, truncated.total_bytes if file else 0)
         if len(data) <= INLINE_LIMIT or not has_files:
             return row_of(call, result, at, data, None, 0)
-        name = f"{call.id}.json" if _PLAIN_NAME.fullmatch(call.id) else f"{os.urandom(16).hex()}.json"
+        name = f"{file_stem(call.id)}.json"
         content = data.encode()
         try:
             storage.make_folder(self.folder)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import json
-import re
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +24,7 @@ from pydantic import JsonValue
 from pegboard import storage
 from pegboard.data.json_text import JsonTextError, parse
 from pegboard.models import OF_CLIENTS, JsonObject, ResultMeta, ToolCall, ToolError, ToolResult, ToolSpec, Truncation
+from pegboard.models.call import file_stem
 from pegboard.results.shorten import shorten
 from pegboard.results.sizes import size
 from pegboard.schema.validation import validator
@@ -36,7 +35,6 @@ _SUFFIXES: Final = {
     "application/pdf": ".pdf", "image/gif": ".gif", "image/jpeg": ".jpg", "image/png": ".png", "image/svg+xml": ".svg",
     "image/webp": ".webp", "text/plain": ".txt", "text/html": ".html",
 }  # fmt: skip
-_UNSAFE_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class ResultReader:
@@ -51,8 +49,7 @@ class ResultReader:
     def __init__(self, folder: Path, limit: int, call_id: str) -> None:
         self._folder = folder
         self._limit = limit
-        safe = 0 < len(call_id) <= 100 and not _UNSAFE_IN_NAMES.search(call_id)
-        self._stem = call_id if safe else hashlib.sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()
+        self._stem = file_stem(call_id)
         self._files = 0
 
     def tool_result(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import time
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import Field
 
@@ -29,6 +31,17 @@ def new_call_id() -> str:
     Ids in order of time keep the index of a large history in few pages.
     """
     return f"{time.time_ns() // 1_000_000:012x}{os.urandom(10).hex()}"
+
+
+FILE_STEM: Final = r"[A-Za-z0-9_-]{1,100}"
+"""Pattern of `file_stem`."""
+
+
+def file_stem(call_id: str) -> str:
+    """Return the name, without suffix, of the files of a call: its id if that is a safe name, otherwise a hash."""
+    if re.fullmatch(FILE_STEM, call_id):
+        return call_id
+    return hashlib.sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class ToolCall(DataModel):
