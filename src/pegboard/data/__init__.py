@@ -1,1 +1,1 @@
-"""JSON data: text (`json_text`) and JSON Pointers (`pointer`), and the mask of secrets in it (`mask`)."""
+"""JSON data (`json_text`, `pointer`), text that can be encoded (`unicode`) and the mask of secrets (`mask`)."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from pegboard import storage
+from pegboard.data.unicode import encodable
 from pegboard.errors import StoreError
 from pegboard.history.losses import Losses
 from pegboard.history.notify import notify
@@ -372,9 +373,7 @@ class History:
         return tuple(record.args for record in self.records(tool=tool, limit=_RECENT_CALLS, source="form"))
 
     def _select(self, query: str, parameters: Sequence[Column]) -> list[tuple[Column, ...]]:
-        from pegboard.history.rows import unicode_of
-
-        clean = [unicode_of(value) if isinstance(value, str) else value for value in parameters]
+        clean = [encodable(value) if isinstance(value, str) else value for value in parameters]
         with self._using:
             self._write()
             try:

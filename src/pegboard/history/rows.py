@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from pydantic import BaseModel, JsonValue
 from pydantic_core import from_json, to_json
 
+from pegboard.data.unicode import encodable
 from pegboard.history.schema import CANCELLED, DENIED, FAILED, INTERRUPTED, OK, RUNNING
 from pegboard.models import CallRecord, ResultMeta, ToolCall, ToolError, ToolResult
 
@@ -122,15 +123,15 @@ def started_row(call: ToolCall, at: datetime, process: str | None) -> StoredCall
 
 def _request(call: ToolCall, at: datetime, args: str) -> dict[str, Any]:
     return {
-        "id": unicode_of(call.id),
+        "id": encodable(call.id),
         "at": microseconds(at),
-        "tool": unicode_of(call.name),
+        "tool": encodable(call.name),
         "args": args,
         "source": call.source,
-        "session": unicode_of(call.session) if call.session is not None else None,
-        "parent": unicode_of(call.parent) if call.parent is not None else None,
+        "session": encodable(call.session) if call.session is not None else None,
+        "parent": encodable(call.parent) if call.parent is not None else None,
         "turn": call.turn,
-        "agent": unicode_of(call.agent.name or "MCP client") if call.agent is not None else None,
+        "agent": encodable(call.agent.name or "MCP client") if call.agent is not None else None,
     }
 
 
@@ -184,7 +185,7 @@ def json_of(value: object) -> str:
         return to_json(value, inf_nan_mode="strings").decode()
     except ValueError:  # too deeply nested for pydantic, or contains lone surrogates
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_content)
-        return text.encode("utf-8", "replace").decode()
+        return encodable(text)
 
 
 def _content(value: object) -> object:
@@ -229,8 +230,3 @@ def moment(at: Column) -> datetime:
 
 def _error(column: Column) -> ToolError | None:
     return None if column is None else ToolError.model_validate_json(str(column))
-
-
-def unicode_of(text: str) -> str:
-    """Return a text that SQLite accepts: lone surrogates become question marks."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()

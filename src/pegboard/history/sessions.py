@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from pegboard.data.unicode import encodable
 from pegboard.errors import SessionError
 from pegboard.history.history import History
 from pegboard.models.conversation import Message, ModelMessage, UserMessage
@@ -69,7 +70,7 @@ class Sessions:
             if search
             else ""
         )
-        wanted = [_stored(search.casefold())] * 2 if search else []
+        wanted = [encodable(search.casefold())] * 2 if search else []
         query = f"SELECT {_COLUMNS} FROM sessions {found} ORDER BY changed DESC, rowid DESC LIMIT ?"  # noqa: S608 - our own text
         rows = self._history.act(lambda database: database.select(query, [*wanted, limit]))
         return tuple(map(_session_of, rows))
@@ -81,7 +82,7 @@ class Sessions:
             StoreError: The database can't be read.
         """
         query = f"SELECT {_COLUMNS} FROM sessions WHERE id = ?"  # noqa: S608 - our own text
-        rows = self._history.act(lambda database: database.select(query, [_stored(session)]))
+        rows = self._history.act(lambda database: database.select(query, [encodable(session)]))
         return _session_of(rows[0]) if rows else None
 
     def entries(self, session: str) -> tuple[SessionEntry, ...]:
@@ -91,7 +92,7 @@ class Sessions:
             StoreError: The database can't be read.
         """
         query = "SELECT position, at, message, call FROM messages WHERE session = ? ORDER BY position"
-        rows = self._history.act(lambda database: database.select(query, [_stored(session)]))
+        rows = self._history.act(lambda database: database.select(query, [encodable(session)]))
         return tuple(_entries_of(rows))
 
     # Write
@@ -114,7 +115,7 @@ class Sessions:
         self._change(
             "INSERT INTO sessions (id, name, created, changed, model, system) VALUES (?, '', ?, ?, ?, ?)"
             " ON CONFLICT (id) DO UPDATE SET model = excluded.model, system = coalesce(excluded.system, system)",
-            [_stored(session), now, now, _stored(model), None if system is None else _stored(system)],
+            [encodable(session), now, now, encodable(model), None if system is None else encodable(system)],
         )
 
     def append(self, session: str, message: Message, call: str | None = None) -> SessionEntry:
@@ -131,7 +132,7 @@ class Sessions:
         """
         from pegboard.history.rows import json_of, moment
 
-        now, key = _now(), _stored(session)
+        now, key = _now(), encodable(session)
         text = _text_of(message)
         content = json_of(message.model_dump(mode="json", by_alias=False))
 
@@ -142,10 +143,11 @@ class Sessions:
             position = int(last or 0) + 1
             run(
                 "INSERT INTO messages (session, position, at, message, text, call) VALUES (?, ?, ?, ?, ?, ?)",
-                [key, position, now, content, _stored(text), call],
+                [key, position, now, content, encodable(text), call],
             )
             if isinstance(message, UserMessage):
-                run("UPDATE sessions SET name = ? WHERE id = ? AND name = ''", [_stored(_beginning(message.text)), key])
+                name = encodable(_beginning(message.text))
+                run("UPDATE sessions SET name = ? WHERE id = ? AND name = ''", [name, key])
             return position
 
         return SessionEntry(position=self._transact(add), at=moment(now), message=message, call=call)
@@ -161,7 +163,7 @@ class Sessions:
         if not name or not name.isprintable() or len(name) > LONGEST_NAME:
             raise SessionError(f"The session was not renamed: a name has 1 to {LONGEST_NAME} printable characters.")
         statement = "UPDATE sessions SET name = ? WHERE id = ? RETURNING id"
-        if not self._change(statement, [_stored(name), _stored(session)]):
+        if not self._change(statement, [encodable(name), encodable(session)]):
             raise SessionError(f"Session {session!r} does not exist.")
 
     def delete(self, session: str) -> None:
@@ -171,7 +173,7 @@ class Sessions:
             SessionError: The session does not exist, or is in use.
             StoreError: It can't be written.
         """
-        key = _stored(session)
+        key = encodable(session)
         with self.held(session) as free:
             if not free:
                 raise SessionError(f"The session {session!r} is in use. Try again when its run has ended.")
@@ -196,7 +198,7 @@ class Sessions:
             SessionError: The session does not exist, or the new id is in use.
             StoreError: It can't be written.
         """
-        old, key, now = _stored(session), _stored(new), _now()
+        old, key, now = encodable(session), encodable(new), _now()
 
         def copy(run: Run) -> None:
             if run("SELECT id FROM sessions WHERE id = ?", [key]):
@@ -226,7 +228,7 @@ class Sessions:
             SessionError: The session does not exist, or is in use.
             StoreError: It can't be written.
         """
-        key = _stored(session)
+        key = encodable(session)
         with self.held(session) as free:
             if not free:
                 raise SessionError(f"The session {session!r} is in use. Try again when its run has ended.")
@@ -299,12 +301,6 @@ def _beginning(text: str) -> str:
     line = " ".join(text.split())
     line = "".join(sign for sign in line if sign.isprintable())
     return line if len(line) <= _NAME_WORDS else line[: _NAME_WORDS - 1].rstrip() + "…"
-
-
-def _stored(text: str) -> str:
-    from pegboard.history.rows import unicode_of
-
-    return unicode_of(text)
 
 
 def _now() -> int:

@@ -15,6 +15,7 @@ from pydantic import JsonValue
 
 from pegboard.data.json_text import write
 from pegboard.data.pointer import pointer
+from pegboard.data.unicode import encodable
 from pegboard.errors import FormFaults
 from pegboard.forms.flags import (
     arguments_from_words,
@@ -394,11 +395,6 @@ def _in_thread(work: Callable[[], object]) -> Awaitable[str]:
 
 def _text(data: JsonValue) -> str:
     return encodable(data if isinstance(data, str) else json.dumps(data, ensure_ascii=False) + "\n")
-
-
-def encodable(text: str) -> str:
-    """Replace each lone surrogate with a question mark, so that the text can be encoded."""
-    return text.encode("utf-8", "replace").decode()
 
 
 def _parted(schema: JsonObject) -> tuple[dict[str, JsonObject], dict[str, JsonObject]]:

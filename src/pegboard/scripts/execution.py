@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final  # Any: a message before validation
 
+from pegboard.data.unicode import encodable
 from pegboard.executor.deadline import CallClock, PendingApprovals
 from pegboard.models import CallEvent, Finished, Log, Started, ToolCall, ToolResult
 from pegboard.scripts.commands import (
@@ -21,7 +22,6 @@ from pegboard.scripts.commands import (
     CallOrigin,
     Printed,
     ScriptCommand,
-    encodable,
 )
 from pegboard.scripts.sandbox import Sandbox, Sandboxes
 

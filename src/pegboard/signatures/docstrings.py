@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from pegboard.data.unicode import encodable
+
 _PARAMETERS = "Args|Arguments|Parameters|Params|Keyword Args|Keyword Arguments|Other Parameters|Attributes"
 _RETURNS = "Returns?|Yields?"
 
@@ -68,9 +70,7 @@ def read(docstring: str) -> Docstring:
 
 def cleaned(docstring: str) -> str:
     """Return a docstring without its indentation and without lone surrogates."""
-    text = docstring.expandtabs()
-    if not text.isascii():
-        text = text.encode("utf-8", "replace").decode("utf-8")
+    text = encodable(docstring.expandtabs())
     first, newline, rest = text.partition("\n")
     if not newline:
         return text.strip()

@@ -13,6 +13,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from pegboard.ask.providers.endpoint import Patience, allowed_name
+from pegboard.data.unicode import encodable
 from pegboard.models.conversation import (
     Message,
     ModelMessage,
@@ -30,9 +31,9 @@ def their_messages(messages: tuple[Message, ...]) -> list[theirs.ModelMessage]:
     for message in messages:
         match message:
             case SystemMessage():
-                _request(result).append(theirs.SystemPromptPart(_sendable(message.text)))
+                _request(result).append(theirs.SystemPromptPart(encodable(message.text)))
             case UserMessage():
-                _request(result).append(theirs.UserPromptPart(_sendable(message.text)))
+                _request(result).append(theirs.UserPromptPart(encodable(message.text)))
             case ToolMessage():
                 _request(result).append(_tool_return(message))
             case ModelMessage():
@@ -104,11 +105,11 @@ def _request(messages: list[theirs.ModelMessage]) -> list[theirs.ModelRequestPar
 def _response_parts(message: ModelMessage) -> list[theirs.ModelResponsePart]:
     parts: list[theirs.ModelResponsePart] = []
     if message.text:
-        parts.append(theirs.TextPart(_sendable(message.text)))
+        parts.append(theirs.TextPart(encodable(message.text)))
     # A model may write a name that the provider rejects, which would make every later turn fail. The library wraps
     # arguments that are not a JSON object into one.
     parts += [
-        theirs.ToolCallPart(allowed_name(call.name), _sendable(call.arguments), tool_call_id=call.provider_id)
+        theirs.ToolCallPart(allowed_name(call.name), encodable(call.arguments), tool_call_id=call.provider_id)
         for call in message.calls
     ]
     return parts
@@ -117,12 +118,7 @@ def _response_parts(message: ModelMessage) -> list[theirs.ModelResponsePart]:
 def _tool_return(message: ToolMessage) -> theirs.ToolReturnPart:
     return theirs.ToolReturnPart(
         allowed_name(message.name),
-        _sendable(message.text),
+        encodable(message.text),
         tool_call_id=message.provider_id,
         outcome="success" if message.ok else "failed",
     )
-
-
-def _sendable(text: str) -> str:
-    """Replace lone surrogates, which tools may print and which can't be encoded."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

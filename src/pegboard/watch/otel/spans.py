@@ -14,6 +14,8 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
+from pegboard.data.unicode import encodable
+
 MOST_SPANS: Final = 10_000
 """Spans of a request beyond which it is rejected."""
 MOST_OBJECTS: Final = 400_000
@@ -116,7 +118,7 @@ def from_json(body: bytes) -> Received:
         place = ".".join(map(str, first["loc"]))[:200]
         where = f" at {place}" if place else ""
         reason = f"The body is not a valid ExportTraceServiceRequest{where}: {first['msg']}"
-        raise BodyError(reason[:500].encode("utf-8", "replace").decode()) from error
+        raise BodyError(encodable(reason[:500])) from error
     return _received(request.resource_spans, _json_value)
 
 
