@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import queue
 import threading
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from pegboard.gateway.redaction import redacted_texts
 from pegboard.history import History
-from pegboard.models import Problem, ToolCall, ToolResult
+from pegboard.models import ToolCall, ToolResult
+from pegboard.watch.history_problems import HistoryProblems
 
 if TYPE_CHECKING:
     from pegboard.runtime.redaction import SecretRedaction
-
-_CLOSE_SECONDS: Final = 60.0
-"""Time to write the last calls while another process locks the database."""
 
 
 class CallRecorder:
@@ -33,9 +30,8 @@ class CallRecorder:
         self._history = history
         self._redaction = redaction
         self._on_message = on_message
-        self._told: set[str] = set()
+        self._problems = HistoryProblems(history, on_message)
         self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._history.on_problem_changed = self._report
         self._thread = threading.Thread(target=self._run, name="pegboard-record", daemon=True)
         self._thread.start()
 
@@ -62,11 +58,7 @@ class CallRecorder:
         """Write the queue; return when it is written or can't be written."""
         self._queue.put(None)
         self._thread.join()
-        end = time.monotonic() + _CLOSE_SECONDS
-        self._history.flush()
-        while self._history.unrecorded is not None and time.monotonic() < end:
-            time.sleep(0.5)
-            self._history.flush()
+        self._problems.write_rest()
         self._history.close()
 
     def _run(self) -> None:
@@ -90,18 +82,6 @@ class CallRecorder:
         data = self._redaction.value(result.data)
         result = redacted_texts(result, self._redaction)
         self._history.record(call, result.model_copy(update={"data": data}), at)
-
-    def _report(self) -> None:
-        lost = self._history.unrecorded
-        problems: tuple[Problem, ...] = (lost,) if lost is not None else self._history.problems
-        for problem in problems:
-            if problem.severity == "error" or problem is lost:
-                self._tell(f"calls are not recorded: {problem.message} {problem.fix}".strip())
-
-    def _tell(self, text: str) -> None:
-        if text not in self._told:
-            self._told.add(text)
-            self._on_message(text)
 
 
 def moment(seconds: float) -> datetime:

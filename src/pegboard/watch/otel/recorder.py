@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from pegboard.history import History
-from pegboard.models import Problem
+from pegboard.watch.history_problems import HistoryProblems
 from pegboard.watch.otel.conventions import call_of, conversation_of, id_of, kind_of, session_of, turn_of
 from pegboard.watch.otel.spans import TelemetrySpan
 
@@ -23,12 +23,9 @@ MOST_IN_SESSION: Final = 10_000
 """Spans of a session beyond which they are no longer recorded."""
 _MOST_TRACES: Final = 10_000
 _MOST_KNOWN: Final = 100_000
-_MOST_MESSAGES: Final = 1_000
 _MOST_TURNS: Final = 100
 """Turns of a session that calls are linked to; agents send a call soon after its turn."""
 _REPORT_SECONDS: Final = 60.0
-_CLOSE_SECONDS: Final = 60.0
-"""Time to write the last spans while another process locks the database."""
 
 
 _Value = TypeVar("_Value")
@@ -58,8 +55,7 @@ class SpanRecorder:
         """Start and id of the latest turns by session."""
         self._ignored = self._beyond = 0
         self._reported = time.monotonic()
-        self._told: set[str] = set()
-        self._history.on_problem_changed = self._report_history
+        self._problems = HistoryProblems(history, on_message)
         self._thread = threading.Thread(target=self._run, name="pegboard-otel", daemon=True)
         self._thread.start()
 
@@ -80,11 +76,7 @@ class SpanRecorder:
         """Write the queue and report the ignored spans; return when it is written or can't be written."""
         self._queue.put(None)
         self._thread.join()
-        end = time.monotonic() + _CLOSE_SECONDS
-        self._history.flush()
-        while self._history.unrecorded is not None and time.monotonic() < end:
-            time.sleep(0.5)
-            self._history.flush()
+        self._problems.write_rest()
         self._report()
         self._history.close()
 
@@ -113,7 +105,9 @@ class SpanRecorder:
             try:
                 self._record_span(span)
             except (ValueError, TypeError, OverflowError, RecursionError) as error:
-                self._tell(f"a span was not recorded because its content can't be stored: {type(error).__name__}.")
+                self._problems.report(
+                    f"a span was not recorded because its content can't be stored: {type(error).__name__}."
+                )
         self._history.flush()
 
     def _record_span(self, span: TelemetrySpan) -> None:
@@ -155,18 +149,6 @@ class SpanRecorder:
             spans = "1 span was" if self._beyond == 1 else f"{self._beyond:,} spans were"
             self._on_message(f"{spans} not recorded because a session has at most {MOST_IN_SESSION:,}.")
         self._ignored = self._beyond = 0
-
-    def _report_history(self) -> None:
-        lost = self._history.unrecorded
-        problems: tuple[Problem, ...] = (lost,) if lost is not None else self._history.problems
-        for problem in problems:
-            if problem.severity == "error" or problem is lost:
-                self._tell(f"calls are not recorded: {problem.message} {problem.fix}".strip())
-
-    def _tell(self, text: str) -> None:
-        if text not in self._told and len(self._told) < _MOST_MESSAGES:
-            self._told.add(text)
-            self._on_message(text)
 
 
 def _keep(kept: OrderedDict[str, _Value], key: str, value: _Value, most: int) -> None:
