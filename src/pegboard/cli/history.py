@@ -280,7 +280,7 @@ def export(
                         file.write(f"{line}\n".encode())
                         written += 1
             except OSError as error:
-                narrate(f"{out} was not written: {error.strerror or error}.")
+                narrate(f"{out} was not written: {error.strerror or error}. Choose another file.")
                 raise typer.Exit(USAGE) from error
     narrate_problems(runtime.record_problems())
     if incomplete:

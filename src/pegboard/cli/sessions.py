@@ -110,6 +110,7 @@ def export(
     packs: PacksOption = None,
 ) -> None:
     """Export a session as Markdown or JSON."""
+    from pegboard import storage
     from pegboard.cli.output import narrate, print_json_text, print_text
     from pegboard.results.clean import without_halves
 
@@ -123,10 +124,9 @@ def export(
             print_text(text.removesuffix("\n"), end="\n")
         return
     try:
-        with output.open("x", encoding="utf-8") as opened:
-            opened.write(without_halves(text))
+        storage.write(output, without_halves(text).encode(), replace=False)
     except OSError as error:
-        narrate(f"{output}: {error.strerror or error}")
+        narrate(f"{output} was not written: {error.strerror or error}. Choose another file.")
         raise typer.Exit(USAGE) from error
     narrate(f"written: {output}")
 
