@@ -13,7 +13,8 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from pydantic import JsonValue
 
-from pegboard.data.json_text import identical, write
+from pegboard.checks.differences import shortened
+from pegboard.data.json_text import identical
 from pegboard.data.pointer import pointer
 from pegboard.models import DataModel, JsonObject
 from pegboard.models.readable_path import readable
@@ -25,7 +26,6 @@ _Effect: TypeAlias = Literal["less", "more", "other", "none"]
 
 _DEEPEST: Final = 60
 _MOST: Final = 500
-_LONGEST: Final = 80
 _MOST_LISTED: Final = 5
 _NOTES: Final = frozenset({"title", "description", "examples", "$comment", "deprecated"})
 _MAPS: Final = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
@@ -182,9 +182,9 @@ class _Comparison:
         if old_values is not None and new_values is not None:
             known, current = set(map(_key, old_values)), set(map(_key, new_values))
             for value in (one for one in old_values if _key(one) not in current):
-                yield _Step(path, f"{name} can no longer be {_shown(value)}", "less")
+                yield _Step(path, f"{name} can no longer be {shortened(value)}", "less")
             for value in (one for one in new_values if _key(one) not in known):
-                yield _Step(path, f"{name} can now be {_shown(value)}", "more")
+                yield _Step(path, f"{name} can now be {shortened(value)}", "more")
             return
         if new_values is not None:
             yield _Step(path, f"{name} can now only be {_listed(new_values)}", "less")
@@ -337,19 +337,14 @@ def _key(value: JsonValue) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def _shown(value: JsonValue) -> str:
-    text = write(value)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
-
-
 def _listed(values: list[JsonValue]) -> str:
     """Return the first values of a list as alternatives."""
-    shown = " or ".join(map(_shown, values[:_MOST_LISTED]))
+    shown = " or ".join(map(shortened, values[:_MOST_LISTED]))
     return f"{shown} or {len(values) - _MOST_LISTED:,} more" if len(values) > _MOST_LISTED else shown
 
 
 def _bounded(value: JsonValue) -> str:
-    return "none" if value is None else _shown(value)
+    return "none" if value is None else shortened(value)
 
 
 def _name(at: tuple[str | int, ...]) -> str:

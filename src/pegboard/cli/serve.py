@@ -117,7 +117,7 @@ def _token(runtime: Runtime, host: str, file: Path | None) -> tuple[Token, str]:
     Raises:
         TokenError: It can't be used.
     """
-    from pegboard.serve.http import is_loopback
+    from pegboard.config.loopback import is_loopback
     from pegboard.serve.token import VARIABLE, Token, TokenError, kept_token, read_token
 
     given = os.environ.pop(VARIABLE, "")
@@ -138,7 +138,8 @@ def _print_entry(context: typer.Context, client: str, allow: list[str] | tuple[(
     """Print the entry for a client's file on stdout, and where it belongs on stderr."""
     from pegboard.cli.output import narrate, print_json
     from pegboard.config import Paths
-    from pegboard.serve.entries import CLIENTS, http_entry, stdio_entry
+    from pegboard.config.client_files import CLIENTS
+    from pegboard.serve.entries import http_entry, stdio_entry
     from pegboard.serve.token import VARIABLE
 
     if client not in CLIENTS:

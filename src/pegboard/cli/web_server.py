@@ -12,7 +12,6 @@ import hmac
 import logging
 import secrets
 import shlex
-import signal
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
@@ -20,6 +19,7 @@ from typing import Final
 from aiohttp import web
 from textual_serve.server import Server
 
+from pegboard.cli.interruption import ENDING
 from pegboard.errors import PegboardError
 
 HOST: Final = "127.0.0.1"
@@ -89,7 +89,7 @@ class WebServer(Server):
     async def _serve(self) -> None:
         loop = asyncio.get_running_loop()
         stopped = asyncio.Event()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in ENDING:
             loop.add_signal_handler(number, stopped.set)
         runner = web.AppRunner(await self._make_app(), access_log=None, handler_cancellation=True, shutdown_timeout=2.0)
         await runner.setup()

@@ -28,7 +28,7 @@ _MOST_WORDS = 10_000
 _LONGEST_LINE = 100_000
 """Maximum bytes of a command line. Linux accepts 131,072 per word."""
 _WIDTH = 88
-_UNTYPABLE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+UNTYPABLE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """Characters that a terminal interprets as keys when pasted, that end a word, or that can't be encoded."""
 
 
@@ -112,7 +112,7 @@ def _spellings(name: str, value: JsonValue) -> Iterator[list[str]]:
     """Yield notations of an argument as words, simplest first, without those that a terminal would change."""
     spellings = [list(_parts(name, value)), [f"{name}={_word(value)}"], [f"{name}={_json(value)}"]]
     for index, spelling in enumerate(spellings):
-        if spelling not in spellings[:index] and not any(_UNTYPABLE.search(word) for word in spelling):
+        if spelling not in spellings[:index] and not any(UNTYPABLE.search(word) for word in spelling):
             yield spelling
 
 

@@ -13,9 +13,10 @@ from pegboard.sdk.findings import report_row
 from pegboard.sdk.requirements import DeclaredRequirement as SdkRequirement
 
 if TYPE_CHECKING:
-    from pegboard.health.prober import FindSecret, Probed
+    from pegboard.health.prober import Probed
     from pegboard.models import Problem, ToolState
     from pegboard.sdk.findings import ProbeResult
+    from pegboard.sdk.probes import FindSecret
 
 _Tools: TypeAlias = defaultdict[SdkRequirement, list[tuple[ToolSpec, Requirement]]]
 """Each requirement with the tools that have it."""

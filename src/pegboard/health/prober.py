@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from pegboard.sdk.findings import ProbeResult
+    from pegboard.sdk.probes import FindSecret
     from pegboard.sdk.requirements import DeclaredRequirement
 
 Probed: TypeAlias = "tuple[DeclaredRequirement, ProbeResult]"
 """A requirement and the result of its check."""
-FindSecret: TypeAlias = Callable[[str], tuple[str | None, str]]
-"""Return where the named secret comes from, or None and the reason it is missing. Never return its value."""
 
 
 class Prober:

@@ -27,7 +27,7 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl, BaseModel, ValidationError
 
-from pegboard.mcp.logins import Login, Logins
+from pegboard.mcp.logins import Login, Logins, is_private
 from pegboard.mcp.redirect import Redirect
 
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ _PATIENCE: Final = 600.0
 """Seconds that the user has to log in."""
 _EARLY: Final = 30.0
 """Seconds before its expiry from which on an access token is refreshed."""
-_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class LoginError(OAuthFlowError):
@@ -235,8 +234,8 @@ class ServerAuthorization(OAuthClientProvider):
     async def _open(self, url: str) -> None:
         assert self._log_in is not None, "the flow ends before it without a user"
         assert self._redirect is not None, "as above"
-        parts = urlsplit(url)
-        if parts.scheme != "https" and parts.hostname not in _LOOPBACK:
+        if not is_private(url):
+            parts = urlsplit(url)
             raise LoginError(f"The login page {parts.scheme}://{parts.netloc} isn't encrypted, so it was not opened.")
         self._redirect.expect(url)
         if not await self._log_in(url):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mcp import Client
     from pydantic import BaseModel
 
-_LISTS: Final = {
+LISTS: Final = {
     "resources/list": "resources",
     "resources/templates/list": "resourceTemplates",
     "prompts/list": "prompts",
@@ -32,7 +32,7 @@ async def forward(client: Client, method: str, params: JsonObject) -> JsonObject
     Raises:
         ValueError: The method can't be passed on.
     """
-    if method in _LISTS:
+    if method in LISTS:
         return await _list(client, method)
     capability = "completions" if method.startswith("completion/") else method.partition("/")[0]
     if getattr(client.server_capabilities, capability, None) is None:
@@ -93,11 +93,11 @@ async def _list(client: Client, method: str) -> JsonObject:
     while known is not None and cursor not in seen and len(seen) < MOST_PAGES and len(items) < _MOST:
         seen.add(cursor)
         page = await fetch(cursor=cursor)
-        items += _plain(page).get(_LISTS[method]) or []
+        items += _plain(page).get(LISTS[method]) or []
         cursor = page.next_cursor
         if not cursor:
             break
-    return {_LISTS[method]: items[:_MOST]}
+    return {LISTS[method]: items[:_MOST]}
 
 
 def _plain(result: BaseModel) -> dict[str, Any]:

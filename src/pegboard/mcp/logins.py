@@ -19,6 +19,12 @@ _SECRET_KEYS: Final = frozenset({"access_token", "refresh_token", "client_secret
 _DAMAGED: Final = "The login is damaged."
 
 
+def is_private(url: str) -> bool:
+    """Return whether nothing sent to a URL can be read on the network: it is encrypted, or leads to this machine."""
+    parts = urlsplit(url)
+    return parts.scheme == "https" or parts.hostname in {"localhost", "127.0.0.1", "::1"}
+
+
 class Login(BaseModel):
     """Stored login to one server. The parts from the server are stored as it sent them."""
 

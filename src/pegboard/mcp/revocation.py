@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from typing import Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import httpx2
 from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata
 from pydantic import ValidationError
 
-from pegboard.mcp.logins import Login
+from pegboard.mcp.logins import Login, is_private
 from pegboard.mcp.texts import quotation
 
 _SECONDS: Final = 10.0
-_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 async def revoke(login: Login, client_id: str | None = None, client_secret: str | None = None) -> str:
@@ -39,7 +38,7 @@ async def revoke(login: Login, client_id: str | None = None, client_secret: str 
     if server.revocation_endpoint is None:
         return "The authorization server can't revoke tokens."
     url = str(server.revocation_endpoint)
-    if urlsplit(url).scheme != "https" and urlsplit(url).hostname not in _LOOPBACK:
+    if not is_private(url):
         return "The authorization server revokes tokens only without encryption."
     client_id = client_id or (client.client_id if client else None) or ""
     client_secret = client_secret or (client.client_secret if client else None)

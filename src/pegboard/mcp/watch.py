@@ -28,10 +28,10 @@ from mcp_types.jsonrpc import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
+from pegboard.mcp.forwarding import LISTS
 from pegboard.mcp.limits import MOST_OPEN_QUESTIONS
 from pegboard.mcp.texts import NOT_JSON_RPC
 
-_LISTS = {"resources/list": "resources", "resources/templates/list": "resourceTemplates", "prompts/list": "prompts"}
 RAW_TOOLS = "pegboard/tools"
 """Key in the `_meta` of a list of tools: the tools as the server sent them."""
 
@@ -155,7 +155,7 @@ class Watch(AbstractAsyncContextManager[TransportStreams]):
             result["tools"] = []
         elif method == "tools/list" and isinstance(result.get("tools"), list):
             result["tools"] = [slim(tool, self.version) for tool in result["tools"] if _is_named(tool)]
-        elif (key := _LISTS.get(method)) is not None and isinstance(result.get(key), list):
+        elif (key := LISTS.get(method)) is not None and isinstance(result.get(key), list):
             rest = {name: value for name, value in result.items() if name != "nextCursor"}
             result[key] = [item for item in result[key] if self._is_valid(method, {**rest, key: [item]}, item)]
 
@@ -165,7 +165,7 @@ class Watch(AbstractAsyncContextManager[TransportStreams]):
         except ValidationError as error:
             name = item.get("name") or item.get("uri") if isinstance(item, dict) else None
             where, what = ".".join(map(str, error.errors()[0]["loc"][2:])), error.errors()[0]["msg"]
-            reasons = self.dropped.setdefault(_LISTS[method], [])
+            reasons = self.dropped.setdefault(LISTS[method], [])
             if len(reasons) < MOST_REASONS:
                 reasons.append(f"{str(name)[:100] if name else 'without a name'}: {where}: {what}")
             return False

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from pegboard.schema.formats import FORMATS, impossible_date
 from pegboard.schema.patterns import occurs
+from pegboard.schema.soundness import REFERENCES
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     Errors: TypeAlias = Iterator[ValidationError]
 
 
-_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _MOST_REPEATS = 1000
 """Maximum number of repeated checks of failing references, which may be exponential in the depth of the schema."""
 
@@ -101,7 +101,7 @@ def engine(name: str) -> type[Engine]:
             plain,
             {
                 **{keyword: check for keyword, check in _OURS.items() if keyword in plain.VALIDATORS},
-                **{keyword: _once(plain.VALIDATORS[keyword]) for keyword in _REFERENCES if keyword in plain.VALIDATORS},
+                **{keyword: _once(plain.VALIDATORS[keyword]) for keyword in REFERENCES if keyword in plain.VALIDATORS},
             },
             type_checker=plain.TYPE_CHECKER.redefine("number", _is_number),
         ),

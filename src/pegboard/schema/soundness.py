@@ -118,7 +118,7 @@ _ONE = {
 }
 _LISTS = {"allOf", "anyOf", "oneOf", "prefixItems"}
 _MAPS = {"$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"}
-_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 class Base(Protocol):
@@ -271,13 +271,13 @@ class SchemaRepair:
         old_bound = self._old_bounds and keyword.startswith("exclusive") and isinstance(node[keyword], bool)
         if not is_valid(node[keyword]) and not old_bound:
             self._drop(node, keyword, path, message)
-        elif keyword in _REFERENCES:
+        elif keyword in REFERENCES:
             self._references.append((node, keyword, path, base))
 
     def _drop(self, node: dict[str, JsonValue], keyword: str, path: str, why: str) -> None:
         del node[keyword]
         self.flaws.append(Flaw(path, why))
-        self._messages[id(node)] = why if keyword in _REFERENCES else f"`{keyword}` {why}"
+        self._messages[id(node)] = why if keyword in REFERENCES else f"`{keyword}` {why}"
 
 
 def copied(value: JsonValue) -> JsonValue:

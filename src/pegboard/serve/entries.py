@@ -8,7 +8,6 @@ from typing import Final, NamedTuple
 from pegboard.models import JsonObject
 from pegboard.serve.token import VARIABLE
 
-CLIENTS: Final = ("claude-code", "claude-desktop", "cursor", "vscode")
 NAME: Final = "pegboard"
 
 _FILES: Final = {
@@ -34,7 +33,7 @@ def stdio_entry(client: str, command: Sequence[str], variables: Mapping[str, str
     """Return the entry with which a client starts `pegboard serve`.
 
     Args:
-        client: One of `CLIENTS`.
+        client: One of `CLIENTS` of `config.client_files`.
         command: The command line.
         variables: Environment variables of the server.
     """
@@ -52,7 +51,7 @@ def http_entry(client: str, url: str) -> Entry | None:
     The entry refers to the token, and doesn't contain it.
 
     Args:
-        client: One of `CLIENTS`.
+        client: One of `CLIENTS` of `config.client_files`.
         url: The address of the server.
     """
     if client == "claude-desktop":

@@ -7,7 +7,6 @@ right Origin; only then is the token compared. Nothing of a request is read befo
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import socket
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ import uvicorn
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.responses import PlainTextResponse
 
+from pegboard.config.loopback import is_loopback
 from pegboard.errors import PegboardError
 from pegboard.serve.service import DISCONNECTED
 from pegboard.serve.stdio import LONGEST_MESSAGE
@@ -82,14 +82,6 @@ class Address:
         """Every right value of Host, in lower case."""
         with_port = {f"{name}:{self.port}".lower() for name in self._names}
         return frozenset(with_port | ({name.lower() for name in self._names} if self.port == 80 else set()))
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach an address."""
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
 
 
 async def serve_http(service: Service, address: Address, token: Token, started: Callable[[], None]) -> None:

@@ -9,6 +9,7 @@ from ipaddress import ip_address
 from typing import Final, Literal, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
+from pegboard.config.loopback import is_loopback
 from pegboard.errors import ModelError
 from pegboard.results.clean import clean_line
 
@@ -172,16 +173,6 @@ def is_own_provider(provider: str) -> bool:
     """
     known = PROVIDERS.get(provider)
     return known is not None and provider != "openai" and not known.start
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a host is this machine."""
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:  # a name
-        return False
 
 
 def allowed_name(name: str) -> str:

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Final, Literal
 
+from pegboard.forms.copy_as import UNTYPABLE
+
 CopyKind = Literal["script", "cli", "json", "python"]
 
-_UNTYPABLE: Final = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-"""Characters that a terminal interprets as keys in pasted text, and characters without an encoding."""
 _NON_ASCII: Final = re.compile(r"[^ -~]")
 
 _PYTHON: Final = """\
@@ -58,7 +58,7 @@ def copied_as(kind: CopyKind, script: str, packs: Sequence[str] = ()) -> str:
 def _command_line(script: str, packs: Sequence[str]) -> str:
     options = [word for folder in packs for word in ("--packs", folder)]
     command = shlex.join(["pegboard", "script", "run", *options, "-"])
-    if _UNTYPABLE.search(script):
+    if UNTYPABLE.search(script):
         return f"printf '%b' '{''.join(map(_escaped, script))}' | {command}"
     lines = script.removesuffix("\n").split("\n")
     end = next(word for number in count(1) if (word := f"END{number if number > 1 else ''}") not in lines)
@@ -71,7 +71,7 @@ def _escaped(character: str) -> str:
         return "\\\\"
     if character == "'":
         return "'\\''"
-    if not _UNTYPABLE.match(character):
+    if not UNTYPABLE.match(character):
         return character
     return "".join(f"\\0{byte:03o}" for byte in character.encode("utf-8", "replace"))
 

@@ -14,13 +14,12 @@ from pegboard.results.sizes import count
 from pegboard.tui.commands import key_of
 from pegboard.tui.state.app_state import AppState
 from pegboard.tui.state.health_checks import HealthState
+from pegboard.tui.state.remembered import PAGES
 from pegboard.tui.state.tool_scan import ToolScan
 
 if TYPE_CHECKING:
     from pegboard.models import Problem
 
-PAGES = {"tools": "Tools", "chat": "Chat", "script": "Script", "health": "Health", "activity": "Activity"}
-"""Title of each page by its mode."""
 _WIDE = 100
 """Columns from which the header names the calls awaiting approval in full."""
 

@@ -10,8 +10,8 @@ from typing import Final
 
 from pegboard import storage
 
-PAGES: Final = ("tools", "chat", "script", "health", "activity")
-"""Modes of the app that can be restored."""
+PAGES: Final = {"tools": "Tools", "chat": "Chat", "script": "Script", "health": "Health", "activity": "Activity"}
+"""Title of each page by its mode."""
 _LEAST, _MOST = 0.05, 0.95
 """Limits of a pane's share of the screen."""
 
