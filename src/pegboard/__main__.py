@@ -33,7 +33,7 @@ def main() -> NoReturn:
             with suppress(OSError):
                 sys.stderr.write(f"pegboard: {error.strerror or error}\n")
         sys.exit(1)
-    except Exception as error:  # noqa: BLE001 - nobody else caught it, and Python would print it with a traceback
+    except Exception as error:  # noqa: BLE001 - Python would print it with a traceback
         with suppress(OSError):
             sys.stderr.write(f"{crash.report(error)}\n")
         sys.exit(1)

@@ -68,7 +68,7 @@ def prose_of(file: Path) -> Iterator[Text]:
     # Most files have no such word after a `#`, and tokens take long.
     tokens = tokenize.generate_tokens(io.StringIO(source).readline) if _may_have_wrong_comments(source) else ()
     for token in tokens:
-        if token.type == tokenize.COMMENT and "noqa" not in token.string and "type: ignore" not in token.string:
+        if token.type == tokenize.COMMENT:
             yield Text(token.start[0], token.string)
     documented = {id(node) for node in _documents(_nodes(file))}
     is_interface = "src" in file.relative_to(ROOT).parts

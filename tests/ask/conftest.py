@@ -93,7 +93,7 @@ def asked() -> Callable[..., object]:
     """Return a function that asks within a runtime and returns all events and the outcome."""
 
     async def ask(runtime: Runtime, text: str = "Go.", **options: object) -> tuple[list[AskEvent], Outcome]:
-        asking = runtime.ask(**options)  # type: ignore[arg-type]  # as the test gives them
+        asking = runtime.ask(**options)  # type: ignore[arg-type]  # as the test passes them
         events = [event async for event in asking.run(text)]
         assert isinstance(events[-1], AskFinished)
         return events, events[-1].outcome

@@ -152,7 +152,7 @@ async def _longest_block() -> float:
     async with app.run_test(size=(120, 40)) as pilot:
         screen = app.screen
         assert isinstance(screen, ToolsScreen)
-        while not screen.settled:  # noqa: ASYNC110 - to be told would be work on the loop
+        while not screen.settled:  # noqa: ASYNC110 - a notification would be work on the loop
             await asyncio.sleep(0.05)
         late.clear()
         while len(app.tool_scan.catalogue.entries) < _TOOLS:  # noqa: ASYNC110 - as above

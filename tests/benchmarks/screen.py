@@ -172,7 +172,7 @@ async def _filter_seconds(home: Path) -> list[float]:
                 painted.clear()
                 start = time.perf_counter()
                 app.post_message(events.Key(key, " " if key == "space" else key if len(key) == 1 else None))
-                while tools.sought == before or not painted:  # noqa: ASYNC110 - the loop itself is what is measured
+                while tools.sought == before or not painted:  # noqa: ASYNC110 - the loop itself is measured
                     await asyncio.sleep(0)
                 took.append(painted[0] - start)
                 await asyncio.sleep(_TYPING_SECONDS)
@@ -223,7 +223,7 @@ async def _longest_block(folder: Path) -> float:
     async with app.run_test(size=(120, 40)):
         screen = app.screen
         assert isinstance(screen, ToolsScreen)
-        while app.tool_scan.scanning or not screen.settled:  # noqa: ASYNC110 - to be told would be work on the loop
+        while app.tool_scan.scanning or not screen.settled:  # noqa: ASYNC110 - a notification would be work on the loop
             await asyncio.sleep(0.05)
         await asyncio.sleep(_REST_SECONDS)
     return max(late)

@@ -46,7 +46,7 @@ class _Reporter:
         try:
             runtime = self._runtime()
             file = _write(runtime.paths.state / "crashes", clean(runtime.redacted(_text(error, where))))
-        except Exception as other:  # noqa: BLE001 - whatever is wrong with the report, the error is to be told
+        except Exception as other:  # noqa: BLE001 - any failure of the report must leave the message
             return f"pegboard: unexpected error ({kind}). A report could not be written ({type(other).__name__})."
         return clean_line(f"pegboard: unexpected error ({kind}). The report is in {file}")
 

@@ -137,7 +137,8 @@ class Database:
         """Add calls; remove the oldest ones if the database exceeds its limit.
 
         Args:
-            rows: Calls to add. Calls whose id is already recorded are skipped.
+            rows: Calls to add. Calls whose end is already recorded are skipped; running and interrupted ones are
+                replaced.
             size_limit: Maximum size of all calls and results, in bytes.
 
         Returns:

@@ -199,7 +199,7 @@ def _content(value: object) -> object:
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
-def value_of(text: str | bytes) -> Any:  # noqa: ANN401 - outside data; the caller knows what was written
+def value_of(text: str | bytes) -> Any:  # noqa: ANN401 - outside data; the caller knows its type
     """Parse text written by `json_of`.
 
     Raises:

@@ -72,7 +72,7 @@ def status(*, repository: str = ".") -> RepositoryStatus:
         for path, sides in index.conflicts.items():
             staged, unstaged = CONFLICTS[frozenset(sides)]
             changed[path] = {"path": shown(path), "staged": staged, "unstaged": unstaged}
-        told: RepositoryStatus = {
+        state: RepositoryStatus = {
             "top": found.top.path,
             "branch": None if git.head_is_detached else head_name(git),
             "commit": str(head.id) if head else None,
@@ -82,9 +82,10 @@ def status(*, repository: str = ".") -> RepositoryStatus:
             "changed": [changed[path] for path in sorted(changed)],
             "untracked": sorted(shown(path) for path in index.untracked()),
         }
-        if told["branch"] is not None and head is not None:
-            told["upstream"], _, told["ahead"], told["behind"] = upstream_of(git, git.branches.local[told["branch"]])
-        return told
+        if state["branch"] is not None and head is not None:
+            branch = git.branches.local[state["branch"]]
+            state["upstream"], _, state["ahead"], state["behind"] = upstream_of(git, branch)
+        return state
 
 
 @hints(read_only=True, destructive=False, idempotent=True, open_world=False, timeout=30)
@@ -146,8 +147,8 @@ def show(
         git, commit = found.git, found.revisions.commit(revision)
         GitIndex(found).copy_attributes()
         sides = [tree_of(git, side, paths) for side in (next(iter(commit.parents), None), commit)]
-        told = described(commit, names_of_commits(git))
-        return {"commit": told, **change_of(compared(sides[0], sides[1]), max_bytes)}
+        description = described(commit, names_of_commits(git))
+        return {"commit": description, **change_of(compared(sides[0], sides[1]), max_bytes)}
 
 
 @hints(read_only=True, destructive=False, idempotent=True, open_world=False, timeout=30)

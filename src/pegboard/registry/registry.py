@@ -45,7 +45,7 @@ class Registry:
         self._scanning = Lock()
         self.scanned = False
         self.changes = 0
-        """Number of scans that found other tools or problems than the scan before."""
+        """Number of scans that found other tools or problems than the previous scan."""
 
     def scan(self) -> bool:
         """Scan every source. Block until all are read.

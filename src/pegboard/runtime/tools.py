@@ -59,10 +59,10 @@ class Tools:
     def allow_problems(self) -> tuple[Problem, ...]:
         """Return a warning for each pattern of the allow list that matches no tool of the last scan."""
         unmatched = self._parts.allow.unmatched(self._parts.registry.tools())
-        told = [(f'"{pattern}" in the allow list matches no tool.', ALLOW_FIX) for pattern in unmatched]
+        warnings = [(f'"{pattern}" in the allow list matches no tool.', ALLOW_FIX) for pattern in unmatched]
         if self._parts.allow_is_given:
-            return tuple(models.Problem(message=message, fix=fix, severity="warning") for message, fix in told)
-        return tuple(self._parts.settings.warning("tools.allow", message, fix) for message, fix in told)
+            return tuple(models.Problem(message=message, fix=fix, severity="warning") for message, fix in warnings)
+        return tuple(self._parts.settings.warning("tools.allow", message, fix) for message, fix in warnings)
 
     def named(self, name: str | None) -> tuple[ToolSpec, ...]:
         """Return the tool with this name or alias, or all tools of the pack with this name.

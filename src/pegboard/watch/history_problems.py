@@ -35,7 +35,7 @@ class HistoryProblems:
             self._on_message(text)
 
     def write_rest(self) -> None:
-        """Write what is recorded; return when it is written, or when the time for this is over."""
+        """Write the recorded calls; return when they are written, or when the time for this is over."""
         end = time.monotonic() + _CLOSE_SECONDS
         self._history.flush()
         while self._history.unrecorded is not None and time.monotonic() < end:

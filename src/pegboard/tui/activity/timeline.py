@@ -64,7 +64,9 @@ class TimelineView(LineView):
         Command("timeline.home", "home", "edge(-1)", "Top", "Move to the first row."),
         Command("timeline.end", "end", "edge(1)", "Bottom", "Move to the last row."),
         Command("timeline.next_failure", "n", "failure(1)", "Next failure", "Go to the next failed call.", footer=True),
-        Command("timeline.previous_failure", "N,p", "failure(-1)", "Previous failure", "Go to the failure before."),
+        Command(
+            "timeline.previous_failure", "N,p", "failure(-1)", "Previous failure", "Go to the previous failed call."
+        ),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
     COMPONENT_CLASSES: ClassVar[set[str]] = {
