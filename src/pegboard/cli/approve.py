@@ -43,6 +43,7 @@ def approve(
     import sys
 
     from pegboard.cli.output import narrate, print_json, print_table
+    from pegboard.data.json_text import write
 
     questions = open_questions()
     if call is not None:
@@ -58,7 +59,7 @@ def approve(
         asyncio.run(_answer_all(questions))
         return
     print_table(
-        [(one.id, _age(one), one.agent, one.tool, _compact(one.args)) for one in questions.pending()],
+        [(one.id, _age(one), one.agent, one.tool, write(one.args)) for one in questions.pending()],
         ("ID", "WAITS", "AGENT", "TOOL", "ARGUMENTS"),
         empty="No call is waiting for approval.",
     )
@@ -218,9 +219,3 @@ def _done(answer: Answer) -> str:
 
 def _age(question: Question) -> str:
     return f"{max(0, time.time() - question.asked_at):.0f} s"
-
-
-def _compact(value: object) -> str:
-    import json
-
-    return json.dumps(value, ensure_ascii=False)

@@ -19,6 +19,7 @@ from pegboard.config.redaction import Redactor
 from pegboard.config.secrets import Secrets
 from pegboard.config.settings import Loaded, McpServer, Settings
 from pegboard.config.trust import CHECKS, DOTENV, FolderFiles, Trust, TrustFile
+from pegboard.data.json_text import write
 from pegboard.data.mask import MASK
 from pegboard.models import Problem
 
@@ -55,7 +56,7 @@ class TrustRequest:
             yield "A file changed after you trusted this folder."
         if self.settings:
             yield f"{OVERLAY} sets:"
-            yield from (f"  {row.key} = {_json(row.value)}" for row in self.settings)
+            yield from (f"  {row.key} = {write(row.value)}" for row in self.settings)
         if self.secrets:
             yield f"{DOTENV} sets:"
             yield from (f"  {name} = {MASK}" for name in self.secrets)
@@ -162,9 +163,3 @@ def _others_can_write(folder: Path) -> bool:
     except (OSError, ValueError):
         return False
     return bool(status.st_mode & stat.S_IWOTH)
-
-
-def _json(value: object) -> str:
-    import json
-
-    return json.dumps(value, ensure_ascii=False)

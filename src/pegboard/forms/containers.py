@@ -138,6 +138,14 @@ class Container(Field):
         for inner in self.built:
             inner.mark_prefilled()
 
+    def _edit(self) -> None:
+        """Prepare for a change of the inner fields, which then determine the value."""
+        if self.is_raw or self._state == "null":
+            self._set_state("value")
+        self._state = "value"
+        self.touched = True
+        self._prefilled = False
+
     def _prefill_required(self) -> None:
         """Fill in the inner fields of a required field, unless an outer field has the same source."""
         if self.required and self._is_part_of_itself(self.source):

@@ -118,14 +118,6 @@ class ListField(Container):
                 self.rows[index].load(item)
         self._truncate(len(value))
 
-    def _edit(self) -> None:
-        """Prepare for a change of the rows, which then determine the value."""
-        if self.is_raw or self._state == "null":
-            self._set_state("value")
-        self._state = "value"
-        self.touched = True
-        self._prefilled = False
-
     def _append(self, item: JsonValue) -> None:
         row = self._make_row(FieldPosition(self, str(len(self.rows)))) if self._make_row is not None else None
         if row is not None:

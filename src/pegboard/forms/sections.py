@@ -339,13 +339,6 @@ class MapField(Container):
         if other.is_active:
             self.load(other.draft())
 
-    def _edit(self) -> None:
-        if self.is_raw or self._state == "null":
-            self._set_state("value")
-        self._state = "value"
-        self.touched = True
-        self._prefilled = False
-
     def _append(self, key: str, item: JsonValue) -> None:
         entry = MapEntry(key, self._make(FieldPosition(self, key)), is_named=True)
         self.entries.append(entry)

@@ -31,8 +31,6 @@ class LastResponse:
     """Media type of the body."""
     text: str = ""
     """Start of the body of a failed or unreadable response: untrusted text."""
-    challenge: str = ""
-    """The header `WWW-Authenticate` of a response with status 401 or 403."""
     too_long: bool = False
     """Whether a response exceeded the limit."""
 
@@ -85,8 +83,6 @@ class _Hook:
 
     async def _note(self, response: httpx2.Response, kind: str) -> None:
         self._last.status, self._last.kind, self._last.text = response.status_code, kind, ""
-        if response.status_code in (401, 403):
-            self._last.challenge = response.headers.get("www-authenticate", "")
         if response.status_code >= 300 or kind not in ("application/json", "text/event-stream", ""):
             body = await response.aread()
             title = _TITLE.search(body[:_QUOTED]) if self._last.is_html else None

@@ -74,17 +74,6 @@ def resolve(path: str) -> ResolvedPath:
     raise ToolFailed(f"{path} is outside {' and '.join(allowed)}.", code="outside")
 
 
-def resolve_folder(path: str) -> ResolvedPath:
-    """Resolve the path of a folder, for a program that reads it.
-
-    Raises:
-        ToolFailed: It leads out of the roots, or isn't a folder that can be entered.
-    """
-    place = resolve(path)
-    with explained(path), opened(place.root, place.parts, PASSAGE):
-        return place
-
-
 def is_inside(real: str, root: str) -> bool:
     """Return whether a resolved path is a root, or inside it."""
     return real == root or real.startswith(root.rstrip(os.sep) + os.sep)

@@ -102,7 +102,7 @@ class TimelineView(LineView):
         """The rows."""
         self._scale = TimeScale(SessionTimeline(session="", bars=(), gaps=(), is_whole=True))
 
-    def show(self, timeline: SessionTimeline, rows: Sequence[TimelineRow], scale: TimeScale) -> None:
+    def show(self, rows: Sequence[TimelineRow], scale: TimeScale) -> None:
         """Show a session; the selected row stays selected, and the end stays visible."""
         selected = self.item
         was_at_end = bool(self.rows) and self.cursor == len(self.rows) - 1
@@ -323,7 +323,7 @@ class TimelineScreen(Dialog[None]):
 
     async def _read(self) -> None:
         timeline, rows, scale, tools = await asyncio.to_thread(self._load)
-        self._view.show(timeline, rows, scale)
+        self._view.show(rows, scale)
         self._totals.show(tools)
         calls, failures = sum(tool.calls for tool in tools), sum(tool.failures for tool in tools)
         parts = [count(calls, "call"), f"{failure_rate(failures, calls)} failed" if failures else "none failed"]

@@ -11,9 +11,7 @@ from time import perf_counter
 from typing import ClassVar
 
 from textual import events
-from textual.geometry import Size
 from textual.reactive import reactive, var
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from pegboard.tui.chat.blocks import Block, BlockRow
@@ -110,18 +108,12 @@ class BlockLines(MarkedLines):
         # Without columns, each block has no rows.
         self._drawn = [block.rows(width) if width > 0 else [] for block in self._drawn_blocks]
         self._tops = list(accumulate(map(len, self._drawn), initial=int(bool(self.hidden))))
-        self._resize()
+        self.resize_rows()
         if self._following:
             self.scroll_end(animate=False, immediate=True, x_axis=False)
         self.refresh()
         self.call_after_refresh(self.note_painted)
         self._took = perf_counter() - self._begun
-
-    def _resize(self) -> None:
-        """Update the virtual size without a layout of the whole screen."""
-        size = Size(self.row_width, self.row_count)
-        self.set_reactive(ScrollView.virtual_size, size)
-        self._scroll_update(size)
 
     @property
     def row_count(self) -> int:
@@ -179,7 +171,7 @@ class BlockLines(MarkedLines):
 
     def watch_greeting(self) -> None:
         """Show the greeting."""
-        self._resize()
+        self.resize_rows()
         self.refresh()
 
     def watch_hidden(self) -> None:

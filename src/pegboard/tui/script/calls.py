@@ -12,10 +12,8 @@ from rich.cells import set_cell_size as fitted
 from textual import events
 from textual.binding import BindingType
 from textual.content import Content
-from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import var
-from textual.scroll_view import ScrollView
 from textual.timer import Timer
 
 from pegboard.models import Progress, ToolResult
@@ -127,17 +125,11 @@ class CallsTree(MarkedLines):
         if self._run is not None and self._run.calls:
             failed = f", {self._run.failed:,} failed" if self._run.failed else ""
             self.border_title = Content(f"Calls  {self._run.calls:,}{failed}")
-        self._resize()
+        self.resize_rows()
         if self.cursor is None and self._following:
             self.scroll_end(animate=False, immediate=True, x_axis=False)
         self.refresh()
         self.refresh_bindings()
-
-    def _resize(self) -> None:
-        """Update the virtual size without a layout of the whole screen."""
-        size = Size(self.row_width, self.row_count)
-        self.set_reactive(ScrollView.virtual_size, size)
-        self._scroll_update(size)
 
     def _tick(self) -> None:
         if self._run is not None and self._run.is_over and self._clock is not None:

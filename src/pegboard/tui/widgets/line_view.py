@@ -124,6 +124,12 @@ class LineView(ScrollView, can_focus=True):
         self.virtual_size = Size(self.row_width, self.row_count + self._header_height)
         self.refresh()
 
+    def resize_rows(self) -> None:
+        """Update the virtual size after a change of the rows, without a layout of the whole screen."""
+        size = Size(self.row_width, self.row_count)
+        self.set_reactive(ScrollView.virtual_size, size)
+        self._scroll_update(size)
+
     def show_row(self, index: int) -> None:
         """Scroll as little as possible to make a row visible, with up to two rows around it."""
         height = self.page
