@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import until
 
 from pegboard.batch.engines.dask import DaskEngine
 from pegboard.batch.engines.dask_cluster import DaskCluster
@@ -61,12 +62,6 @@ def written(folder: Path, *rows: dict[str, Any]) -> str:
 
 def lines(file: Path) -> int:
     return len(file.read_text().splitlines()) if file.exists() else 0
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
 
 
 async def ended(calls: Calls, call: ToolCall) -> ToolResult:

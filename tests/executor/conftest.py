@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import time
@@ -106,13 +105,6 @@ class Harness:
         while not condition():
             assert time.monotonic() < deadline
             time.sleep(0.005)
-
-    @staticmethod
-    async def until(condition: Callable[[], bool]) -> None:
-        """Wait for a condition for at most 20 seconds."""
-        async with asyncio.timeout(20):
-            while not condition():  # noqa: ASYNC110 - processes and files raise no event here
-                await asyncio.sleep(0.005)
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any  # fixtures, and data of tools
 
 import pytest
+from processes import until
 
 from pegboard.executor import Executor
 from pegboard.models import Finished, Log, McpHandler, PackHandler, Progress, Started, ToolCall, ToolResult, ToolSpec
@@ -131,11 +132,11 @@ async def test_a_missing_library_is_reported_with_an_install_command(harness: An
 async def test_a_running_call_can_be_cancelled(harness: Any, tmp_path: Path, is_gone: Callable[[int], bool]) -> None:
     sign = tmp_path / "sign"
     call = asyncio.ensure_future(harness.events("hang_in_c", call_id="mine", sign=str(sign)))
-    await harness.until(lambda: sign.exists() and sign.read_text().endswith("}"))
+    await until(lambda: sign.exists() and sign.read_text().endswith("}"))
     assert await harness.executor.cancel("mine")
     result = harness.result(await call)
     assert (result.error.code, result.error.detail) == ("execution_error", "cancelled")
-    await harness.until(lambda: is_gone(harness.read(sign)["group"]))
+    await until(lambda: is_gone(harness.read(sign)["group"]))
     assert not await harness.executor.cancel("mine")
     assert await harness.still_works()
 
@@ -165,11 +166,11 @@ async def test_waiting_for_a_worker_does_not_count_towards_the_timeout(harness: 
 async def test_closing_the_events_ends_the_tool(harness: Any, tmp_path: Path, is_gone: Callable[[int], bool]) -> None:
     sign = tmp_path / "sign"
     call = asyncio.ensure_future(harness.events("hang_in_c", sign=str(sign)))
-    await harness.until(lambda: sign.exists() and sign.read_text().endswith("}"))
+    await until(lambda: sign.exists() and sign.read_text().endswith("}"))
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    await harness.until(lambda: is_gone(harness.read(sign)["group"]))
+    await until(lambda: is_gone(harness.read(sign)["group"]))
     assert await harness.still_works()
 
 
@@ -271,11 +272,11 @@ async def test_closing_ends_running_and_waiting_calls_and_every_process(
     sign = tmp_path / "sign"
     running = asyncio.ensure_future(harness.events("hang_in_c", sign=str(sign)))
     waiting = asyncio.ensure_future(harness.events("echo"))
-    await harness.until(lambda: sign.exists() and sign.read_text().endswith("}"))
+    await until(lambda: sign.exists() and sign.read_text().endswith("}"))
     await harness.executor.close()
     assert harness.result(await running).error.detail == "cancelled"
     assert harness.result(await waiting).error.detail == "cancelled"
-    await harness.until(lambda: is_gone(harness.read(sign)["group"]))
+    await until(lambda: is_gone(harness.read(sign)["group"]))
     assert harness.result(await harness.events("echo")).error.detail == "cancelled"
     assert harness.descriptors() == before
 
@@ -283,7 +284,7 @@ async def test_closing_ends_running_and_waiting_calls_and_every_process(
 async def test_a_worker_that_is_killed_from_outside_is_replaced(harness: Any, is_gone: Callable[[int], bool]) -> None:
     pid = (await harness.run("where")).data["pid"]
     os.kill(pid, signal.SIGKILL)
-    await harness.until(lambda: is_gone(pid))
+    await until(lambda: is_gone(pid))
     result = await harness.run("where")
     # the call fails if it reached the worker before its end was known; the next one succeeds
     assert result.ok or result.error.detail == "crashed"
@@ -325,7 +326,7 @@ async def test_a_deleted_working_directory_does_not_affect_tools(
 async def test_a_spare_worker_starts_while_one_is_busy(open_harness: Callable[..., Any]) -> None:
     harness = open_harness(workers=3)
     call = asyncio.ensure_future(harness.events("loop_for_ever", call_id="busy"))
-    await harness.until(lambda: len(harness.workers()) == 2)
+    await until(lambda: len(harness.workers()) == 2)
     assert await harness.executor.cancel("busy")
     await call
     assert await harness.still_works()
@@ -337,7 +338,7 @@ async def test_long_idle_workers_end_except_one(
     monkeypatch.setattr("pegboard.executor.pool._IDLE_SECONDS", 0.05)
     harness = open_harness(workers=4)
     await asyncio.gather(*(harness.run("wait", seconds=0.3) for _ in range(4)))
-    await harness.until(lambda: len(harness.workers()) == 1)
+    await until(lambda: len(harness.workers()) == 1)
     assert await harness.still_works()
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any  # fixtures
 
 import pytest
+from processes import until
 
 pytestmark = pytest.mark.promise("EXE-3", "EXE-4")
 
@@ -32,7 +33,7 @@ async def test_a_tool_that_hangs_in_c_is_ended_with_its_children(
     result = await harness.run("hang_in_c", limit=3.0, sign=str(sign))
     assert result.error.detail == "timeout"
     group = harness.read(sign)["group"]
-    await harness.until(lambda: is_gone(group))
+    await until(lambda: is_gone(group))
     assert await harness.still_works()
 
 
@@ -88,7 +89,7 @@ async def test_a_call_does_not_wait_for_its_background_processes(
     assert result.ok
     assert await harness.still_works()
     await harness.executor.close()
-    await harness.until(lambda: is_gone(harness.read(sign)["group"]))
+    await until(lambda: is_gone(harness.read(sign)["group"]))
 
 
 async def test_only_the_parent_of_a_forking_tool_answers(harness: Any) -> None:

@@ -332,10 +332,6 @@ class Streaming(Peer):
     def __init__(self, http: Http) -> None:
         self._http = http
 
-    def write(self, message: object) -> None:
-        """Send one event."""
-        self.raw(json.dumps(message).encode() + b"\n")
-
     def raw(self, data: bytes) -> None:
         """Send each line as an event; in some modes, only the bytes."""
         if MODE in {"lines", "endless"}:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import subprocess
 from collections.abc import AsyncIterator, Callable
@@ -95,13 +94,6 @@ class HttpServer:
             yield client
 
 
-async def until(condition: Callable[[], object], seconds: float = 30) -> None:
-    """Wait until a condition is true."""
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 - another process makes it true
-            await asyncio.sleep(0.02)
-
-
 def records(tool: str | None = None) -> list[CallRecord]:
     """Return the record, as another process sees it."""
     history = Runtime.from_environment().history
@@ -109,29 +101,6 @@ def records(tool: str | None = None) -> list[CallRecord]:
         return [*history.records(tool=tool)]
     finally:
         history.close()
-
-
-def children(pid: int) -> set[int]:
-    """Return the processes that descend from a process."""
-    parents = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            except OSError:
-                continue
-    found = {pid}
-    while more := {child for child, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found - {pid}
-
-
-def is_alive(pid: int) -> bool:
-    """Return whether a process runs."""
-    try:
-        return (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def allow(home: Path, tool: str) -> None:

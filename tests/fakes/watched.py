@@ -124,28 +124,6 @@ def eventually(check: Callable[[], Any], seconds: float = SECONDS) -> Any:
     return found
 
 
-def is_alive(pid: int) -> bool:
-    """Return whether a process runs."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
-    except OSError:
-        return False
-
-
-def children(pid: int) -> list[int]:
-    """Return all processes below a process."""
-    found: list[int] = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parent = int((entry / "stat").read_bytes().rpartition(b")")[2].split()[1])
-            except OSError:
-                continue
-            if parent == pid:
-                found += [int(entry.name), *children(int(entry.name))]
-    return found
-
-
 def records() -> tuple[CallRecord, ...]:
     """Return the record, newest first."""
     paths = Paths.from_environment()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any  # Results may be any JSON value.
 
 import pytest
+from processes import is_alive, until
 
 from pegboard.models import CallRecord, CallSource, Started, ToolCall, ToolResult
 from pegboard.runtime import Runtime
@@ -51,26 +52,12 @@ def _record(runtime: Runtime, tool: str) -> CallRecord:
     return record
 
 
-async def _until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
-        while not condition():  # noqa: ASYNC110 - processes and files raise no event here
-            await asyncio.sleep(0.005)
-
-
 def _text(file: str) -> str:
     return Path(file).read_text()
 
 
 def _is_written(file: Path) -> bool:
     return file.exists() and bool(file.read_text())
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state not in {"Z", "X"}
 
 
 def _workers() -> int:
@@ -207,7 +194,7 @@ async def test_calls_go_sixteen_deep_with_a_single_worker_and_no_deeper(narrow: 
     result = await _result(narrow, "down", levels=17)
     assert result.error is not None
     assert "calls can be nested at most 16 levels deep" in result.error.message
-    await _until(lambda: _workers() <= 1)
+    await until(lambda: _workers() <= 1)
 
 
 @pytest.mark.promise("SDK-2", "EXE-5")
@@ -227,13 +214,13 @@ async def test_the_end_of_a_call_ends_its_nested_calls(runtime: Runtime, tmp_pat
     if how == "timeout":
         call = call.model_copy(update={"timeout": 3.0})
     running = asyncio.ensure_future(runtime.result(call))
-    await _until(lambda: _is_written(file))
+    await until(lambda: _is_written(file))
     if how == "cancelled":
         assert await runtime.cancel(call.id)
     _, result = await running
     assert result.error is not None
     assert result.error.detail == how
-    await _until(lambda: not _is_alive(int(file.read_text())))
+    await until(lambda: not is_alive(int(file.read_text())))
     within = _record(runtime, "hang")
     assert within.error is not None
     assert (within.parent, within.error.detail) == (call.id, "cancelled")
@@ -244,16 +231,16 @@ async def test_closing_the_iterator_cancels_nested_calls_too(runtime: Runtime, t
     file = tmp_path / "pid"
     events = runtime.call(ToolCall(name="nesting.hang_within", args={"file": str(file)}, source="form"))
     assert isinstance(await anext(events), Started)
-    await _until(lambda: _is_written(file))
+    await until(lambda: _is_written(file))
     await events.aclose()
-    await _until(lambda: not _is_alive(int(file.read_text())))
+    await until(lambda: not is_alive(int(file.read_text())))
 
 
 @pytest.mark.promise("EXE-4")
 async def test_a_nested_call_can_be_cancelled_alone(runtime: Runtime, tmp_path: Path) -> None:
     file = tmp_path / "pid"
     running = asyncio.ensure_future(_through(runtime, "nesting.hang", file=str(file)))
-    await _until(lambda: _is_written(file))
+    await until(lambda: _is_written(file))
     [within] = [call for call in runtime._parts.executor._running if runtime._parts.executor._running[call].depth == 1]
     assert await runtime.cancel(within)
     assert await running == {"type": "RuntimeError", "message": "nesting.hang failed: The call was cancelled."}
@@ -263,7 +250,7 @@ async def test_a_nested_call_can_be_cancelled_alone(runtime: Runtime, tmp_path: 
 async def test_an_abandoned_nested_call_ends_with_its_caller(narrow: Runtime, tmp_path: Path) -> None:
     file = tmp_path / "pid"
     assert await _data(narrow, "leave", file=str(file)) == "left"
-    await _until(lambda: not _is_alive(int(file.read_text())))
+    await until(lambda: not is_alive(int(file.read_text())))
     assert await _data(narrow, "echo", value="after") == "after"
 
 
@@ -284,10 +271,10 @@ async def test_closing_cancels_nested_calls_immediately(runtime: Runtime, tmp_pa
     file = tmp_path / "pid"
     call = ToolCall(name="nesting.hang_within", args={"file": str(file)}, source="form", timeout=60)
     running = asyncio.ensure_future(runtime.result(call))
-    await _until(lambda: _is_written(file))
+    await until(lambda: _is_written(file))
     async with asyncio.timeout(30):
         await runtime.close()
         _, result = await running
     assert result.error is not None
     assert result.error.detail == "cancelled"
-    await _until(lambda: not _is_alive(int(file.read_text())))
+    await until(lambda: not is_alive(int(file.read_text())))

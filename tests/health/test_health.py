@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from contextlib import aclosing, closing
 from pathlib import Path
 
 import pytest
+from processes import is_alive
 
 from pegboard.health import Health
 from pegboard.health.prober import Prober
@@ -230,7 +230,7 @@ async def test_programs_still_running_are_killed_when_the_check_is_closed(
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-    assert not _is_running(pid)
+    assert not is_alive(pid)
 
 
 async def _all(health: Health) -> None:
@@ -244,11 +244,6 @@ def _pid_in(file: Path) -> int:
     while not (file.exists() and file.read_text().strip()) and time.monotonic() < bound:
         time.sleep(0.02)
     return int(file.read_text())
-
-
-def _is_running(pid: int) -> bool:
-    done = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    return bool(done.stdout.strip()) and not done.stdout.startswith("Z")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 import threading
 import time
@@ -13,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from processes import is_alive
 
 from pegboard.sdk.findings import ProbeResult, report_row
 from pegboard.sdk.probes import probe_all
@@ -178,14 +178,9 @@ def test_a_program_that_hangs_is_killed_with_all_that_it_started(program: Progra
     assert (found.status, found.error) == ("error", "`tool --version` was stopped after 3 s.")
     child = int((tmp_path / "child").read_text())
     bound = time.monotonic() + 60
-    while _is_running(child) and time.monotonic() < bound:
+    while is_alive(child) and time.monotonic() < bound:
         time.sleep(0.02)
-    assert not _is_running(child)
-
-
-def _is_running(pid: int) -> bool:
-    done = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    return bool(done.stdout.strip()) and not done.stdout.startswith("Z")
+    assert not is_alive(child)
 
 
 def test_remaining_child_processes_do_not_delay_the_result(program: Program, tmp_path: Path) -> None:
@@ -281,9 +276,9 @@ def test_running_programs_are_killed_when_the_probe_is_closed(program: Program, 
     bound = time.monotonic() + 60
     while not (file.exists() and file.read_text().strip()) and time.monotonic() < bound:
         time.sleep(0.02)
-    assert _is_running(int(file.read_text()))
+    assert is_alive(int(file.read_text()))
     rows.close()  # type: ignore[attr-defined] # it is a generator
-    assert not _is_running(int(file.read_text()))
+    assert not is_alive(int(file.read_text()))
 
 
 def test_duplicate_requirements_are_probed_once(program: Program, tmp_path: Path) -> None:

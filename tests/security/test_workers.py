@@ -12,6 +12,7 @@ from typing import Any  # arguments and data of tools
 from uuid import uuid4
 
 import pytest
+from processes import descendants, is_alive, until
 
 from pegboard.executor import Executor
 from pegboard.models import Finished, PackHandler, Started, ToolCall, ToolResult, ToolSpec
@@ -51,35 +52,6 @@ def run(executor: Executor) -> Run:
     return run
 
 
-def _lives(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in {"Z", "X"}
-    except OSError:
-        return False
-
-
-async def _until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while not condition():  # noqa: ASYNC110 - processes and files raise no event here
-            await asyncio.sleep(0.005)
-
-
-def _below(pid: int) -> list[int]:
-    """Return the descendants of a process."""
-    parents = {}
-    for file in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, parent = file.read_text().rpartition(")")[2].split()[:2]
-        except OSError:  # it ended meanwhile
-            continue
-        if state != "Z":
-            parents[int(file.parent.name)] = int(parent)
-    found = [pid]
-    for each in found:
-        found += [child for child, parent in parents.items() if parent == each]
-    return found[1:]
-
-
 # --- What a tool starts ---
 
 
@@ -100,7 +72,7 @@ async def test_a_process_that_detached_itself_ends_with_its_call(
             then=ends.get(then, "hang"),
         )
     )
-    await _until(lambda: sign.exists() and sign.read_text().endswith("}"))
+    await until(lambda: sign.exists() and sign.read_text().endswith("}"))
     detached = json.loads(sign.read_text())["pid"]
     if then == "cancel":
         assert await executor.cancel("it")
@@ -109,24 +81,24 @@ async def test_a_process_that_detached_itself_ends_with_its_call(
     result = await call
     detail = {"return": None, "crash": "crashed", "time out": "timeout"}.get(then, "cancelled")
     assert (result.error and result.error.detail) == detail
-    await _until(lambda: not _lives(detached))
+    await until(lambda: not is_alive(detached))
 
 
 async def test_a_process_started_behind_the_back_of_python_ends_with_its_call(run: Run, tmp_path: Path) -> None:
     sign = tmp_path / "sign"
     assert (await run("spawn", sign=str(sign))).ok
     pid = json.loads(sign.read_text())["group"]
-    await _until(lambda: not _lives(pid))
+    await until(lambda: not is_alive(pid))
 
 
 async def test_no_process_is_left_once_the_executor_is_closed(run: Run, executor: Executor, tmp_path: Path) -> None:
-    before = set(_below(os.getpid()))
+    before = set(descendants(os.getpid()))
     calls = [asyncio.ensure_future(run("detach", sign=str(tmp_path / str(number)), then="hang")) for number in range(3)]
-    await _until(lambda: all((tmp_path / str(number)).exists() for number in range(3)))
-    assert len(set(_below(os.getpid())) - before) >= 9  # of each call a keeper, a worker and what detached itself
+    await until(lambda: all((tmp_path / str(number)).exists() for number in range(3)))
+    assert len(set(descendants(os.getpid())) - before) >= 9  # of each call a keeper, a worker and what detached itself
     await executor.close()
     await asyncio.gather(*calls)
-    assert set(_below(os.getpid())) <= before
+    assert set(descendants(os.getpid())) <= before
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
@@ -146,7 +118,7 @@ async def test_a_tool_that_kills_the_keeper_of_its_worker_ends_only_its_own_call
     assert result.error is not None
     assert result.error.detail == ("crashed" if number == signal.SIGKILL else "timeout")
     await executor.close()
-    await _until(lambda: not _lives(int(sign.read_text())))
+    await until(lambda: not is_alive(int(sign.read_text())))
 
 
 # --- What a tool uses up ---
@@ -168,12 +140,12 @@ async def test_memory_that_forked_children_share_counts_once(run: Run) -> None:
 
 @pytest.mark.promise("SEC-8")
 async def test_a_fork_bomb_is_ended(run: Run) -> None:
-    before = set(_below(os.getpid()))
+    before = set(descendants(os.getpid()))
     result = await run("bomb", limit=60, most=1200)
     assert result.error is not None
     assert (result.error.detail, "more than 512 processes" in result.error.message) == ("too_many_processes", True)
     assert (await run("echo")).ok
-    assert len(set(_below(os.getpid())) - before) < 10
+    assert len(set(descendants(os.getpid())) - before) < 10
 
 
 # --- What a tool changes ---
@@ -263,10 +235,10 @@ async def test_packs_that_are_not_built_in_share_no_process_and_built_in_ones_do
 async def test_idle_workers_are_stopped_for_packs_that_need_a_process(
     run: Run, executor: Executor, tmp_path: Path
 ) -> None:
-    before = len(_below(os.getpid()))
+    before = len(descendants(os.getpid()))
     for number in range(12):
         pack = tmp_path / f"pack{number}.py"
         pack.write_text("def idle(): pass\n")
         assert (await run("idle", pack)).ok
     # four workers with their keepers, and perhaps one that is about to end
-    await _until(lambda: len(_below(os.getpid())) - before <= 2 * 4)
+    await until(lambda: len(descendants(os.getpid())) - before <= 2 * 4)

@@ -10,8 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from processes import until
 from servers import SDK_SERVER, start_of
-from serving import HttpServer, records, until
+from serving import HttpServer, records
 from watched import PLAIN_SERVER, PROGRAM, eventually
 
 from pegboard.models import Agent

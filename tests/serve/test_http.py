@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 from commands import Done, pegboard
-from serving import HttpServer, records, until
+from processes import until
+from serving import HttpServer, records
 
 from pegboard.config import Paths
 from pegboard.models import Agent

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 from mcp.shared.exceptions import MCPError
 from mcp_types import LoggingMessageNotificationParams, TextContent, ToolListChangedNotification
-from serving import MODES, Connect, allow, children, is_alive, records, until
+from processes import descendants, is_alive, until
+from serving import MODES, Connect, allow, records
 
 from pegboard.models import Agent
 
@@ -273,7 +274,7 @@ async def test_the_server_ends_with_its_workers(raw: Raw, end: str, tmp_path: Pa
     raw.greet()
     raw.call("kit.wait", file=str(tmp_path / "file"))
     await until((tmp_path / "file").exists)
-    started = children(raw.process.pid)
+    started = descendants(raw.process.pid)
     assert started
     if end == "eof":
         assert raw.process.stdin is not None
@@ -303,7 +304,7 @@ async def test_the_server_ends_when_its_client_is_killed(command: list[str], tmp
     process = subprocess.Popen([sys.executable, str(client)])  # noqa: ASYNC220 - it starts soon
     try:
         await until((tmp_path / "file").exists)
-        started = children(process.pid)
+        started = descendants(process.pid)
     finally:
         process.kill()
         process.wait()

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 from stage import READ_ONLY, TOOLS, GivenRuntime, Stage, as_runtime, tool
+from test_health import BROKEN, RG, needing
 from textual.pilot import Pilot
 
-from pegboard.models import Problem, Requirement, ToolSpec
+from pegboard.models import Requirement
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.result import ResultPane
 
@@ -18,12 +19,6 @@ pytestmark = pytest.mark.slow
 Compare = Callable[..., bool]
 Steps = Callable[[Stage], Awaitable[None]]
 SIZES = pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=["120x40", "80x24"])
-RG = Requirement(kind="cli", name="rg", min_version="13", install="apt install ripgrep")
-BROKEN = Problem(message="It can't be parsed: expected ':'.", fix="Fix it.", file="/packs/broken.py", line=3)
-
-
-def needing(spec: ToolSpec, *requirements: Requirement) -> ToolSpec:
-    return spec.model_copy(update={"requirements": requirements})
 
 
 @pytest.fixture

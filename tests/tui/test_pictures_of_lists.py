@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 from stage import TOOLS, GivenRuntime, Stage, as_runtime, tool
-from textual.pilot import Pilot
+from test_health_pictures import SIZES, Compare, Steps, after
 
 from pegboard.tui.app import PegboardApp
-from pegboard.tui.result import ResultPane
 
 pytestmark = pytest.mark.slow
 
-Compare = Callable[..., bool]
-Steps = Callable[[Stage], Awaitable[None]]
-SIZES = pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=["120x40", "80x24"])
 PICKY = tool(
     "web.login",
     "Logs in.",
@@ -37,18 +32,6 @@ def given(tmp_path: Path) -> GivenRuntime:
         "web.login": {"as root": {"api_key": "hush", "country": "country 7"}},
     }
     return runtime
-
-
-def after(steps: Steps) -> Callable[[Pilot[None]], Awaitable[None]]:
-    """Return a function that runs steps once the app is ready."""
-
-    async def run(pilot: Pilot[None]) -> None:
-        assert isinstance(pilot.app, PegboardApp)
-        stage = Stage(pilot.app, pilot)
-        await stage.until(lambda: stage.screen.query(ResultPane) and stage.screen.settled, "the app is ready")
-        await steps(stage)
-
-    return run
 
 
 async def choices(stage: Stage) -> None:

@@ -15,8 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from processes import descendants, is_alive
 from terminals import Terminal, pegboard
-from watched import PLAIN_SERVER, PROGRAM, children, eventually, is_alive, records
+from watched import PLAIN_SERVER, PROGRAM, eventually, records
 
 from pegboard.brake import Answer, AnsweredError, Questions
 from pegboard.config import Paths
@@ -170,7 +171,7 @@ def no_call_runs() -> bool:
 
 def processes(program: str, app: Terminal, caller: Caller) -> dict[str, int]:
     """Return the processes that can be killed."""
-    proxy, *below = children(caller.process.pid)
+    proxy, *below = descendants(caller.process.pid)
     found = {"app": app.process.pid, "client": caller.process.pid, "proxy": proxy}
     words = {"watch": {"server": "plain_server", "observer": "pegboard.watch.observer"}, "serve": {"server": "worker"}}
     for victim, word in words[program].items():

@@ -18,8 +18,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mcp import Client, StdioServerParameters, stdio_client
+from processes import descendants, is_alive
 from servers import SDK_SERVER, start_of
-from watched import PROGRAM, Watched, children, eventually, is_alive, recorded, records, result_of
+from watched import PROGRAM, Watched, eventually, recorded, records, result_of
 
 from pegboard.models import Agent
 
@@ -188,7 +189,7 @@ def test_a_killed_process_leaves_no_orphan_and_its_calls_are_interrupted(victim:
         for _ in range(199):
             watched.receive()
         recorded(199)
-        below = children(watched.process.pid)
+        below = descendants(watched.process.pid)
         assert below
         if victim == "proxy":
             watched.process.kill()
@@ -213,7 +214,7 @@ def test_a_killed_client_leaves_no_orphan() -> None:
     client = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
     assert client.stdout is not None
     proxy = int(client.stdout.readline())
-    below = eventually(lambda: len(found := children(proxy)) >= 2 and found)
+    below = eventually(lambda: len(found := descendants(proxy)) >= 2 and found)
     client.kill()
     client.wait()
     client.stdout.close()
