@@ -10,7 +10,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from pegboard.data.json_text import JsonTextError, parse, write
+from pegboard.data.json_text import DEEPEST, JsonTextError, is_deeper_than, parse, write
 from pegboard.models import JsonObject
 from pegboard.models.conversation import ModelMessage, ProposedCall
 
@@ -21,8 +21,6 @@ _NAME_KEYS: Final = ("name", "tool", "tool_name", "function")
 _ARGUMENT_KEYS: Final = ("arguments", "args", "parameters", "input")
 _SHOWN: Final = 200
 """Characters of invalid arguments that are quoted to the model."""
-_DEEPEST: Final = 150
-"""Levels of lists and objects that arguments may have; results have the same limit."""
 
 
 class UnreadableArguments(Exception):  # noqa: N818 - its name is the condition
@@ -49,8 +47,8 @@ def arguments(text: str) -> JsonObject:
         return {}
     if not isinstance(value, dict):
         raise UnreadableArguments('The arguments must be a JSON object such as {"path": "."}.')
-    if _depth_is_over(value, _DEEPEST):
-        raise UnreadableArguments(f"The arguments are nested deeper than {_DEEPEST} levels.")
+    if is_deeper_than(value, DEEPEST):
+        raise UnreadableArguments(f"The arguments are nested deeper than {DEEPEST} levels.")
     return value
 
 
@@ -125,15 +123,3 @@ def _is_schema(given: JsonValue) -> bool:
 
 def _first(value: JsonObject, keys: Sequence[str]) -> JsonValue:
     return next((value[key] for key in keys if key in value), None)
-
-
-def _depth_is_over(value: JsonValue, levels: int) -> bool:
-    layer: list[JsonValue] = [value]
-    for _ in range(levels):
-        layer = [
-            inner
-            for outer in layer
-            if isinstance(outer, dict | list)
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-        ]
-    return bool(layer)

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from pegboard.models import Fault, JsonObject, ToolSpec
     from pegboard.runtime import Runtime
 
-_DEEPEST = 150
-"""Highest nesting of arguments; results have the same limit."""
 _PREFILLING = {"required", "allOf", "$ref"}
 """Root keywords of schemas whose untouched form has values. Building the form costs a tenth of such a command."""
 
@@ -141,7 +139,7 @@ def read_object(text: str | None) -> JsonObject:
     Raises:
         ArgumentError: It is not a JSON object.
     """
-    from pegboard.data.json_text import JsonTextError, parse
+    from pegboard.data.json_text import DEEPEST, JsonTextError, is_deeper_than, parse
 
     if text is None:
         return {}
@@ -157,8 +155,8 @@ def read_object(text: str | None) -> JsonObject:
     if not isinstance(value, dict):
         example = '{"path": "."}'
         raise ArgumentError(f"{source} must be a JSON object such as '{example}', not {_kind_of(value)}.")
-    if _is_deeper_than(value, _DEEPEST):
-        raise ArgumentError(f"{source} is nested deeper than {_DEEPEST} levels.")
+    if is_deeper_than(value, DEEPEST):
+        raise ArgumentError(f"{source} is nested deeper than {DEEPEST} levels.")
     return value
 
 
@@ -168,18 +166,6 @@ def _preset(runtime: Runtime, spec: ToolSpec, name: str) -> JsonObject:
         known = ", ".join(presets)
         raise ArgumentError(f"{spec.name} has no preset {name!r}." + (f" It has: {known}." if known else ""))
     return presets[name]
-
-
-def _is_deeper_than(value: object, levels: int) -> bool:
-    layer = [value]
-    for _ in range(levels):
-        layer = [
-            inner
-            for outer in layer
-            if isinstance(outer, dict | list)
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-        ]
-    return bool(layer)
 
 
 def _kind_of(value: object) -> str:

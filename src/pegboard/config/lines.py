@@ -11,6 +11,9 @@ from bisect import bisect_right
 from collections import Counter
 from typing import Final
 
+LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
+"""A line with its end. `str.splitlines` also splits at characters that end no line in TOML."""
+
 _BLANK: Final = re.compile(r"(?:\s|#[^\n]*)*")
 _KEY: Final = re.compile(r"""[A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*"|'[^']*'""")
 _DOT: Final = re.compile(r"[ \t]*\.[ \t]*")

@@ -20,13 +20,13 @@ from typing import Any, Final, TypeAlias
 
 from pegboard import storage
 from pegboard.config.files import read_text
+from pegboard.config.lines import LINE
 from pegboard.errors import ConfigError
 from pegboard.models import Problem
 
 Entry: TypeAlias = Mapping[str, object]
 """The keys of one server: texts, numbers, true or false, lists of texts, and tables of texts."""
 
-_LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
 _HEADER: Final = re.compile(r"\s*\[[^\[].*\]\s*(#.*)?", re.DOTALL)
 _HEADER_OF_LIST: Final = re.compile(r"\s*\[\[.*\]\]\s*(#.*)?", re.DOTALL)
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
@@ -154,7 +154,7 @@ def _kept(text: str, path: tuple[str, ...]) -> Iterator[str]:
     """Yield the lines outside a table and its inner tables; comments above the next table belong to that table."""
     waiting: list[str] = []
     inside = False
-    for line in _LINE.findall(text):
+    for line in LINE.findall(text):
         if _HEADER.fullmatch(line) or _HEADER_OF_LIST.fullmatch(line):
             was_inside, inside = inside, _path(line)[: len(path)] == path
             if was_inside and not inside:

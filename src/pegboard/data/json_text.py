@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, NoReturn, cast
+from typing import TYPE_CHECKING, Final, NoReturn, cast
 
 from pegboard.errors import PegboardError
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
+
+
+DEEPEST: Final = 150
+"""Levels of lists and objects that arguments may have; results have the same limit."""
 
 
 class JsonTextError(PegboardError, ValueError):
@@ -68,6 +72,19 @@ def identical(one: JsonValue, other: JsonValue) -> bool:
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(identical(value, other[name]) for name, value in one.items())
     return type(one) is type(other) and repr(one) == repr(other)
+
+
+def is_deeper_than(value: JsonValue, levels: int) -> bool:
+    """Return whether lists and objects are nested deeper than a number of levels, without recursion."""
+    layer: list[JsonValue] = [value]
+    for _ in range(levels):
+        layer = [
+            inner
+            for outer in layer
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+    return bool(layer)
 
 
 def _object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from pegboard.config.complaints import complaint
+from pegboard.config.lines import LINE
 from pegboard.errors import RulesError
 from pegboard.models.rule import Rule
 
@@ -30,7 +31,6 @@ HEAD: Final = """\
 """
 """The header of a new file."""
 
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _HEADER = re.compile(r"""\s*\[\[\s*(rule|"rule"|'rule')\s*\]\]\s*(#.*)?""", re.DOTALL)
 _INLINE_WHERE = re.compile(r"\s*where\s*=")
 _NOT_CHANGED = "The file was not changed. Edit it in your editor."
@@ -69,7 +69,7 @@ def line_of(text: str, rule: int, about: str = "") -> int | None:
         rule: The rule's index, from 0.
         about: A pattern or a name in the rule.
     """
-    lines = _LINE.findall(text)
+    lines = LINE.findall(text)
     headers = [number for number, line in enumerate(lines) if _HEADER.fullmatch(line)]
     if rule >= len(headers):
         return None
@@ -139,7 +139,7 @@ class RuleText:
         except ValueError as error:
             raise RulesError(f"The rules can't be changed because they can't be read: {error}") from error
         self._newline = "\r\n" if "\r\n" in text else "\n"
-        self._head, self._pieces = _split_rules(_LINE.findall(text))
+        self._head, self._pieces = _split_rules(LINE.findall(text))
         if not self._is_consistent():
             raise RulesError(f"The rules are not written as [[rule]] tables, one after the other. {_NOT_CHANGED}")
 

@@ -9,7 +9,7 @@ from typing import Literal
 from pegboard.errors import SessionError
 from pegboard.history import History, Sessions
 from pegboard.models.conversation import Message, ModelMessage
-from pegboard.models.session import SessionEntry
+from pegboard.models.session import Session, SessionEntry
 from pegboard.runtime.redaction import SecretRedaction
 
 
@@ -73,10 +73,7 @@ class KeptSessions(Sessions):
         """
         from pegboard.ask.export import as_json, as_markdown
 
-        known = self.get(session)
-        if known is None:
-            raise SessionError(f"Session {session!r} doesn't exist.")
-        entries = self.entries(session)
+        known, entries = self._whole(session)
         return as_markdown(known, entries) if kind == "markdown" else as_json(known, entries)
 
     def excerpt(self, session: str, messages: int, longest: int) -> Excerpt:
@@ -93,11 +90,20 @@ class KeptSessions(Sessions):
         """
         from pegboard.ask.export import as_markdown, shortened
 
-        known = self.get(session)
-        if known is None:
-            raise SessionError(f"Session {session!r} doesn't exist.")
-        entries = self.entries(session)
+        known, entries = self._whole(session)
         last = entries[-messages:]
         shown = [shortened(entry, longest) for entry in last]
         cut = sum(one is not other for one, other in zip(shown, last, strict=True))
         return Excerpt(as_markdown(known, shown), len(entries) - len(last), cut)
+
+    def _whole(self, session: str) -> tuple[Session, tuple[SessionEntry, ...]]:
+        """Return a session and its messages.
+
+        Raises:
+            SessionError: The session doesn't exist.
+            StoreError: The database can't be read.
+        """
+        known = self.get(session)
+        if known is None:
+            raise SessionError(f"Session {session!r} doesn't exist.")
+        return known, self.entries(session)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from pegboard.schema.formats import FORMATS, impossible_date
 from pegboard.schema.patterns import occurs
-from pegboard.schema.soundness import REFERENCES
+from pegboard.schema.soundness import REFERENCES, is_number
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -103,15 +103,9 @@ def engine(name: str) -> type[Engine]:
                 **{keyword: check for keyword, check in _OURS.items() if keyword in plain.VALIDATORS},
                 **{keyword: _once(plain.VALIDATORS[keyword]) for keyword in REFERENCES if keyword in plain.VALIDATORS},
             },
-            type_checker=plain.TYPE_CHECKER.redefine("number", _is_number),
+            type_checker=plain.TYPE_CHECKER.redefine("number", lambda _, value: is_number(value)),
         ),
     )
-
-
-def _is_number(_: object, value: object) -> bool:
-    if isinstance(value, float):
-        return math.isfinite(value)
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _error(message: str, *path: str) -> ValidationError:

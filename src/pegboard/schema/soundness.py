@@ -30,14 +30,15 @@ class Flaw(NamedTuple):
 _TYPES = {"array", "boolean", "integer", "null", "number", "object", "string"}
 
 
-def _number(value: JsonValue) -> bool:
+def is_number(value: object) -> bool:
+    """Return whether a value is a finite number; true and false aren't."""
     if isinstance(value, float):
         return math.isfinite(value)
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _count(value: JsonValue) -> bool:
-    return _number(value) and isinstance(value, int | float) and value >= 0 and value == int(value)
+    return is_number(value) and isinstance(value, int | float) and value >= 0 and value == int(value)
 
 
 def _names(value: JsonValue) -> bool:
@@ -65,7 +66,7 @@ def _regex(value: JsonValue) -> bool:
 
 
 _TEXT = (_text, "must be text")
-_NUMBER = (_number, "must be a number")
+_NUMBER = (is_number, "must be a number")
 _COUNT = (_count, "must be a non-negative integer")
 _PLAIN: dict[str, tuple[Callable[[JsonValue], bool], str]] = {
     "type": (_type, "must name JSON types"),
@@ -76,7 +77,7 @@ _PLAIN: dict[str, tuple[Callable[[JsonValue], bool], str]] = {
     "exclusiveMinimum": _NUMBER,
     "exclusiveMaximum": _NUMBER,
     "multipleOf": (
-        lambda value: _number(value) and isinstance(value, int | float) and value > 0,
+        lambda value: is_number(value) and isinstance(value, int | float) and value > 0,
         "must be a number greater than 0",
     ),
     "uniqueItems": (lambda value: isinstance(value, bool), "must be true or false"),

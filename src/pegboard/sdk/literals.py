@@ -251,7 +251,7 @@ def _calculate(op: ast.operator, left: float, right: float) -> float:
     return result
 
 
-def _name(node: ast.Name, reader: _LiteralReader) -> JsonValue:
+def _name(node: ast.Name | ast.Attribute, reader: _LiteralReader) -> JsonValue:
     found = reader.scope.find(node)
     if found is None:
         raise NotLiteralError
@@ -268,11 +268,7 @@ def _attribute(node: ast.Attribute, reader: _LiteralReader) -> JsonValue:
     value = _of_enum(node, reader)
     if value is not None:
         return value[0]
-    found = reader.scope.find(node)
-    if found is None:
-        raise NotLiteralError
-    with reader.inside(found.scope):
-        return reader.read(found.definition)
+    return _name(node, reader)
 
 
 def _of_enum(node: ast.Attribute, reader: _LiteralReader) -> tuple[JsonValue] | None:
