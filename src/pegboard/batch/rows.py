@@ -40,6 +40,8 @@ _BOMS: Final = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+_MOST_READ: Final = 1_000_000
+"""Characters of values after which `read_some` stops."""
 _WIDE: Final = ("utf-16", "utf-32")
 """Encodings in which a byte 10 may be part of another character."""
 
@@ -299,16 +301,16 @@ def _digest(content: bytes) -> str:
     return blake2b(content, digest_size=8).hexdigest()
 
 
-def read_some(rows: Iterator[Row], most: int, most_characters: int = 1_000_000) -> tuple[list[Row], RowsError | None]:
+def read_some(rows: Iterator[Row], most: int) -> tuple[list[Row], RowsError | None]:
     """Return the next rows, and the error that ended reading.
 
     Args:
         rows: The rows.
         most: Highest number of rows.
-        most_characters: Number of characters of their values after which to stop.
     """
     found: list[Row] = []
-    while len(found) < most and most_characters > 0:
+    left = _MOST_READ
+    while len(found) < most and left > 0:
         try:
             row = next(rows, None)
         except RowsError as error:
@@ -316,5 +318,5 @@ def read_some(rows: Iterator[Row], most: int, most_characters: int = 1_000_000) 
         if row is None:
             break
         found.append(row)
-        most_characters -= row.size
+        left -= row.size
     return found, None

@@ -76,12 +76,11 @@ class Compatibility:
 
     Args:
         runtime: The runtime, whose tools were scanned.
-        seen: The versions that were seen.
     """
 
-    def __init__(self, runtime: Runtime, seen: SeenSchemas | None = None) -> None:
+    def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self.seen = seen or SeenSchemas(runtime.paths.schemas)
+        self.seen = SeenSchemas(runtime.paths.schemas)
 
     def against_baseline(self, specs: Sequence[ToolSpec], *, removed: bool = False) -> tuple[ToolCompatibility, ...]:
         """Compare tools with the versions that callers rely on, and note the current ones; block.

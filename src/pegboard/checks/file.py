@@ -45,13 +45,11 @@ class Checks:
 
     Args:
         paths: The user's own files.
-        folder: The working directory if None.
     """
 
-    def __init__(self, paths: Paths, folder: Path | None = None) -> None:
+    def __init__(self, paths: Paths) -> None:
         self._paths = paths
-        self._working = folder
-        self._here = absolute(CHECKS, folder)
+        self._here = absolute(CHECKS)
 
     def folders(self) -> tuple[Path, ...]:
         """Return the folders that may contain checks: that of the working directory first."""
@@ -60,7 +58,7 @@ class Checks:
 
     def is_trusted(self) -> bool:
         """Return whether the user trusts the working directory, so that its checks run."""
-        files = FolderFiles.read(self._working, self._paths)
+        files = FolderFiles.read(None, self._paths)
         return TrustFile(self._paths.trust).of(files).state == "trusted"
 
     def is_runnable(self, check: Check) -> bool:

@@ -109,13 +109,13 @@ class SeenSchemas:
             if pack is not None:
                 yield pack
 
-    def note(self, specs: Iterable[ToolSpec], at: datetime | None = None) -> None:
+    def note(self, specs: Iterable[ToolSpec]) -> None:
         """Store the current schemas of tools, where they are new; move baselines along compatible changes.
 
         Raises:
             OSError: They can't be written.
         """
-        at = at or datetime.now(UTC)
+        at = datetime.now(UTC)
         packs: dict[tuple[str, str], list[ToolSpec]] = {}
         for spec in specs:
             origin = origin_of(spec)

@@ -78,12 +78,12 @@ class _SkippedError(Exception):
     """A server can't be imported; the message says why."""
 
 
-def client_files(client: str, home: Path | None = None) -> tuple[Path, ...]:
+def client_files(client: str) -> tuple[Path, ...]:
     """Return the files in which the user configures a client, in order; they needn't exist.
 
     Files of the working directory aren't among them: its author may not be the user.
     """
-    home = home or Path.home()
+    home = Path.home()
     is_mac = sys.platform == "darwin"
     support = (
         home / "Library/Application Support" if is_mac else Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")

@@ -62,13 +62,8 @@ class Paths:
         packs = environ.get("PEGBOARD_PACKS", "").split(os.pathsep)
         return cls(config, data, state, cache, tuple(absolute(folder) for folder in packs if folder))
 
-    def variables(self, environ: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Return the variables that choose these paths in an environment, with absolute paths.
-
-        Args:
-            environ: The environment; the process's own by default.
-        """
-        environ = os.environ if environ is None else environ
+    def variables(self) -> dict[str, str]:
+        """Return the environment variables that choose these paths, with absolute paths."""
         named = {
             "PEGBOARD_CONFIG": str(self.config_file),
             "PEGBOARD_DATA_DIR": str(self.data),
@@ -76,7 +71,7 @@ class Paths:
             "PEGBOARD_CACHE_DIR": str(self.cache),
             "PEGBOARD_PACKS": os.pathsep.join(map(str, self.run_packs)),
         }
-        return {name: value for name, value in named.items() if environ.get(name)}
+        return {name: value for name, value in named.items() if os.environ.get(name)}
 
     @property
     def packs(self) -> Path:

@@ -38,7 +38,7 @@ class _InvalidError(ValueError):
         self.allowed = allowed
 
 
-def parse_query(text: str, now: datetime | None = None) -> ParsedQuery:
+def parse_query(text: str) -> ParsedQuery:
     """Parse a query.
 
     Invalid parts become problems and have no effect, so that a query can be applied while it is typed.
@@ -46,13 +46,12 @@ def parse_query(text: str, now: datetime | None = None) -> ParsedQuery:
     Args:
         text: Words, phrases in double quotes, and filters `key:value`. Several values of a key are separated by commas
             or given by repeating the key; one of them must match.
-        now: Time to which relative times refer.
     """
     found: dict[str, Any] = {}
     problems: list[QueryProblem] = []
     for term in _terms(text):
         try:
-            _add(term, found, now or datetime.now(UTC))
+            _add(term, found, datetime.now(UTC))
         except _InvalidError as error:
             problems.append(QueryProblem(start=term.start, end=term.end, message=str(error), allowed=error.allowed))
     return ParsedQuery(query=HistoryQuery.model_validate(found), problems=tuple(problems))

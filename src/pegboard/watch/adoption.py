@@ -86,12 +86,11 @@ class Adoption:
 
     Args:
         state: The state folder.
-        program: The command that runs Pegboard.
     """
 
-    def __init__(self, state: Path, program: Sequence[str] | None = None) -> None:
+    def __init__(self, state: Path) -> None:
         self._folder = state / "adopted"
-        self._program = [*(program or pegboard_command())]
+        self._program = [*pegboard_command()]
 
     def files(self, client: str) -> list[Path]:
         """Return the files of a client, or the one at a path.

@@ -20,8 +20,7 @@ class Clipped(bytes):
 class LineCopies:
     """Lines of a stream that is forwarded as it arrives."""
 
-    def __init__(self, longest: int = LONGEST_PARSED) -> None:
-        self._longest = longest
+    def __init__(self) -> None:
         self._pieces: list[bytes] = []
         self._size = 0
         self._tail = b""
@@ -41,7 +40,7 @@ class LineCopies:
 
     def _add(self, piece: bytes) -> None:
         self._size += len(piece)
-        if self._size <= self._longest:
+        if self._size <= LONGEST_PARSED:
             self._pieces.append(piece)
         else:
             if not self._tail:

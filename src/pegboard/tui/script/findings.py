@@ -30,9 +30,9 @@ class ScriptFinding:
     """First column and the column after the last, from 0, if known."""
 
 
-def _at(line: int, columns: tuple[int, int], text: str, kind: Literal["unknown", "error"] = "error") -> ScriptFinding:
+def _at(line: int, columns: tuple[int, int], text: str) -> ScriptFinding:
     """Return a finding that starts with its line and column, from 1."""
-    return ScriptFinding(kind, clean_line(f"line {line}, column {columns[0] + 1}: {text}"), line, columns)
+    return ScriptFinding("error", clean_line(f"line {line}, column {columns[0] + 1}: {text}"), line, columns)
 
 
 def findings(
