@@ -266,6 +266,21 @@ def write_pack(tmp_path: Path) -> Callable[[str, str], Path]:
 
 
 @pytest.fixture
+def program(tmp_path: Path) -> Callable[[str, str], Path]:
+    """Return a function that writes a shell script of the given name to `tmp_path / "bin"` and returns its file."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+
+    def write(name: str, source: str) -> Path:
+        file = folder / name
+        file.write_text("#!/bin/sh\n" + textwrap.dedent(source), encoding="utf-8")
+        file.chmod(0o755)
+        return file
+
+    return write
+
+
+@pytest.fixture
 async def open_runtime() -> AsyncIterator[Callable[..., Runtime]]:
     """Yield a function that builds scanned runtimes with `Runtime.from_environment`; close them after the test."""
     opened: list[Runtime] = []

@@ -107,9 +107,7 @@ async def test_the_model_receives_the_error_of_a_failed_tool_and_the_question_do
 
 
 @pytest.mark.promise("ASK-4")
-async def test_text_arguments_and_events_of_calls_are_reported_as_they_happen(
-    runtime: Runtime, asked: Asked, tmp_path: Path
-) -> None:
+async def test_text_arguments_and_events_of_calls_are_reported_as_they_happen(runtime: Runtime, asked: Asked) -> None:
     model = ScriptedModel(calls(("shop_fail", {}), text="Let me see."), says("It failed."))
     events, _ = await asked(runtime, model=model)
     kinds = [type(event) for event in events]

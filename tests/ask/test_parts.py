@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import pairwise
-from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -112,9 +111,7 @@ def test_no_text_ends_its_code_block_in_the_markdown() -> None:
     assert (told["id"], told["entries"][2]["message"]["role"]) == ("s", "tool")
 
 
-def test_a_session_is_exported_by_the_runtime(
-    write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime]
-) -> None:
+def test_a_session_is_exported_by_the_runtime(open_runtime: Callable[..., Runtime]) -> None:
     runtime = open_runtime()
     runtime.sessions.start("s")
     runtime.sessions.append("s", UserMessage(text="Hello."))

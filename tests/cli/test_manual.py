@@ -230,7 +230,7 @@ def test_ask_says_how_to_continue_its_session(pegboard: Command) -> None:
 
 
 @pytest.mark.promise("CLI-6")
-def test_data_and_messages_appear_in_order(home: Path, tmp_path: Path, write_pack: Callable[[str, str], Path]) -> None:
+def test_data_and_messages_appear_in_order(home: Path, write_pack: Callable[[str, str], Path]) -> None:
     packs = write_pack(
         "order.py",
         '''

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,21 +10,6 @@ import pytest
 from pegboard.discovery import read
 from pegboard.health import Health
 from pegboard.models import ToolSpec
-
-
-@pytest.fixture
-def program(tmp_path: Path) -> Callable[[str, str], Path]:
-    """Return a function that writes a shell script of the given name to the PATH and returns its file."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-
-    def write(name: str, source: str) -> Path:
-        file = folder / name
-        file.write_text("#!/bin/sh\n" + textwrap.dedent(source), encoding="utf-8")
-        file.chmod(0o755)
-        return file
-
-    return write
 
 
 @pytest.fixture

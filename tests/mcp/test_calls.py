@@ -258,9 +258,7 @@ async def test_calls_from_several_tasks_run_at_the_same_time(runtime: Runtime) -
     assert [result.data for result in results] == totals
 
 
-async def test_a_runtime_closes_if_the_thread_of_the_connections_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_runtime_closes_if_the_thread_of_the_connections_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     import asyncio
 
     monkeypatch.setitem(sys.modules, "pegboard.mcp.connection", None)

@@ -157,9 +157,7 @@ async def test_a_server_without_tls(open_server: Open, serve_http: Callable[...,
     )
 
 
-async def test_a_call_of_a_server_that_is_gone_says_why(
-    open_server: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_call_of_a_server_that_is_gone_says_why(open_server: Open, tmp_path: Path) -> None:
     program = tmp_path / "server"
     program.symlink_to(sys.executable)
     runtime = await open_server(HOSTILE_SERVER, "third", command=str(program))

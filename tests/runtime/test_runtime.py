@@ -114,7 +114,7 @@ async def test_a_missing_required_argument_that_has_a_default_is_filled_in(
     assert prepare(described, {"value": None}) == {"value": None}
 
 
-def test_the_configuration_is_read_once_when_it_is_first_needed(tmp_path: Path) -> None:
+def test_the_configuration_is_read_once_when_it_is_first_needed() -> None:
     reads = 0
 
     def read() -> tuple[Settings, tuple[Problem, ...]]:

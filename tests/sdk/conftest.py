@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socketserver
 import sys
-import textwrap
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -40,19 +39,12 @@ def script(
 
 
 @pytest.fixture
-def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], Path]:
-    """Return a function that writes a shell script, puts it first on the PATH, and returns its file."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
-
-    def write(name: str, source: str) -> Path:
-        file = folder / name
-        file.write_text("#!/bin/sh\n" + textwrap.dedent(source), encoding="utf-8")
-        file.chmod(0o755)
-        return file
-
-    return write
+def program(
+    program: Callable[[str, str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str, str], Path]:
+    """Return a function that writes a shell script to a folder that is first on the PATH, and returns its file."""
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    return program
 
 
 @pytest.fixture

@@ -222,7 +222,7 @@ def test_without_a_flag_the_program_only_has_to_exist(program: Program, tmp_path
     assert not (tmp_path / "ran").exists()
 
 
-def test_programs_receive_only_the_given_environment(program: Program, tmp_path: Path) -> None:
+def test_programs_receive_only_the_given_environment(program: Program) -> None:
     program("tool", "echo tool ${SECRET:-1.0}")
     requirement = cli("tool")
     environ = {"PATH": os.environ["PATH"]}

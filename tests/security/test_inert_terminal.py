@@ -90,9 +90,7 @@ COMMANDS: Sequence[Sequence[str]] = [
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=map(str, range(len(COMMANDS))))
 @pytest.mark.promise("SEC-5", "TUI-4")
-async def test_no_output_of_a_command_controls_the_terminal(
-    arguments: Sequence[str], packs: Path, home: Path, tmp_path: Path
-) -> None:
+async def test_no_output_of_a_command_controls_the_terminal(arguments: Sequence[str], packs: Path, home: Path) -> None:
     await _prepare(packs, home)
     shown = _shown(packs, *arguments)
     if arguments == ["deps"]:

@@ -199,7 +199,7 @@ def test_a_file_that_the_user_selects_needs_no_trust(folder: Folder) -> None:
 
 @pytest.mark.promise("SEC-3", "CFG-2")
 async def test_a_packs_folder_that_the_user_names_needs_no_trust(
-    folder: Folder, write_pack: Callable[[str, str], Path], tmp_path: Path
+    folder: Folder, write_pack: Callable[[str, str], Path]
 ) -> None:
     packs = write_pack("mine.py", 'def one() -> int:\n    """Return 1."""\n    return 1\n')
     packs.rename(folder.path / "packs")

@@ -88,7 +88,7 @@ async def test_a_model_that_calls_every_tool_works_through_watch() -> None:
 
 
 @pytest.fixture
-def inspect(tmp_path: Path) -> list[str]:
+def inspect() -> list[str]:
     """Return the command of the MCP Inspector's command line; skip the test if it isn't installed."""
     node = NODE / "node"
     found = INSPECTOR if INSPECTOR.exists() else shutil.which("mcp-inspector")

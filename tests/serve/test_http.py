@@ -111,7 +111,7 @@ def test_host_origin_and_token_are_checked_in_this_order(http_server: HttpServer
     assert post(http_server, accepted) in (400, 406)
 
 
-async def test_the_token_is_nowhere_but_in_its_file(http_server: HttpServer, home: Path, tmp_path: Path) -> None:
+async def test_the_token_is_nowhere_but_in_its_file(http_server: HttpServer, home: Path) -> None:
     file = Paths.from_environment().serve_token
     assert file.read_text() == http_server.token
     assert stat.S_IMODE(file.stat().st_mode) == 0o600

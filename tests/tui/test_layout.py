@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from pathlib import Path
 
 import pytest
 from stage import GivenRuntime, Stage, as_runtime, on_stage
@@ -133,7 +132,7 @@ async def test_f10_maximises_the_focused_pane_and_escape_restores_it(given: Give
 
 
 @pytest.mark.promise("TUI-2")
-async def test_the_first_frame_is_painted_before_the_scan_is_done(given: GivenRuntime, tmp_path: Path) -> None:
+async def test_the_first_frame_is_painted_before_the_scan_is_done(given: GivenRuntime) -> None:
     import threading
 
     go_on = threading.Event()

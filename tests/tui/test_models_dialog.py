@@ -6,7 +6,6 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
-from pathlib import Path
 
 import pytest
 from stage import Stage, on_stage
@@ -170,7 +169,7 @@ async def test_a_typed_name_stays_marked_while_servers_respond(machine: Machine)
 
 @pytest.mark.promise("ASK-8")
 async def test_without_servers_the_offline_model_is_available(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pegboard.ask.providers.servers.USUAL_PORTS", {})
     runtime = Runtime(Settings(), Paths.from_environment())

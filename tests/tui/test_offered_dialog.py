@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 from stage import TOOLS, GivenRuntime, Stage, on_stage, tool
@@ -105,7 +104,7 @@ async def test_tools_are_selected_by_mouse(given: GivenRuntime) -> None:
 
 @pytest.mark.slow
 @pytest.mark.promise("TUI-2", "TUI-4")
-async def test_ten_thousand_tools_with_hostile_names_do_not_delay_keys(given: GivenRuntime, tmp_path: Path) -> None:
+async def test_ten_thousand_tools_with_hostile_names_do_not_delay_keys(given: GivenRuntime) -> None:
     many = [tool(f"pack{number % 100}.tool_{number}") for number in range(10_000)]
     async with on_stage(given) as stage:
         closed = await open_list(stage, specs=[*many, tool("p.x[red]y", "[bold]evil\x1b[2J")])

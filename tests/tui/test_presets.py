@@ -170,7 +170,7 @@ async def test_presets_are_loaded_by_mouse(given: GivenRuntime) -> None:
 
 
 @pytest.mark.promise("TUI-3", "STO-3")
-async def test_presets_are_kept_between_sessions_and_a_damaged_one_is_a_problem(tmp_path: Path) -> None:
+async def test_presets_are_kept_between_sessions_and_a_damaged_one_is_a_problem() -> None:
     async with on_stage(Runtime.from_environment()) as stage:
         await stage.open("read_file")
         await stage.type("kept.txt")

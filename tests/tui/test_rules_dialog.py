@@ -216,7 +216,7 @@ async def test_a_file_that_changed_meanwhile_is_not_overwritten_but_shown(runtim
 
 @pytest.mark.promise("ASK-7")
 async def test_an_invalid_file_is_reported_and_opened_in_the_editor(
-    runtime: Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runtime.paths.approvals.write_text('[[rule]]\nalow = "[b]"\n', encoding="utf-8")
     opened: list[str] = []

@@ -525,7 +525,7 @@ async def test_every_view_is_aligned_with_the_lines_above(stage: OpenStage) -> N
         assert begun == [[1, 1]] * 3
 
 
-async def test_toasts_do_not_cover_the_input_line(stage: OpenStage, tmp_path: Path) -> None:
+async def test_toasts_do_not_cover_the_input_line(stage: OpenStage) -> None:
     async with stage(notices=True) as on:
         await on.show([{"a": 1}])
         for _ in range(4):
