@@ -176,5 +176,5 @@ def _write(folder: Path, text: str) -> Path:
         with suppress(OSError):
             old.unlink()
     file = folder / f"crash-{datetime.now(UTC):%Y%m%d-%H%M%S-%f}-{os.getpid()}.txt"
-    storage.write(file, text.encode(errors="backslashreplace"), replace=False)
+    storage.write(file, text.encode(errors="backslashreplace"))
     return file
