@@ -111,10 +111,7 @@ def replacing(
             if replace:
                 os.replace(draft, file)
             else:
-                os.link(
-                    draft, file
-                )  # Unlike a rename, a link never replaces a file that another process has just written.
-                os.unlink(draft)
+                _publish(draft, file)
         except BaseException:
             with suppress(OSError):
                 os.unlink(draft)
@@ -132,6 +129,22 @@ def write(file: Path, data: bytes, *, replace: bool = True, mode: int = PRIVATE_
     """
     with replacing(file, replace=replace, mode=mode, durable=durable) as out:
         out.write(data)
+
+
+def _publish(draft: str, file: Path) -> None:
+    """Give a draft its name, unless a file has it.
+
+    Raises:
+        FileExistsError: The file exists, even if another process has just written it.
+    """
+    try:
+        os.link(draft, file)
+        os.unlink(draft)
+    except FileExistsError:
+        raise
+    except OSError:  # the file system has no hard links
+        os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_FILE))
+        os.replace(draft, file)
 
 
 def _sync(folder: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import shutil
 import stat
@@ -218,6 +219,20 @@ def test_a_file_is_private_from_the_first_byte_and_whole_or_absent(tmp_path: Pat
         storage.write(file, b"other", replace=False)
     assert [(path.name, path.read_bytes()) for path in file.parent.iterdir()] == [("file", b"half")]
     assert _open_to_others(file.parent) == []
+
+
+def test_a_new_file_is_written_where_the_file_system_has_no_hard_links(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", fail)
+    file = tmp_path / "new"
+    storage.write(file, b"content", replace=False)
+    with pytest.raises(FileExistsError):
+        storage.write(file, b"other", replace=False)
+    assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("new", b"content")]
 
 
 @pytest.mark.promise("STO-3")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
+from pegboard import storage
 from pegboard.config.paths import expanded, working_directory
 from pegboard.errors import StoreError
 from pegboard.models import Finished, JsonObject, RecordedCall, ToolSpec
@@ -376,10 +376,5 @@ class CallActions:
 
 
 def _write(file: Path, lines: Callable[[], Iterable[str]]) -> None:
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as out:
-            out.writelines(f"{line}\n" for line in lines())
-    except BaseException:
-        file.unlink(missing_ok=True)
-        raise
+    with storage.replacing(file, replace=False) as out:
+        out.writelines(f"{line}\n".encode(errors="backslashreplace") for line in lines())

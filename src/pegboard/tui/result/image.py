@@ -24,6 +24,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
 
+from pegboard import storage
 from pegboard.results.clean import clean_line
 from pegboard.results.images import ResultImage
 from pegboard.results.stored.client import StoredResultError, picture
@@ -192,5 +193,5 @@ def save_image(image: ResultImage, file: Path) -> int:
         ValueError: The base64 is invalid.
     """
     data = Path(image.file).read_bytes() if image.file else image.decoded()
-    with file.open("xb") as out:
-        return out.write(data)
+    storage.write(file, data, replace=False)
+    return len(data)
