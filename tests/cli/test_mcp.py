@@ -244,6 +244,20 @@ def test_a_server_that_cannot_be_added_changes_nothing(
     assert config(home) == before
 
 
+def test_adding_a_file_of_the_working_directory_names_the_option_that_starts_it_anywhere(
+    pegboard: Command, home: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "server.py").write_text("")
+    done = pegboard("mcp", "add", "memo", "--", "python", "server.py")
+    assert (done.returncode, "note: server.py is found only if Pegboard starts in this folder" in done.stderr) == (
+        0,
+        True,
+    )
+    done = pegboard("mcp", "add", "other", "--cwd", ".", "--", "python", "server.py")
+    assert (done.returncode, "note:" in done.stderr) == (0, False)
+    assert tomllib.loads(config(home))["mcp"]["servers"]["other"]["cwd"] == str(tmp_path)
+
+
 @pytest.mark.promise("MCP-3", "MCP-7")
 def test_credentials_become_secrets_unless_the_user_keeps_them(pegboard: Command, home: Path) -> None:
     header = f"Authorization: Bearer {TOKEN}"
