@@ -102,7 +102,7 @@ async def test_tool_failed_with_data_without_json_form_reports_both(harness: Any
     strange = await harness.run("fail_strangely")
     assert strange.error.message == "LookupError: no second item"
     unfit = await harness.run("fail_with_object")
-    assert unfit.error.message.startswith("failed (The result has no JSON form: an object of type object")
+    assert unfit.error.message.startswith("failed (The result can't be converted to JSON: an object of type object")
     assert unfit.error.detail == "404"
     assert await harness.still_works()
 

@@ -115,7 +115,7 @@ async def test_a_tool_outside_the_allow_list_is_reported_as_such(
     result = await _result(runtime, "road.write", text="x")
     assert result.error is not None
     assert (result.error.code, result.error.detail) == ("tool_not_found", "not_allowed")
-    assert "not allowed" in result.error.message
+    assert "not on the allow list" in result.error.message
     assert (await _result(runtime, "road.read", max_bytes=1)).ok
 
 

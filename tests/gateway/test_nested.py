@@ -140,7 +140,7 @@ async def test_the_allow_list_applies_to_nested_calls(
     allowed = open_runtime(write_pack("nesting.py", SOURCE), tool_allow="nesting.through*")
     told = await _through(allowed, "nesting.write", text="a")
     assert told["type"] == "ValueError"
-    assert "not allowed" in told["message"]
+    assert "not on the allow list" in told["message"]
     assert await _data(allowed, "through_pack", pack="tools", value="a") is None
 
 

@@ -95,7 +95,7 @@ async def test_garbage_in_a_stream_of_events_fails_only_its_call(
     runtime = await open_server(serve_http(HOSTILE_SERVER, "stdout"))
     result = await run(runtime, "peer.bad")
     assert result.error is not None
-    assert result.error.message.endswith("The server's answer is not valid JSON-RPC.")
+    assert result.error.message.endswith("The server's response is not valid JSON-RPC.")
     assert (await run(runtime, "peer.ok")).data == "fine"
 
 
@@ -114,7 +114,7 @@ async def test_garbage_on_stdout_is_skipped_and_reported(open_server: Open) -> N
         ("stdio", "endless", "flooded stdout"),
         ("http", "garbage", "not valid JSON-RPC"),
         ("http", "lines", "didn't answer within 5 s"),
-        ("http", "endless", "exceeds the limit of a message"),
+        ("http", "endless", "exceeds the size limit of a message"),
     ],
 )
 async def test_endless_garbage_ends_the_connection(open_hostile: Open, mode: str, reason: str) -> None:

@@ -152,6 +152,15 @@ def test_no_alias_gets_a_tool_past_an_allow_list_for_another_tool() -> None:
     assert admitted == {"fs.*": ["fs.list"], "fs.x": [], "uhr": ["a.one"]}
 
 
+def test_a_refusal_says_how_to_allow_the_tool_unless_the_configuration_is_the_reason() -> None:
+    given, echo = AllowList.parse("fs.*"), _spec("tools.echo")
+    fix = "Add it to `allow` under `[tools]`, or to `--tool-allow`."
+    assert given.refusal(echo) == f"tools.echo is not on the allow list (fs.*). {fix}"
+    unusable = AllowList((), reason="the configuration is damaged.")
+    for allow in (unusable, given.within(unusable)):
+        assert allow.refusal(echo) == "tools.echo is not allowed because the configuration is damaged."
+
+
 def test_an_allow_list_is_parsed_from_comma_separated_patterns() -> None:
     assert str(AllowList.parse(" fs.* , time.now")) == "fs.*, time.now"
     assert not AllowList.parse("").admits(_spec("time.now"))

@@ -108,7 +108,7 @@ async def test_a_pause_holds_every_call_and_a_stop_rejects_it(connect: Connect, 
         call = asyncio.create_task(client.call_tool("kit.add", {"a": 1, "b": 2}))
         await waiting(questions)
         commands.pegboard("stop")
-        assert "All calls of agents are stopped" in text(await call)
+        assert "All calls from agents are stopped" in text(await call)
         assert "stopped" in text(await client.call_tool("kit.add", {"a": 1, "b": 2}))
         commands.pegboard("resume")
         assert (await client.call_tool("kit.add", {"a": 1, "b": 2})).structured_content == {"result": 3}

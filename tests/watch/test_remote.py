@@ -174,7 +174,7 @@ async def test_the_official_client_receives_a_rejection_as_a_result_in_every_pro
             assert "No Pegboard app is open" in await rejected()
             (home / "approvals.toml").unlink()
             assert commands.pegboard("stop").returncode == 0
-            assert "All calls of agents are stopped" in await rejected()
+            assert "All calls from agents are stopped" in await rejected()
             assert commands.pegboard("resume").returncode == 0
             assert (await client.call_tool("add", {"a": 2, "b": 3})).structured_content == {"total": 5}
 

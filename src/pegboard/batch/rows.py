@@ -199,7 +199,7 @@ class InputRows:
             return self._fail(f"it is not {self._encoding.upper()}. Pass another --encoding, such as utf-16-le.")
         bad = f"0x{error.object[error.start]:02x}"
         fix = "" if self._was_encoding_given else " Pass --encoding, such as latin-1 or cp1252."
-        return self._fail(f"byte {bad} is not {self._encoding.upper()}.{fix}")
+        return self._fail(f"byte {bad} is not valid {self._encoding.upper()}.{fix}")
 
     # CSV
 

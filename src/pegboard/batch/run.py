@@ -178,7 +178,9 @@ class Batch:
         if isinstance(error, BrokenPipeError):  # the reader of printed results has ended
             return error
         where = error.filename or self.plan.out or "The results"
-        wrapped = BatchError(f"{where} can't be written: {error.strerror or error}. Free space and resume.")
+        wrapped = BatchError(
+            f"{where} can't be written: {error.strerror or error}. Check the disk space and permissions, then resume."
+        )
         wrapped.__cause__ = error
         return wrapped
 

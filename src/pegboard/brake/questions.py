@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 AnswerKind: TypeAlias = Literal["approve", "reject", "closed"]
 AnswerTerm: TypeAlias = Literal["once", "session", "always"]
 
-NOT_SHOWN: Final = "No Pegboard app is open in which a person could approve it."
+NOT_SHOWN: Final = "No Pegboard app is open and `pegboard approve` is not running, so no one can approve it."
 """Reason of the rejection of a call that no process shows to a person."""
 RESUMED: Final = "pegboard resume"
 """Author of the approval of a call that only waited because of a pause."""
@@ -378,7 +378,7 @@ class AskedQuestion:
             return None
         state = self._questions.brake.state
         if state == "stopped":
-            return self._settle(_refusal("All calls of agents are stopped in Pegboard.", by="pegboard stop"))
+            return self._settle(_refusal("All calls from agents are stopped in Pegboard.", by="pegboard stop"))
         if self.question.kind == "paused":
             return self._settle(Answer("approve", by=RESUMED, by_person=False)) if state == "running" else None
         self._checked_at = now

@@ -1,4 +1,4 @@
-"""The pause of all calls of watched agents: a file, so that it survives every process."""
+"""The pause of all calls from agents: a file, so that it survives every process."""
 
 from __future__ import annotations
 

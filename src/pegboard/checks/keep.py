@@ -49,8 +49,8 @@ def recorded(runtime: Runtime, call_id: str) -> tuple[CallRecord, ToolResult]:
         found = [record for record in runtime.history.records(limit=_SEARCHED) if record.id.startswith(call_id)]
         found = [record for record in found if record.id == call_id] or found
     if len(found) != 1:
-        number = "No recorded call has" if not found else "More than one recorded call has"
-        raise CheckError(f"{number} the id `{call_id}`. `pegboard history --json` lists the ids.")
+        reason = "More than one recorded call has an id that starts with" if found else "No recorded call has the id"
+        raise CheckError(f"{reason} `{call_id}`. `pegboard history --json` lists the ids.")
     result = runtime.history.result(found[0].id)
     if result is None:
         raise CheckError(f"The result of the call `{call_id}` is not stored.")

@@ -120,7 +120,7 @@ def read_client_file(
     if isinstance(text, Problem):
         raise ConfigError(f"{shown(file)} was not imported. {text.message} {_EXPECTED}")
     if not file.exists():
-        raise ConfigError(f"{shown(file)} doesn't exist. Name a file, or one of {', '.join(CLIENTS)}.")
+        raise ConfigError(f"{shown(file)} doesn't exist. Pass a file, or one of {', '.join(CLIENTS)}.")
     try:
         value = parse(_plain_json(text))
     except JsonTextError as error:
@@ -244,7 +244,7 @@ class _Reader:
         if not isinstance(value, dict) or not all(
             isinstance(item, str | int | float | None) for item in value.values()
         ):
-            raise _SkippedError(f"its `{key}` is not an object of texts")
+            raise _SkippedError(f"its `{key}` is not an object with string values")
         return {name: _as_text(item) for name, item in value.items() if item is not None}
 
     def _plain(self, text: str) -> str:

@@ -294,15 +294,21 @@ def _check_packs(layer: Layer) -> None:
             path = f"packs.{pack}.{key}"
             fits = _fits_limit(key, config[key]) if is_built_in or key == "secrets" else True
             if key in _LIMITS and not fits:
-                wanted = "true or false" if key == "private" else "a list of texts"
+                wanted = "true or false" if key == "private" else "a list of strings"
                 message = f"`{path}` should be {wanted}, but is {kind_of(config[key])}."
                 if key == "roots":
-                    layer.add(layer.origin(path).problem(message, f"No tool of {pack} that uses files runs."))
+                    layer.add(
+                        layer.origin(path).problem(
+                            message, f"Tools of {pack} that use files don't run until this is fixed."
+                        )
+                    )
                 else:
                     layer.add(layer.origin(path).problem(message, "This value is not used."))
                     del config[key]
             elif is_built_in and _is_like_roots(key) and "roots" not in config:
-                fix = f"Did you mean `packs.{pack}.roots`? No tool of {pack} that uses files runs."
+                fix = (
+                    f"Did you mean `packs.{pack}.roots`? Tools of {pack} that use files don't run until this is fixed."
+                )
                 layer.add(layer.origin(path).problem(f"Unknown setting `{path}`.", fix))
                 config["roots"] = []
 

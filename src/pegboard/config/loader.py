@@ -138,7 +138,7 @@ def _note_change(layer: Layer, files: FolderFiles, trust: Trust, *, blocks: bool
         message = f"{OVERLAY} or {DOTENV} changed after you trusted this folder."
         fix = "Review the change with `pegboard trust`, or run `pegboard trust --remove`."
     else:
-        message = f"{OVERLAY} limits tools, but whether you trust this folder can't be read."
+        message = f"{OVERLAY} limits tools, but the record of trusted folders can't be read."
         fix = "Repair the record of trusted folders, or run `pegboard trust`."
     problem = Problem(message=message, fix=fix, severity="warning", file=shown(files.config_file))
     # The folder limited tools; without its limits, more could run than the user expects.

@@ -140,7 +140,7 @@ class Paths:
 
     @property
     def brake(self) -> Path:
-        """File that exists while the calls of watched agents are paused or stopped."""
+        """File that exists while calls from agents are paused or stopped."""
         return self.state / "brake.json"
 
     @property

@@ -280,7 +280,7 @@ class UiSettings(Section):
     vim_keys: bool = Appearance.vim_keys
     """Whether j, k, g and G move in lists; then only `/` filters."""
     unfold: Literal["never", "failed", "always"] = "never"
-    """Which finished calls of a chat are shown in full; others are folded to one line."""
+    """Which finished calls of a chat are shown in full; others are collapsed to one line."""
     animations: bool = Appearance.animations
     focus: Literal["form", "result"] = "form"
     """Where the focus is after a tool has run."""

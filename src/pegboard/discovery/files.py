@@ -122,7 +122,7 @@ def _folder_problem(folder: str, error: OSError) -> PlainProblem:
             "warning",
         )
     if error.errno == errno.ENOTDIR:
-        return _problem(readable, "This is neither a folder nor a Python file.", "Name a folder or a `.py` file.")
+        return _problem(readable, "This is neither a folder nor a Python file.", "Specify a folder or a `.py` file.")
     return _problem(readable, f"This packs folder could not be read: {error.strerror or error}.")
 
 

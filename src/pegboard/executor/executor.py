@@ -229,10 +229,10 @@ class Executor:
                 request["config"] = _as_json(granted.config)
             message = line(request)
         except (TypeError, ValueError, RecursionError) as error:
-            running.end(ToolResult.failed("invalid_args", f"The arguments have no JSON form: {error}"))
+            running.end(ToolResult.failed("invalid_args", f"The arguments can't be converted to JSON: {error}"))
             return False
         running.worker = f"pid {process.pid}"
-        message_late = f"{running.call.name} was ended because it exceeded its time limit of {timeout:g} s."
+        message_late = f"{running.call.name} was stopped because it timed out after {timeout:g} s."
         clock = CallClock(timeout, partial(self._end, running, message_late, "timeout"))
         running.answer_questions(calls, self._grants, clock)
         process.run(number, message, running)

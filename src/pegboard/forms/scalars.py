@@ -60,7 +60,7 @@ class TextField(Field):
         self._text = text
 
     def empty(self) -> None:
-        """Send the empty text. `recall` restores the previous one."""
+        """Send an empty string. `recall` restores the previous one."""
         self._remember()
         self._set_state("value")
 

@@ -193,7 +193,9 @@ class Gateway:
             return
         runner = self._runners.get(found.handler.kind)
         if runner is None:
-            message = f"{found.name} was not called because nothing here runs tools of the kind {found.handler.kind!r}."
+            message = (
+                f"{found.name} was not called because no runner is registered for tools of kind {found.handler.kind!r}."
+            )
             yield Finished(call=call, result=ToolResult.failed("execution_error", message, "no_runner"))
             return
         timeout = self._timeouts.of(found, call)

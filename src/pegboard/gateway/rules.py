@@ -52,7 +52,7 @@ class _SessionRule(NamedTuple):
 class Rules:
     """The rules of the file, which is read again when it changes, and the approvals of this process's sessions.
 
-    While the file can't be used, calls of agents need approval, because the rules that deny calls are unknown.
+    While the file can't be used, calls from agents need approval, because the rules that deny calls are unknown.
 
     Args:
         file: The file of the rules, which may be missing; without one, only sessions' approvals are kept.

@@ -164,7 +164,7 @@ class Sessions:
             raise SessionError(f"The session was not renamed: a name has 1 to {LONGEST_NAME} printable characters.")
         statement = "UPDATE sessions SET name = ? WHERE id = ? RETURNING id"
         if not self._change(statement, [encodable(name), encodable(session)]):
-            raise SessionError(f"Session {session!r} does not exist.")
+            raise SessionError(f"Session {session!r} doesn't exist.")
 
     def delete(self, session: str) -> None:
         """Delete a session and its messages. The records of its calls are kept, and those of its turns without text.
@@ -184,7 +184,7 @@ class Sessions:
                 return bool(run("DELETE FROM sessions WHERE id = ? RETURNING id", [key]))
 
             if not self._transact(drop):
-                raise SessionError(f"Session {session!r} does not exist.")
+                raise SessionError(f"Session {session!r} doesn't exist.")
 
     def branch(self, session: str, new: str, before: int) -> None:
         """Copy the beginning of a session to a new one.
@@ -208,7 +208,7 @@ class Sessions:
                 " SELECT ?, name, ?, ?, model, system FROM sessions WHERE id = ? RETURNING id",
                 [key, now, now, old],
             ):
-                raise SessionError(f"Session {session!r} does not exist.")
+                raise SessionError(f"Session {session!r} doesn't exist.")
             run(
                 "INSERT INTO messages (session, position, at, message, text, call)"
                 " SELECT ?, position, at, message, text, call FROM messages WHERE session = ? AND position < ?",
@@ -239,7 +239,7 @@ class Sessions:
                 return bool(run("UPDATE sessions SET changed = ? WHERE id = ? RETURNING id", [_now(), key]))
 
             if not self._transact(drop):
-                raise SessionError(f"Session {session!r} does not exist.")
+                raise SessionError(f"Session {session!r} doesn't exist.")
 
     @contextmanager
     def held(self, session: str) -> Iterator[bool]:

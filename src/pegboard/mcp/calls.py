@@ -78,7 +78,7 @@ async def send_call(
         if limit.cancelled_caught:
             stray = connection.strays - strays
             answered = f" The server sent {count(stray, 'answer')} to no open request." if stray else ""
-            fail(f"{spec.name} was ended because it exceeded its time limit of {seconds:g} s.{answered}", "timeout")
+            fail(f"{spec.name} was stopped because it timed out after {seconds:g} s.{answered}", "timeout")
             return
     except MCPError as error:
         if error.code == CONNECTION_CLOSED and error.message == "Connection closed":  # the SDK's own words

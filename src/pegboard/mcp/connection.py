@@ -29,7 +29,7 @@ from pegboard.mcp.listing import list_tools
 from pegboard.mcp.questions import RequestAnswers
 from pegboard.mcp.specs import tool_specs
 from pegboard.mcp.texts import capability_names, log_line, quotation
-from pegboard.mcp.watch import MOST_REASONS, Watch
+from pegboard.mcp.watch import Watch, dropped_items
 from pegboard.models import JsonObject, Problem, ServerConfig, ServerState, ServerStatus, ToolCall, ToolSpec
 from pegboard.results.sizes import count
 
@@ -208,10 +208,7 @@ class ServerConnection:
             return answer
         notes = [answer.problem] if answer.problem else []
         if self._watch is not None and (dropped := self._watch.dropped.pop(what, None)):
-            number = count(len(dropped), "item") if len(dropped) < MOST_REASONS else f"{MOST_REASONS} items or more"
-            notes.append(
-                f"Its list {what} has {number} that are invalid and left out, such as {quotation(dropped[0])}."
-            )
+            notes.append(dropped_items(what, dropped))
         found = tuple(
             self._problem(f"The server {self.pack}: {note}", "Report this to the server's author.", "warning")
             for note in notes
@@ -400,8 +397,8 @@ class ServerConnection:
                 await self._list(client)
         except (MCPError, ValueError, TimeoutError) as error:
             if not self._closed.is_set():
-                reason = f"The server {self.pack} changed its list of tools, which can't be read again: {error}"
-                problem = self._problem(reason, "The tools listed before stay.", "warning")
+                reason = f"The server {self.pack} changed its tool list, but the new list can't be read: {error}"
+                problem = self._problem(reason, "The previous tools stay listed.", "warning")
                 self._publish(ServerTools(self.snapshot.specs, (problem,)), len(self.snapshot.specs), None)
 
     def _own_problems(self) -> Iterator[Problem]:

@@ -126,7 +126,7 @@ def explain(
     for cause in causes:
         if isinstance(cause, ValidationError):
             return ServerFailure(
-                f"The server's answer is not valid MCP: {validation_text(cause)}.", "Report this to its author."
+                f"The server's response is not valid MCP: {validation_text(cause)}.", "Report this to its author."
             )
         if isinstance(cause, MCPError) and cause.message == NOT_JSON_RPC:
             return ServerFailure(NOT_JSON_RPC, f"Check {_entry(config, 'url')}.", is_final=True)
@@ -197,7 +197,7 @@ def _answer_failure(config: ServerConfig, last: LastResponse, entry: str) -> Ser
     url, fix = config.url, f"Check {entry}; MCP endpoints often end in /mcp."
     if last.too_long:
         return ServerFailure(
-            "The server's answer exceeds the limit of a message.", "Report this to the server's author."
+            "The server's response exceeds the size limit of a message.", "Report this to the server's author."
         )
     if last.status in (401, 403):
         return _login(config, last)

@@ -53,7 +53,7 @@ class _Bounded(httpx2.AsyncByteStream):
             total += len(chunk)
             if total > LONGEST_MESSAGE:
                 self._last.too_long = True
-                raise httpx2.StreamError(f"The server's answer exceeds the limit of {size(LONGEST_MESSAGE)}.")
+                raise httpx2.StreamError(f"The server's response exceeds the limit of {size(LONGEST_MESSAGE)}.")
             yield chunk
 
     async def aclose(self) -> None:

@@ -354,7 +354,7 @@ class _MessageReader(asyncio.Protocol):
         size, self._skipped = self._skipped + len(end), 0
         if number is None:
             return b"(a line of " + size_text(size).encode() + b")"
-        message = f"The server's answer of {size_text(size)} exceeds the limit of {size_text(LONGEST_MESSAGE)}."
+        message = f"The server's response of {size_text(size)} exceeds the limit of {size_text(LONGEST_MESSAGE)}."
         return _failed_response(number, message)
 
     def _count_garbage(self, line: bytes) -> None:
@@ -401,7 +401,7 @@ class _MessageReader(asyncio.Protocol):
                 return SessionMessage(jsonrpc_message_adapter.validate_python(from_json(line), by_name=False))
             except ValueError as error:
                 if (number := _id_of_response(line, line)) is not None:
-                    return _failed_response(number, f"The server's answer is not valid JSON-RPC: {_reason(error)}.")
+                    return _failed_response(number, f"The server's response is not valid JSON-RPC: {_reason(error)}.")
                 self._count_garbage(line)
                 if self.garbage % _GARBAGE_AT_ONCE == 0:
                     await asyncio.sleep(0)  # a flood must not keep the loop from other servers

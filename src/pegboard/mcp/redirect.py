@@ -85,7 +85,11 @@ class Redirect:
         state = answer.get("state", "")
         if self._answer is None or not self._state or not secrets.compare_digest(state.encode(), self._state.encode()):
             # Another page or program; it must not be able to end the login.
-            return "404 Not Found", "Unknown request", "This is not the answer that Pegboard waits for."
+            return (
+                "404 Not Found",
+                "Unknown request",
+                "Pegboard isn't waiting for this response. Start the login again.",
+            )
         if not self._answer.done():
             self._answer.set_result(answer)
         if "error" in answer:

@@ -34,12 +34,12 @@ async def revoke(login: Login, client_id: str | None = None, client_secret: str 
         server = OAuthMetadata.model_validate(login.authorization_server or {})
         client = None if login.client is None else OAuthClientInformationFull.model_validate(login.client)
     except ValidationError:
-        return "The authorization server is not known any more."
+        return "The authorization server is no longer known."
     if server.revocation_endpoint is None:
         return "The authorization server can't revoke tokens."
     url = str(server.revocation_endpoint)
     if not is_private(url):
-        return "The authorization server revokes tokens only without encryption."
+        return "The authorization server's revocation endpoint doesn't use HTTPS."
     client_id = client_id or (client.client_id if client else None) or ""
     client_secret = client_secret or (client.client_secret if client else None)
     methods = server.revocation_endpoint_auth_methods_supported or server.token_endpoint_auth_methods_supported

@@ -97,7 +97,7 @@ class McpRunner:
         assert isinstance(handler, McpHandler), "`run` checks it"
         connection = self._hub.connection(handler.server)
         if connection is None:
-            message = f"{spec.name} was not called because the server {handler.server} doesn't exist anymore."
+            message = f"{spec.name} was not called because the server {handler.server} no longer exists."
             running.end(ToolResult.failed("execution_error", message, "not_connected"))
             return
         await send_call(connection, running, spec, handler.tool, seconds, is_started=is_started)

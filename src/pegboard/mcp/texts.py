@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _LONGEST = 300
 
 
-NOT_JSON_RPC = "The server's answer is not valid JSON-RPC."
+NOT_JSON_RPC = "The server's response is not valid JSON-RPC."
 
 
 def quotation(text: str) -> str:

@@ -7,7 +7,7 @@ server sent it, and passes on only what the SDK needs.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, Self  # Any: messages before they are read
@@ -30,7 +30,8 @@ from pydantic import ValidationError
 
 from pegboard.mcp.forwarding import LISTS
 from pegboard.mcp.limits import MOST_OPEN_QUESTIONS
-from pegboard.mcp.texts import NOT_JSON_RPC
+from pegboard.mcp.texts import NOT_JSON_RPC, quotation
+from pegboard.results.sizes import count
 
 RAW_TOOLS = "pegboard/tools"
 """Key in the `_meta` of a list of tools: the tools as the server sent them."""
@@ -44,7 +45,7 @@ _RATE_BUSY, _RATE_IDLE = 1_000.0, 50.0
 """Messages per second that it may send then: while it works on requests, and otherwise."""
 _SLACK = 20_000.0
 """Messages beyond these limits that are dropped if they only inform; then the server is slowed down."""
-MOST_REASONS = 100
+_MOST_REASONS = 100
 _UNPARSED = ("Failed to parse JSON response: ", "Failed to parse SSE message: ")
 _INFORMS = frozenset({"notifications/progress", "notifications/message"})
 
@@ -166,12 +167,25 @@ class Watch(AbstractAsyncContextManager[TransportStreams]):
             name = item.get("name") or item.get("uri") if isinstance(item, dict) else None
             where, what = ".".join(map(str, error.errors()[0]["loc"][2:])), error.errors()[0]["msg"]
             reasons = self.dropped.setdefault(LISTS[method], [])
-            if len(reasons) < MOST_REASONS:
+            if len(reasons) < _MOST_REASONS:
                 reasons.append(f"{str(name)[:100] if name else 'without a name'}: {where}: {what}")
             return False
         except KeyError:  # a method that this version doesn't have
             pass
         return True
+
+
+def dropped_items(what: str, reasons: Sequence[str]) -> str:
+    """Return the sentence about the items that were left out of a list.
+
+    Args:
+        what: Name of the list in the protocol.
+        reasons: Why they are invalid.
+    """
+    number = count(len(reasons), "item") if len(reasons) < _MOST_REASONS else f"{_MOST_REASONS} items or more"
+    verbs = "is invalid and was" if len(reasons) == 1 else "are invalid and were"
+    method = next(method for method, name in LISTS.items() if name == what)
+    return f"Its response to `{method}` contains {number} that {verbs} left out, such as {quotation(reasons[0])}."
 
 
 def _shorten_parse_error(error: ErrorData) -> None:

@@ -153,7 +153,7 @@ class Portal:
         except ValidationError as error:
             wrong = error.errors(include_url=False, include_context=False, include_input=False)[0]
             where = ".".join(map(str, ("result", *wrong["loc"])))
-            message = f"The portal's answer doesn't have the shape of CKAN's: {where}: {wrong['msg']}."
+            message = f"The portal's response is not a valid CKAN response: {where}: {wrong['msg']}."
             raise failure(message, "unexpected_shape", status=reply.status) from None
 
     async def pages(
@@ -255,7 +255,7 @@ class Portal:
                 if not may_be_json and len(body) >= _HEAD_BYTES:
                     break
                 if len(body) > _MOST_BYTES:
-                    message = f"The portal's answer is larger than {_MOST_BYTES // 2**20} MB. Request less."
+                    message = f"The portal's response is larger than {_MOST_BYTES // 2**20} MB. Request less."
                     raise failure(message, "too_large", status=response.status_code)
         finally:
             await response.aclose()
@@ -287,7 +287,7 @@ class Portal:
         """Return the failure that CKAN reported, in its own words if there are any."""
         error = said.get("error") if isinstance(said, dict) else said
         if reply.status < HTTPStatus.BAD_REQUEST and not error:
-            message = "The portal's answer doesn't have the shape of CKAN's: it contains neither a result nor an error."
+            message = "The portal's response is not a valid CKAN response: it contains neither a result nor an error."
             return failure(message, "unexpected_shape", status=reply.status)
         kind, words, fields = None, "", {}
         if isinstance(error, dict):

@@ -17,7 +17,7 @@ class AllowList:
         patterns: Shell patterns matched case-sensitively against qualified names. A pattern without a dot also
             matches an identical alias. None allows every tool, an empty list none.
         within: Another list that must allow a tool too.
-        reason: Reason for the restriction, quoted in error messages.
+        reason: Reason for the restriction, which error messages quote instead of the list.
     """
 
     def __init__(
@@ -25,11 +25,11 @@ class AllowList:
     ) -> None:
         self._patterns = None if patterns is None else tuple(pattern.strip() for pattern in patterns if pattern.strip())
         self._within = within
-        self._reason = reason
+        self.reason = reason
 
     def within(self, other: AllowList) -> AllowList:
         """Return a list that allows the tools that both lists allow."""
-        return AllowList(self._patterns, within=other, reason=self._reason)
+        return AllowList(self._patterns, within=other, reason=self.reason or other.reason)
 
     @classmethod
     def parse(cls, text: str) -> AllowList:
@@ -44,6 +44,13 @@ class AllowList:
             return True
         return any(_matches(pattern, spec) for pattern in self._patterns)
 
+    def refusal(self, spec: ToolSpec) -> str:
+        """Return the message for a call of a tool that is not allowed: why, and how to allow it."""
+        if self.reason:
+            return f"{spec.name} is not allowed because {self.reason}"
+        fix = "Add it to `allow` under `[tools]`, or to `--tool-allow`."
+        return f"{spec.name} is not on the allow list ({self}). {fix}"
+
     def names(self, spec: ToolSpec) -> bool:
         """Return whether a pattern is exactly the tool's qualified name."""
         return spec.name in (self._patterns or ())
@@ -55,8 +62,6 @@ class AllowList:
 
     def __str__(self) -> str:
         own = "every tool" if self._patterns is None else ", ".join(self._patterns) or "no tool"
-        if self._reason:
-            own += f" ({self._reason})"
         within = str(self._within) if self._within is not None else "every tool"
         return own if within == "every tool" else f"{own}, within {within}"
 

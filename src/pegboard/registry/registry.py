@@ -92,8 +92,7 @@ class Registry:
         if spec is not None and allow.admits(spec):
             return spec
         if spec is not None:
-            message = f"Tool {spec.name} is not allowed: the allow list admits {allow}."
-            return models.ToolResult.failed("tool_not_found", message, "not_allowed")
+            return models.ToolResult.failed("tool_not_found", allow.refusal(spec), "not_allowed")
         nearest = self.nearest(name, (known for known in self.tools() if allow.admits(known)))
         message = f"No tool is named {name!r}." + (f" Nearest: {', '.join(nearest)}." if nearest else "")
         return models.ToolResult.failed("tool_not_found", message)

@@ -30,7 +30,7 @@ class BrakeApprover:
         """Return why a call waits although rules allow it; empty if it doesn't."""
         del call
         state = self._questions.brake.state
-        return "" if state == "running" else f"Calls of agents are {state}."
+        return "" if state == "running" else f"Calls from agents are {state}."
 
     async def decide(self, spec: ToolSpec, call: ToolCall) -> Approval:
         """Ask in every open app; cancelled when the call no longer waits for the answer."""

@@ -102,12 +102,12 @@ class Adoption:
             file = expanded(client)
             if not file.is_file():
                 names = ", ".join(CLIENTS)
-                raise AdoptionError(f"{client} is neither a file nor one of {names}. Name a file or one of these.")
+                raise AdoptionError(f"{client} is neither a file nor one of {names}. Pass a file or one of these.")
             return [file.absolute()]
         found = [file for file in client_files(client) if file.is_file()]
         if not found:
             places = " and ".join(map(shown, client_files(client)))
-            raise AdoptionError(f"{client} has no configuration: {places} is missing. Name its file instead.")
+            raise AdoptionError(f"{client} has no configuration: {places} is missing. Pass its file instead.")
         return found
 
     def plan(self, file: Path, servers: Collection[str] = (), *, undo: bool = False) -> AdoptedFile:

@@ -127,7 +127,7 @@ class ClientConnection:
             self._finish(flight, clipped_result(total, (at - flight.at) * 1000, self._worker))
 
     def cancel(self, key: str, at: float) -> None:
-        """Record a call that the client cancelled; the server may not respond to it any more."""
+        """Record a call that the client cancelled; the server may no longer respond to it."""
         waiting = self.flights.get(key)
         if waiting:
             flight = self._take(waiting)

@@ -74,7 +74,7 @@ class Judge:
         if calls and denied is not None:
             self._reject(number, connection, line, calls, at, denied)
         elif calls and state == "stopped":
-            self._reject(number, connection, line, calls, at, "All calls of agents are stopped in Pegboard.")
+            self._reject(number, connection, line, calls, at, "All calls from agents are stopped in Pegboard.")
         elif calls and (asking is not None or state == "paused"):
             if len(items(message)) > 1:
                 text = "Calls in a batch can't wait for approval. Send them one by one."
@@ -86,7 +86,7 @@ class Judge:
                 args=call.args,
                 agent=str(connection.agent),
                 server=connection.server,
-                reason=asking or "Calls of agents are paused.",
+                reason=asking or "Calls from agents are paused.",
                 kind="paused" if asking is None else "ask",
                 call=call.id,
             )

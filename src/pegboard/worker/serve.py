@@ -153,7 +153,9 @@ class Worker(Host):
         try:
             reply = self._reply({"call": tool, "args": dict(arguments)})
         except NotSerializableError as unfit:
-            raise TypeError(f"{tool} was not called because its arguments have no JSON form: {unfit.fault}.") from None
+            raise TypeError(
+                f"{tool} was not called because its arguments can't be converted to JSON: {unfit.fault}."
+            ) from None
         data = reply["data"] if reply["file"] is None else _read_whole(reply["file"])
         error = reply["error"]
         if error is None:

@@ -32,7 +32,7 @@ class NotSerializableError(Exception):
 
     def __init__(self, path: Sequence[str | int], reason: str) -> None:
         self.fault = f"{reason} at {_shown(path)}"
-        super().__init__(f"The result has no JSON form: {self.fault}.")
+        super().__init__(f"The result can't be converted to JSON: {self.fault}.")
 
 
 def encode(value: object) -> bytes:

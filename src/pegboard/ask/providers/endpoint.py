@@ -16,7 +16,7 @@ from pegboard.results.clean import clean_line
 Dialect: TypeAlias = Literal["openai", "anthropic", "google"]
 """Protocol of a provider."""
 
-_SHAPE: Final = "Name it as provider:model, such as openai:gpt-5-mini or ollama:qwen3."
+_SHAPE: Final = "Write it as provider:model, such as openai:gpt-5-mini or ollama:qwen3."
 _PROVIDER: Final = re.compile(r"[a-z][a-z0-9_-]*")
 _UPSTREAM: Final = re.compile(r"[^/]+/.*[^/].*")
 _NOT_ALLOWED: Final = re.compile(r"[^A-Za-z0-9_-]")
@@ -147,7 +147,7 @@ def endpoint(name: str, base_url: str | None) -> Endpoint:
         raise ModelError(
             f"“{clean_line(wanted)}” is not a model's name for OpenRouter because the upstream provider is missing.",
             code="not_configured",
-            fix="Name it as openrouter:UPSTREAM/MODEL, such as openrouter:openai/gpt-5-mini.",
+            fix="Write it as openrouter:UPSTREAM/MODEL, such as openrouter:openai/gpt-5-mini.",
         )
     _check_url(url)
     provider = known or Provider(provider_name, None, (f"{re.sub('-', '_', provider_name).upper()}_API_KEY",))

@@ -85,7 +85,7 @@ class DaskEngine:
         await self._refresh()
         self._had_workers = time.monotonic()
         if not self._dispatcher.workers:
-            problem = next(iter(self._rejected.values()), None) or f"{self.name} has no workers. Start some."
+            problem = next(iter(self._rejected.values()), None) or f"{self.name} has no workers. Start at least one."
             raise EngineError(problem)
         if self._rejected:  # checked first, so that no row fails because of the machine that it happens to run on
             raise EngineError(next(iter(self._rejected.values())))

@@ -61,7 +61,7 @@ class RemoteCall:
         message: What `pegboard.batch.node` reads, as JSON.
         worker: Done when a worker has it; None if it ended before.
         answer: What `pegboard.batch.node` answers; None if the worker or the cluster was lost.
-        is_cancelled: Whether it must not start any more.
+        is_cancelled: Whether it must no longer start.
     """
 
     def __init__(self, call: ToolCall, timeout: float, granted: Granted) -> None:
