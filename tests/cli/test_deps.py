@@ -161,7 +161,7 @@ def test_tools_without_requirements_are_reported(pegboard: Command) -> None:
 
 @pytest.mark.promise("CLI-4")
 @pytest.mark.parametrize(("no_color", "coloured"), [("", True), ("1", False)])
-def test_on_a_terminal_rows_appear_as_they_are_found_and_in_colour(
+def test_on_a_terminal_rows_appear_as_they_are_found_and_in_color(
     environment: dict[str, str], tmp_path: Path, no_color: str, coloured: bool
 ) -> None:
     slow = tmp_path / "bin" / "here"

@@ -60,7 +60,7 @@ def test_a_call_is_shown_copied_and_run_again_with_changes(pegboard: Command, re
     assert "greet.add" in gone.stderr
     unknown = pegboard("history", "show", "feedbeef")
     assert (unknown.returncode, unknown.stdout) == (3, "")
-    assert "No recorded call has the id feedbeef" in unknown.stderr
+    assert "feedbeef doesn't identify exactly one recorded call." in unknown.stderr
 
 
 @pytest.mark.promise("ACT-3")

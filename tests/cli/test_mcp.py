@@ -329,7 +329,7 @@ def test_a_clients_file_in_the_working_directory_is_not_read_by_the_clients_name
         ('{"mcpServers": ', "not JSON"),
         ('{"other": {}}', "no server in `mcpServers` or `servers`. Expected JSON such as"),
         ('{"mcpServers": {}}', "no server in `mcpServers` or `servers`. Expected JSON such as"),
-        (None, "doesn't exist. Name a file, or one of claude-code"),
+        (None, "doesn't exist. Pass a file, or one of claude-code"),
     ],
 )
 def test_a_broken_client_file_is_named_with_the_reason(

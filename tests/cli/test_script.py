@@ -193,8 +193,8 @@ WRONG = {
     "a missing argument in a function": ("f() { shop.words --loud; }; f", "shop.words: --text: is required"),
     "a wrong value": ("shop.words a --limit many", "shop.words: --limit"),
     "a blocked tool": ("blocked.show a", "blocked.show is blocked: "),
-    "a tool that isn't allowed": ("shop.buy tea", "Tool shop.buy is not allowed"),
-    "a plain name that isn't allowed": ("shop_buy tea", "Tool shop.buy is not allowed"),
+    "a tool that isn't allowed": ("shop.buy tea", "shop.buy is not on the allow list"),
+    "a plain name that isn't allowed": ("shop_buy tea", "shop.buy is not on the allow list"),
 }
 
 
@@ -204,7 +204,7 @@ def test_check_reports_calls_that_can_not_work(
     pegboard: Command, write_pack: Callable[[str, str], Path], script: str, said: str
 ) -> None:
     write_pack("blocked.py", BLOCKED)
-    allow = "shop.get_user,shop.words,blocked.*" if "allowed" in said else "*"
+    allow = "shop.get_user,shop.words,blocked.*" if "allow list" in said else "*"
     done = pegboard("check", script, "--tool-allow", allow)
     assert f"error: {said}" in done.stderr
     assert done.returncode == 2

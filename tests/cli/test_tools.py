@@ -130,7 +130,7 @@ def test_an_unknown_tool_is_exit_3_with_the_nearest_names(pegboard: Command, com
 def test_a_tool_that_is_not_allowed_is_reported_and_exit_3(pegboard: Command, line: list[str]) -> None:
     done = pegboard("tools", *line, "--tool-allow", "fs.*")
     assert done.returncode == 3
-    assert "not allowed" in done.stderr
+    assert "not on the allow list" in done.stderr
     if line[0] == "invoke":
         assert json.loads(done.stdout)["result"]["error"]["detail"] == "not_allowed"
 

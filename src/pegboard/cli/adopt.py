@@ -15,7 +15,7 @@ def adopt(
         str, typer.Argument(metavar="CLIENT|FILE", help="claude-code, claude-desktop, cursor, vscode, or a file.")
     ],
     server: Annotated[
-        list[str] | None, typer.Option("--server", metavar="NAME", help="Change only this entry; may be repeated.")
+        list[str] | None, typer.Option("--server", metavar="NAME", help="Change only this entry; can be repeated.")
     ] = None,
     undo: Annotated[bool, typer.Option("--undo", help="Restore the entries that were adopted.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the change without writing it.")] = False,

@@ -75,7 +75,7 @@ ArgOption = Annotated[
     typer.Option(
         "--arg",
         metavar="KEY=VALUE",
-        help="Set one argument; may be repeated. Digits stay text if the tool expects text; a repeated key appends to"
+        help="Set one argument; can be repeated. Digits stay text if the tool expects text; a repeated key appends to"
         " its list; a.b=1 sets a key of the object a, a.0=1 an item of the list a. Changes only this value of --args.",
         autocompletion=_complete_keys,
     ),

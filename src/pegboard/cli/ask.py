@@ -81,7 +81,7 @@ def ask(
         typer.Option(
             "--approve",
             metavar="PATTERN",
-            help="Approve calls of matching tools in advance, unless a rule denies them; may be repeated.",
+            help="Approve calls of matching tools in advance, unless a rule denies them; can be repeated.",
         ),
     ] = None,
     elicit: ElicitOption = None,

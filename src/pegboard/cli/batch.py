@@ -58,7 +58,7 @@ def batch(
         typer.Option(
             "--map",
             metavar="PARAM=COLUMN",
-            help="Fill a parameter from a column with another name; may be repeated. Columns with the name of a"
+            help="Fill a parameter from a column with another name; can be repeated. Columns with the name of a"
             " parameter need no --map.",
         ),
     ] = None,
@@ -258,7 +258,7 @@ def _resumable(plan: BatchPlan) -> str:
     from pegboard.batch.rows import STDIN
 
     if plan.out is None or plan.source == STDIN:
-        return "This batch can't be resumed. One that reads a file and has --out can."
+        return "This batch can't be resumed: only a batch that reads a file and has --out can be."
     words = ["pegboard", *sys.argv[1:]]
     words = [word for word in words if word not in {"--resume", "--force"}]
     return f"Continue with: {shlex.join([*words, '--resume'])}"

@@ -21,7 +21,7 @@ def open_questions() -> Questions:
 
 
 def change_brake(state: BrakeState, *, as_json: bool) -> None:
-    """Pause, resume or stop the calls of agents, and print the state."""
+    """Pause, resume or stop calls from agents, and print the state."""
     from pegboard.cli.output import narrate, print_json
 
     questions = open_questions()
@@ -30,15 +30,15 @@ def change_brake(state: BrakeState, *, as_json: bool) -> None:
     try:
         change()
     except OSError as error:
-        narrate(f"The calls of agents are unchanged because {brake.file} can't be changed: {error.strerror or error}.")
+        narrate(f"Calls from agents are unchanged because {brake.file} can't be changed: {error.strerror or error}.")
         raise typer.Exit(TOOL_FAILED) from error
     if as_json:
         print_json({"state": brake.state, "file": str(brake.file), "waiting": len(questions.pending())})
         return
     texts = {
-        "paused": "Calls of watched agents wait. `pegboard resume` lets them pass.",
-        "stopped": "Calls of watched agents are rejected. `pegboard resume` lets them pass.",
-        "running": "Calls of watched agents pass.",
+        "paused": "Calls from agents are held. `pegboard resume` lets them pass.",
+        "stopped": "Calls from agents are rejected. `pegboard resume` lets them pass.",
+        "running": "Agents are resumed.",
     }
     narrate(texts[brake.state])
 

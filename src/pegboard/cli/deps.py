@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pegboard.runtime import Runtime
 
 _COLOURS = {"ok": "green", "missing": "red", "outdated": "red", "error": "yellow"}
-"""Colours of the statuses."""
+"""Colors of the statuses."""
 _KINDS = {"cli": "program", "lib": "library", "secret": "secret", "server": "server"}
 _MOST_NAMES = 8
 """Number of tools to name beside a requirement."""
@@ -35,7 +35,7 @@ def deps(
     tool_allow: AllowOption = None,
     packs: PacksOption = None,
 ) -> None:
-    """Check the programs, libraries and secrets that tools need, and show the tools that need each one.
+    """Check the requirements of tools (programs, libraries, secrets, servers), and show which tools have each one.
 
     For each one that is missing or unsuitable, print how to get it and exit with 1. With --json, print one row per
     tool and requirement.

@@ -260,7 +260,7 @@ def export(
     ] = None,
     packs: PacksOption = None,
 ) -> None:
-    """Print the calls that match a query with their results as JSON lines, the newest first."""
+    """Print the calls that match a query with their results as JSON Lines, the newest first."""
     from pegboard import storage
     from pegboard.cli.output import narrate, narrate_problems, print_line_of_json
 
@@ -450,7 +450,7 @@ def _get(runtime: Runtime, call_id: str) -> RecordedCall:
 
     call = runtime.activity.get(call_id)
     if call is None:
-        narrate(f"No recorded call has the id {call_id}, or several ids start with it. `pegboard history` lists ids.")
+        narrate(f"{call_id} doesn't identify exactly one recorded call. `pegboard history` lists the ids.")
         raise typer.Exit(NOT_FOUND)
     return call
 

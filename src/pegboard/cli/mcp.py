@@ -15,6 +15,7 @@ from pegboard.cli.server_entries import (
     found_row,
     is_configured,
     pack_names,
+    pair,
     print_found,
     target,
     write_entries,
@@ -59,23 +60,30 @@ def add(
     env: Annotated[
         list[str] | None,
         typer.Option(
-            "--env", metavar="K=V", help="Set a variable of the server; K alone takes the secret K; may be repeated."
+            "--env",
+            metavar="K=V",
+            help="Set an environment variable for the server; K alone uses the secret K; can be repeated.",
         ),
     ] = None,
     header: Annotated[
         list[str] | None,
-        typer.Option("--header", metavar="'K: V'", help="Send a header with each request; may be repeated."),
+        typer.Option("--header", metavar="'K: V'", help="Send a header with each request; can be repeated."),
     ] = None,
     cwd: Annotated[Path | None, typer.Option("--cwd", metavar="DIR", help="Start the command in this folder.")] = None,
     timeout: Annotated[
         float | None,
-        typer.Option("--timeout", metavar="SECONDS", min=0.001, help="Timeout of connecting and of a call."),
+        typer.Option(
+            "--timeout", metavar="SECONDS", min=0.001, help="Timeout in seconds for connecting and for each call."
+        ),
     ] = None,
     client_id: Annotated[
         str | None, typer.Option("--client-id", metavar="ID", help="Log in with this OAuth client identifier.")
     ] = None,
     client_secret: Annotated[
-        str | None, typer.Option("--client-secret", metavar="SECRET", help="Name of the secret of that identifier.")
+        str | None,
+        typer.Option(
+            "--client-secret", metavar="SECRET", help="Name of the secret that holds the OAuth client secret."
+        ),
     ] = None,
     keep_literals: KeepOption = False,
     packs: PacksOption = None,
@@ -98,9 +106,9 @@ def add(
     if url is not None:
         entry["url"] = url
     if env:
-        entry["env"] = dict(_pair(text, "=", "--env", alone=True) for text in env)
+        entry["env"] = dict(pair(text, "=", "--env", alone=True) for text in env)
     if header:
-        entry["headers"] = dict(_pair(text, ":", "--header") for text in header)
+        entry["headers"] = dict(pair(text, ":", "--header") for text in header)
     if cwd is not None:
         entry["cwd"] = str(cwd.absolute())
     if timeout is not None:
@@ -231,7 +239,7 @@ def import_(
             narrate(f"note: {local} of this folder is not read; import it with `pegboard mcp import {local}`.")
         if not files:
             looked = ", ".join(map(str, client_files(source)))
-            narrate(f"No file of {source} was found: {looked}. Name the file instead.")
+            narrate(f"No file of {source} was found: {looked}. Pass the file instead.")
             raise typer.Exit(USAGE)
     found: list[FoundServer] = []
     reason = ""
@@ -283,7 +291,7 @@ def login(context: typer.Context, name: OptionalServer = None, packs: PacksOptio
 
 @mcp.command()
 def logout(context: typer.Context, name: OptionalServer = None, packs: PacksOption = None) -> None:
-    """Forget the login to a server, and have its tokens revoked if the server can do that."""
+    """Forget the login to a server, and revoke its tokens if the server supports it."""
     from pegboard.cli.output import narrate
     from pegboard.cli.servers import add_given
 
@@ -324,7 +332,7 @@ def resources(
 def read(
     context: typer.Context,
     name: ServerArgument,
-    uri: Annotated[str | None, typer.Argument(metavar="URI", help="The resource.")] = None,
+    uri: Annotated[str | None, typer.Argument(metavar="URI", help="URI of the resource.")] = None,
     elicit: ElicitOption = None,
     json: JsonOption = False,
     packs: PacksOption = None,
@@ -387,7 +395,7 @@ def prompt(
     name: ServerArgument,
     prompt: Annotated[str | None, typer.Argument(metavar="PROMPT", help="Name of the prompt.")] = None,
     arg: Annotated[
-        list[str] | None, typer.Option("--arg", metavar="KEY=VALUE", help="Set an argument; may be repeated.")
+        list[str] | None, typer.Option("--arg", metavar="KEY=VALUE", help="Set an argument; can be repeated.")
     ] = None,
     elicit: ElicitOption = None,
     json: JsonOption = False,
@@ -400,7 +408,7 @@ def prompt(
     if prompt is None and not given:
         raise typer.BadParameter("The name of the prompt is missing.", param_hint="PROMPT")
     server, wanted = (None, name) if prompt is None else (name, prompt)
-    arguments = dict(_pair(text, "=", "--arg") for text in arg or [])
+    arguments = dict(pair(text, "=", "--arg") for text in arg or [])
     runtime = _connected(context, server)
     chosen = _chosen(runtime, server)
     check_prompt(_requested(runtime.servers.prompts(chosen)), wanted, arguments)
@@ -443,7 +451,7 @@ def _chosen(runtime: Runtime, name: str | None, given: object = ()) -> str:
     if name is not None and (given or runtime.servers.config(name) is not None):
         return name
     if name is None:
-        known = f"Name one of the servers: {', '.join(names)}."
+        known = f"Specify one of the servers: {', '.join(names)}."
         narrate(known if names else "No MCP server is configured. Add one with `pegboard mcp add`.")
     else:
         from difflib import get_close_matches
@@ -469,15 +477,6 @@ def _or_exit(answer: _T | Problem) -> _T:
         narrate_problems([answer])
         raise typer.Exit(TOOL_FAILED)
     return answer
-
-
-def _pair(text: str, sign: str, option: str, *, alone: bool = False) -> tuple[str, str]:
-    key, found, value = text.partition(sign)
-    if alone and not found and key:
-        return key, f"${{{key}}}"
-    if not found or not key.strip():
-        raise typer.BadParameter(f"{option} needs a name and a value, separated by `{sign}`.", param_hint=option)
-    return (key.strip(), value.strip()) if sign == ":" else (key, value)
 
 
 def _origin(runtime: Runtime, name: str) -> str:

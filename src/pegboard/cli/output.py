@@ -47,7 +47,7 @@ class _Terminal(TextIOWrapper):
         self.flush()
 
     def write_colour(self, code: int) -> None:
-        """Change the colour of the text that follows; 0 is the default colour."""
+        """Change the color of the text that follows; 0 is the default color."""
         super().write(f"\x1b[{code}m")
 
 
@@ -209,7 +209,7 @@ def print_table(rows: list[tuple[str, ...]], headings: tuple[str, ...] = (), emp
 
 
 def print_coloured(word: str, colour: str) -> None:
-    """Print a word without a line break, in colour if stdout is a terminal."""
+    """Print a word without a line break, in color if stdout is a terminal."""
     stream = sys.stdout
     if not isinstance(stream, _Terminal):
         print(word, end="")

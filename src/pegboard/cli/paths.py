@@ -39,5 +39,5 @@ def paths(context: typer.Context, json: JsonOption = False, packs: PacksOption =
         )
         return
     if brake != "running":
-        narrate(f"Calls of watched agents are {brake}. `pegboard resume` lets them pass.")
+        narrate(f"Calls from agents are {brake}. `pegboard resume` lets them pass.")
     print_table([*((name, str(path)) for name, path in named.items()), *(("packs", str(f)) for f in runtime.folders)])

@@ -8,7 +8,7 @@ from pegboard.cli.root import JsonOption, app
 
 @app.command()
 def pause(json: JsonOption = False) -> None:
-    """Hold the calls of all watched agents until `pegboard resume`.
+    """Hold all calls from watched agents and clients of `pegboard serve` until `pegboard resume`.
 
     The pause is a file, so it also survives a restart. Approve a single call with `pegboard approve`.
     """

@@ -8,5 +8,5 @@ from pegboard.cli.root import JsonOption, app
 
 @app.command()
 def resume(json: JsonOption = False) -> None:
-    """Let the calls of watched agents pass again after `pegboard pause` or `pegboard stop`."""
+    """Let calls through again after `pegboard pause` or `pegboard stop`."""
     change_brake("running", as_json=json)

@@ -139,7 +139,7 @@ PacksOption = Annotated[
     typer.Option(
         "--packs",
         metavar="DIR",
-        help="Add a packs folder for this run; may be repeated, before or after a command.",
+        help="Add a packs folder for this run; can be repeated, before or after a command.",
         callback=_collect,
         readable=False,  # A folder that can't be read is a problem like any other, reported by the scan.
     ),
@@ -150,7 +150,7 @@ AllowOption = Annotated[
     typer.Option(
         "--tool-allow",
         metavar="CSV",
-        help="Allow only these tools: names and patterns such as fs.*, separated by commas; may be repeated.",
+        help="Allow only these tools: names and patterns such as fs.*, separated by commas; can be repeated.",
     ),
 ]
 

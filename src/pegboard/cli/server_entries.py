@@ -49,6 +49,16 @@ def pack_names(runtime: Runtime) -> frozenset[str]:
     return frozenset(spec.pack for spec in runtime.tools.all())
 
 
+def pair(text: str, sign: str, option: str, *, alone: bool = False) -> tuple[str, str]:
+    """Return the name and the value in an argument of an option; with `alone`, a name alone refers to a secret."""
+    key, found, value = text.partition(sign)
+    if alone and not found and key:
+        return key, f"${{{key}}}"
+    if not found or not key.strip():
+        raise typer.BadParameter(f"{option} needs a name and a value, separated by `{sign}`.", param_hint=option)
+    return (key.strip(), value.strip()) if sign == ":" else (key, value)
+
+
 def is_configured(runtime: Runtime, found: FoundServer) -> bool:
     """Return whether a server of another client is configured already, perhaps with another name."""
     servers = runtime.settings.mcp.servers

@@ -20,7 +20,7 @@ ElicitOption = Annotated[
     typer.Option(
         "--elicit",
         metavar="JSON",
-        help="Answer a question of an MCP server with this object, decline or cancel; may be repeated for further"
+        help="Answer a question of an MCP server with this object, decline or cancel; can be repeated for further"
         " questions. The last one answers all that follow.",
     ),
 ]

@@ -8,5 +8,5 @@ from pegboard.cli.root import JsonOption, app
 
 @app.command()
 def stop(json: JsonOption = False) -> None:
-    """Reject the waiting and all further calls of watched agents until `pegboard resume`."""
+    """Reject all waiting and new calls from watched agents and clients of `pegboard serve` until `pegboard resume`."""
     change_brake("stopped", as_json=json)

@@ -52,7 +52,7 @@ def _text(result: ToolResult) -> Iterator[str]:
 
     text = asyncio.run(open_stored(result))
     if not isinstance(text, StoredText):
-        raise StoredResultError("it is not a text")
+        raise StoredResultError("it is not text")
     return (text.segment(number) for number in range(text.count))
 
 
@@ -85,6 +85,6 @@ def _report(result: ToolResult, error: Exception) -> None:
     assert cut is not None, "only a truncated result has a file"
     reason = error.strerror if isinstance(error, OSError) and error.strerror else error
     narrate(
-        f"Only {size(cut.shown_bytes)} of the result's {size(cut.total_bytes)} are printed because {cut.file} can't be"
+        f"Only {size(cut.shown_bytes)} of the result's {size(cut.total_bytes)} is printed because {cut.file} can't be"
         f" read: {reason}."
     )
