@@ -98,6 +98,20 @@ async def test_the_palette_runs_a_command_that_has_no_key(given: GivenRuntime) -
         await stage.until_seen("5 tools.")
 
 
+async def test_the_palette_copies_the_selected_text(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.open("read")
+        stage.screen.query_one("#about").text_select_all()
+        text = stage.screen.get_selected_text()
+        assert text
+        await stage.press("ctrl+p")
+        await stage.type("copy selection")
+        await stage.until_seen("Copy selection")
+        await stage.press("enter")
+        await stage.until(lambda: stage.app.clipboard == text, "it is copied")
+        assert "Do you want to quit?" not in stage.text
+
+
 @pytest.mark.promise("TUI-4")
 async def test_the_palette_shows_a_hostile_tool_as_text(tmp_path: Path) -> None:
     given = GivenRuntime(tmp_path, tools=[tool("p.x[red]y", "[bold]evil[/bold]\x1b[2J")])

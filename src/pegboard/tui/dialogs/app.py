@@ -115,6 +115,14 @@ class DialogApp(ThemedApp, AppState):
 
         self.push_screen(SettingsScreen(self.runtime, self.reload_settings))
 
+    def action_help_quit(self) -> None:
+        """Copy the selected text; without a selection, show how to quit."""
+        text = self.screen.get_selected_text()
+        if text is None:
+            super().action_help_quit()
+        else:
+            self.copy_to_clipboard(text)
+
     def action_help(self) -> None:
         """Show the keys of the focused pane."""
         from pegboard.tui.shell.help import HelpScreen

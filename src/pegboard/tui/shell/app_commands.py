@@ -169,7 +169,9 @@ APP_COMMANDS: Final[tuple[Command, ...]] = (
         priority=True,
         words="exit close leave",
     ),
-    Command("app.interrupt", "ctrl+c", "help_quit", "Interrupt", "Copy the selection; this key does not quit."),
+    Command(
+        "app.interrupt", "ctrl+c", "help_quit", "Copy selection", "Copy the selected text; this key does not quit."
+    ),
 )
 
 APPROVAL_COMMANDS: Final[tuple[Command, ...]] = (
