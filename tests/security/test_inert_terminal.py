@@ -95,7 +95,7 @@ async def test_no_output_of_a_command_controls_the_terminal(arguments: Sequence[
     shown = _shown(packs, *arguments)
     if arguments == ["deps"]:
         for code in ("\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[0m"):
-            shown = shown.replace(code, "")  # our own colours
+            shown = shown.replace(code, "")  # our own colors
     assert shown or arguments[0] == "auth"
     assert evil.unsafe_in(shown) == set(), ascii(shown)
     assert "unexpected error" not in shown

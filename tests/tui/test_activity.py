@@ -471,7 +471,7 @@ async def test_selected_calls_are_exported_with_their_results(
     async with on_activity(runtime) as stage:
         await press(stage, "space", "space")
         await stage.press("ctrl+s")
-        await stage.until_seen("Export 2 calls as JSON lines")
+        await stage.until_seen("Export 2 calls as JSON Lines")
         file = tmp_path / "out.jsonl"
         await stage.press("ctrl+u")
         await stage.type(str(file))

@@ -131,7 +131,7 @@ async def test_a_turn_without_a_chat_says_why_it_is_not_opened(runtime: Runtime)
     add_turn(runtime, "Gone", session="gone")
     async with on_activity(runtime) as stage:
         assert "tiny" in rows(stage)[1]
-        for reason in ("session was deleted", "message was deleted", "without a chat"):
+        for reason in ("session was deleted", "message was deleted", "has no chat"):
             await stage.press("enter")
             await stage.until(lambda reason=reason: reason in " ".join(stage.text.split()), reason)  # type: ignore[misc]
             stage.app.clear_notifications()

@@ -54,7 +54,7 @@ async def open_checks(stage: Stage, tool: str) -> None:
     await stage.until(lambda: stage.screen.settled, "the tool is shown")
     await stage.press("alt+c")
     await stage.until(lambda: isinstance(stage.app.screen, ChecksScreen), "the checks are open")
-    await stage.until(lambda: "Reading…" not in stage.text, "they are read")
+    await stage.until(lambda: "Loading…" not in stage.text, "they are read")
 
 
 async def call(packs: Path, **arguments: int) -> None:

@@ -200,7 +200,7 @@ async def test_keys_and_the_mouse_move_the_divider_and_the_next_start_keeps_it(
 
 
 @pytest.mark.promise("TUI-8")
-async def test_a_maximised_form_names_the_tool_and_how_to_leave_and_is_restored_by_a_run(given: GivenRuntime) -> None:
+async def test_a_maximized_form_names_the_tool_and_how_to_leave_and_is_restored_by_a_run(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.open("list_dir")
         await stage.press("f10")

@@ -1,4 +1,4 @@
-"""The layout at several terminal sizes, and hidden and maximised panes."""
+"""The layout at several terminal sizes, and hidden and maximized panes."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ async def test_ctrl_b_hides_the_tool_list_and_moves_its_focus(given: GivenRuntim
 
 
 @pytest.mark.parametrize("pane", ["list", "form", "result"])
-async def test_f10_maximises_the_focused_pane_and_escape_restores_it(given: GivenRuntime, pane: str) -> None:
+async def test_f10_maximizes_the_focused_pane_and_escape_restores_it(given: GivenRuntime, pane: str) -> None:
     async with on_stage(given, size=(80, 24)) as stage:
         await stage.press("ctrl+r")
         await stage.until_seen("✓ ok")

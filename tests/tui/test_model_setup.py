@@ -1,4 +1,4 @@
-"""Set-up of a model in the app, settings, and changes of the configuration without a restart."""
+"""Setup of a model in the app, settings, and changes of the configuration without a restart."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def config() -> Path:
 
 
 async def set_up(stage: Stage, provider: str, model: str, url: str) -> ModelSetup:
-    """Open the set-up of a model and fill it in."""
+    """Open the setup of a model and fill it in."""
     await stage.press("f6")
     await stage.until(lambda: isinstance(stage.app.screen, ChatScreen), "the page is open")
     await stage.press("f2")
     await stage.until(lambda: isinstance(stage.app.screen, ModelsScreen), "the list is open")
     await stage.press("f2")
-    await stage.until(lambda: isinstance(stage.app.screen, ModelSetup), "the set-up is open")
+    await stage.until(lambda: isinstance(stage.app.screen, ModelSetup), "the setup is open")
     screen = stage.app.screen
     assert isinstance(screen, ModelSetup)
     for name, value in (("provider", provider), ("model", model), ("base-url", url)):

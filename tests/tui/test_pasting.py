@@ -50,7 +50,7 @@ async def test_a_call_pasted_into_a_text_field_stays_text_and_can_be_loaded(give
         await stage.open("read")
         await stage.type("x")
         await paste(stage, text)
-        await stage.until_seen("You pasted a call of fs.read_file. Press ctrl+f")
+        await stage.until_seen("You pasted a call to fs.read_file. Press ctrl+f")
         assert stage.form.submit() == {"path": "x" + text}
         await stage.press("ctrl+f")
         await stage.until(lambda: stage.form.form and stage.form.form.draft() == MEANT, "the form is filled")
@@ -89,7 +89,7 @@ async def test_the_offer_ends_with_the_next_key(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.open("read")
         await paste(stage, CALLS[0])
-        await stage.until_seen("You pasted a call of fs.read_file. Press ctrl+f")
+        await stage.until_seen("You pasted a call to fs.read_file. Press ctrl+f")
         await stage.press("y", "ctrl+f")
         assert stage.form.submit() == {"path": CALLS[0] + "y"}
 
@@ -151,7 +151,7 @@ async def test_text_that_only_looks_like_a_call_is_reported(given: GivenRuntime)
         await stage.type("read_f")
         await stage.until(lambda: stage.screen.settled, "its form is shown")
         await paste(stage, "pegboard tools invoke 'unended")
-        await stage.until_seen("The pasted text is not a call of a tool.")
+        await stage.until_seen("The pasted text is not a tool call.")
 
 
 async def test_other_text_still_filters_the_list(given: GivenRuntime) -> None:

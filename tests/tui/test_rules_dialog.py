@@ -60,7 +60,7 @@ async def _rules(runtime: Runtime, call: ToolCall | None = None) -> AsyncIterato
         screen = stage.app.screen
         assert isinstance(screen, RulesScreen)
         await stage.until(lambda: screen.query("#answer") and _answer(screen), "something is said of the call")
-        await stage.until_seen("Would this call of")
+        await stage.until_seen("Would this call from")
         yield stage, screen
 
 
@@ -125,7 +125,7 @@ async def test_it_starts_with_the_call_awaiting_approval(runtime: Runtime) -> No
         await stage.until(lambda: "Runs." in _answer(screen), "it runs")
         await stage.press("ctrl+t")
         await stage.until(lambda: "Is rejected." in _answer(screen), "that of an MCP client is refused")
-        await stage.until_seen("Would this call of an MCP client ask?")
+        await stage.until_seen("Would this call from an MCP client need approval?")
 
 
 @pytest.mark.promise("ASK-7")

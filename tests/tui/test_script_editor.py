@@ -178,7 +178,7 @@ async def test_a_command_is_inserted_where_bash_expects_one(tmp_path: Path) -> N
 async def test_the_help_of_a_command_is_shown_and_the_command_inserted(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         await stage.press("f2")
-        await stage.until_seen("Mark a command in the list")
+        await stage.until_seen("Select a command in the list")
         await stage.write("echo a; work.look x")
         stage.editor.move_cursor((0, 15))
         await stage.press("f2")

@@ -57,7 +57,7 @@ async def test_sessions_are_listed_newest_first_and_opened(runtime: Runtime) -> 
     async with on_stage(runtime) as stage:
         closed = await open_list(stage, runtime)
         assert shown(stage) == [
-            "+ new session",
+            "+ New session",
             "Tell me the time",
             "● List the [bold]folder[/bold][2J",
             "Which files are large?",
@@ -92,11 +92,11 @@ async def test_typing_finds_names_immediately_and_messages_soon(runtime: Runtime
     async with on_stage(runtime) as stage:
         closed = await open_list(stage, runtime)
         await stage.type("tell")
-        assert shown(stage) == ["+ new session", "Tell me the time"]
+        assert shown(stage) == ["+ New session", "Tell me the time"]
         await stage.press("ctrl+u")
         await stage.type("WHALE")
         await stage.until_seen("Matches")
-        assert shown(stage) == ["+ new session", "Which files are large?"]
+        assert shown(stage) == ["+ New session", "Which files are large?"]
         assert "1 of 3" in stage.text
         await stage.press("enter")
         await has_closed(stage, closed)
@@ -231,7 +231,7 @@ async def test_without_sessions_a_new_one_can_be_started() -> None:
     runtime = Runtime.from_environment()
     async with on_stage(runtime) as stage:
         closed = await open_list(stage, runtime)
-        assert shown(stage) == ["+ new session"]
+        assert shown(stage) == ["+ New session"]
         await stage.press("f2", "delete", "ctrl+e", "ctrl+y")
         assert isinstance(stage.app.screen, SessionsScreen)
         await stage.press("enter")
@@ -252,7 +252,7 @@ async def test_ten_thousand_sessions_are_listed_and_filtered(runtime: Runtime) -
         assert stage.app.screen.query_one(SessionList).row_count == 10_004
         for key in ("end", "up", *"number", "space", *"7777"):
             await stage.press(key)
-        await stage.until(lambda: shown(stage) == ["+ new session", "talk number 7777 about some thing"], "it is found")
+        await stage.until(lambda: shown(stage) == ["+ New session", "talk number 7777 about some thing"], "it is found")
         await stage.press("enter")
         await has_closed(stage, closed)
     assert closed == ["s7777"]

@@ -52,7 +52,7 @@ def _luminance(colour: str) -> float:
 
 @pytest.mark.promise("TUI-6")
 @pytest.mark.parametrize("name", ["pegboard-dark", "pegboard-light"])
-def test_every_text_colour_is_readable_on_every_background(name: str) -> None:
+def test_every_text_color_is_readable_on_every_background(name: str) -> None:
     colours = by_name(name).to_color_system().generate()
     texts = ("text", "text-muted", "text-primary", "text-secondary", "text-accent", "foreground")
     states = ("text-success", "text-warning", "text-error")
@@ -65,7 +65,7 @@ def test_every_text_colour_is_readable_on_every_background(name: str) -> None:
 
 
 @pytest.mark.promise("TUI-6")
-async def test_the_sixteen_colour_theme_sends_no_other_colours_to_the_terminal(tmp_path: Path) -> None:
+async def test_the_sixteen_color_theme_sends_no_other_colors_to_the_terminal(tmp_path: Path) -> None:
     from rich.color import ColorType
 
     given = GivenRuntime(tmp_path, settings=Settings(ui=UiSettings(theme="pegboard-16")))
@@ -90,10 +90,10 @@ async def test_the_sixteen_colour_theme_sends_no_other_colours_to_the_terminal(t
     [
         ("name = ", "Invalid value"),
         ('name = "x"', "`primary`"),
-        ('primary = "nonsense"', "'nonsense' is not a colour"),
+        ('primary = "nonsense"', "'nonsense' is not a color"),
         ('primary = "red"\nsize = 3', "`size`"),
         ('primary = "red"\ndark = "yes"', "`dark`"),
-        ('primary = "red"\n[variables]\ntext = "nonsense"', "'nonsense' is not a colour"),
+        ('primary = "red"\n[variables]\ntext = "nonsense"', "'nonsense' is not a color"),
         ('primary = "red"\n[variables]\nlink-style = "wavy"', "'wavy' is not a text style"),
         ('primary = "red"\n[variables]\n"a b" = "red"', "`a b`"),
     ],

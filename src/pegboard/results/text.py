@@ -13,7 +13,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from pegboard.results.clean import clean_line
 
 TokenKind = Literal["key", "string", "number", "constant", "muted", "plain", "warning"]
-"""Kind of a piece of text, which selects its colour."""
+"""Kind of a piece of text, which selects its color."""
 
 _TOKEN = re.compile(
     r'(?P<key>"(?:[^"\\]|\\.)*"(?=\s*:))'

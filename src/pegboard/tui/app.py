@@ -161,8 +161,10 @@ class PegboardApp(PagesApp, inherit_bindings=False):
         try:
             self.agents.open()
         except OSError as error:
-            text = f"Agents can't ask in this app: {self.runtime.paths.questions} can't be written ({error.strerror})."
-            self.call_later(lambda: self.notify(text, severity="warning", markup=False))
+            reason = f"{self.runtime.paths.questions} can't be written: {error.strerror}."
+            text = f"This app can't show agents' calls for approval because {reason}"
+            fix = "Make the folder writable, then restart Pegboard."
+            self.call_later(lambda: self.notify(f"{text} {fix}", severity="warning", markup=False))
 
     def _agent_calls_changed(self, questions: tuple[Question, ...], brake: BrakeState) -> None:
         self.call_later(self._show_agent_calls, questions, brake)

@@ -152,7 +152,7 @@ class PagesApp(DialogApp, inherit_bindings=False):
     def _show_checks(self, request: ShowChecks) -> None:
         spec = self.runtime.tools.get(request.tool)
         if spec is None:
-            self.notify(f"{clean_line(request.tool)} is not installed any more.", severity="warning", markup=False)
+            self.notify(f"{clean_line(request.tool)} is no longer installed.", severity="warning", markup=False)
             return
         from pegboard.tui.tools.checks import ChecksScreen
 

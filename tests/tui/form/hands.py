@@ -266,7 +266,7 @@ class Hands:
         await self._until(lambda: self._app.pane.body is not None and self._here is not None)
 
     async def _unfold(self, one: Field, *, itself: bool) -> None:
-        """Unfold the ancestors of a field."""
+        """Expand the ancestors of a field."""
         for around in _around(one, itself=itself):
             header = self._item(around, "header")
             if header is not None and not header.is_open:

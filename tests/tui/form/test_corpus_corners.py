@@ -37,7 +37,7 @@ async def test_the_empty_text_is_a_key_on_request(app: FormApp) -> None:
         assert app.pane.submit() is None
         await until(pilot, lambda: isinstance(app.focused, KeyLine))
         await pilot.press("ctrl+k")
-        await until(pilot, lambda: "the empty text" in app.text)
+        await until(pilot, lambda: "the empty string" in app.text)
         assert app.pane.submit() == {"labels": {"": "v"}}
         await pilot.press("ctrl+k")
         assert app.pane.submit() is None

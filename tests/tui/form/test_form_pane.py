@@ -59,13 +59,13 @@ async def test_one_key_switches_between_unset_empty_and_null_and_the_state_is_sh
             await pilot.pause()
         assert seen == [
             ({}, "  unset"),
-            ({"x": ""}, "empty text"),
+            ({"x": ""}, "empty string"),
             ({"x": None}, "  null"),
             ({}, "  unset"),
         ]
 
 
-STATES = ("  unset", "empty text", "  null")
+STATES = ("  unset", "empty string", "  null")
 
 
 @pytest.mark.promise("TUI-3")
@@ -131,7 +131,7 @@ async def test_an_empty_editor_shows_the_value_that_is_sent_or_the_default(
             await pilot.press("ctrl+k")
             await pilot.pause()
         unset = ("unset", f"default {written}")
-        assert seen == [unset, ("empty text", "the empty text is sent"), ("null", "null is sent"), unset]
+        assert seen == [unset, ("empty string", "an empty string is sent"), ("null", "null is sent"), unset]
         await pilot.press("v", "backspace")
         await pilot.pause()
         assert "is sent" not in app.text

@@ -56,7 +56,7 @@ async def test_a_file_that_cannot_be_written_is_reported(
     async with stage() as on:
         monkeypatch.setenv("TERM", "dumb")
         said = await copy(on.app, "text", tmp_path / "file")
-        assert said.startswith("4 B were not copied")
+        assert said.startswith("4 B was not copied")
 
 
 async def test_text_that_cannot_be_encoded_is_copied_escaped(stage: OpenStage, tmp_path: Path) -> None:

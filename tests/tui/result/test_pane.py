@@ -462,7 +462,7 @@ async def test_a_selection_of_text_ends_with_its_call(stage: OpenStage) -> None:
         assert not on.app.screen.get_selected_text()
 
 
-async def test_lines_of_a_text_do_not_take_the_colours_of_json(stage: OpenStage) -> None:
+async def test_lines_of_a_text_do_not_take_the_colors_of_json(stage: OpenStage) -> None:
     async with stage() as on:
         await on.show([1, 2])
         await on.press("v")

@@ -265,7 +265,7 @@ async def test_an_image_of_a_server_is_drawn_and_saved(stage: OpenStage, tmp_pat
         assert (tmp_path / "r.png").read_bytes() == base64.b64decode(png())
 
 
-async def test_an_image_with_a_wrong_checksum_in_its_colour_profile_is_drawn(stage: OpenStage, tmp_path: Path) -> None:
+async def test_an_image_with_a_wrong_checksum_in_its_color_profile_is_drawn(stage: OpenStage, tmp_path: Path) -> None:
     image = base64.b64decode(png())
     header = image.index(b"IDAT") - 4
     profile = b"\0\0\0\x05iCCPa\0\0xy" + b"\0\0\0\0"
@@ -306,7 +306,7 @@ def test_the_terminal_draws_images_if_it_can(environ: dict[str, str], protocol: 
     assert image_protocol(environ) == protocol
 
 
-async def test_code_is_coloured_by_the_type_of_its_file(stage: OpenStage) -> None:
+async def test_code_is_colored_by_the_type_of_its_file(stage: OpenStage) -> None:
     async with stage() as on:
         on.pane.show(
             ToolCall(name="fs.read_file", args={"path": "src/x.py"}, source="form"),

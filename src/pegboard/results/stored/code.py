@@ -28,7 +28,7 @@ _KINDS = (
 
 
 def token_spans(text: str, name: str) -> list[list[tuple[int, int, str]]]:
-    """Return the start, end and kind of the coloured tokens in each line.
+    """Return the start, end and kind of the colored tokens in each line.
 
     Args:
         text: The code.

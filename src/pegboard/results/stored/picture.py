@@ -24,7 +24,7 @@ def thumbnail(data: bytes, width: int, height: int) -> tuple[dict[str, object], 
 
     Image.MAX_IMAGE_PIXELS = _MOST_PIXELS
     warnings.simplefilter("error", Image.DecompressionBombWarning)
-    # Open a PNG with a wrong checksum in an optional part, such as its colour profile, as browsers do.
+    # Open a PNG with a wrong checksum in an optional part, such as its color profile, as browsers do.
     ImageFile.LOAD_TRUNCATED_IMAGES = True
     try:
         with Image.open(io.BytesIO(data), formats=_FORMATS) as image:

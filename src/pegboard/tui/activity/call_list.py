@@ -97,8 +97,8 @@ class CallList(FilterList):
     PAGE = "Calls"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         *navigation("calls"),
-        Command("calls.fold", "left", "fold", "Fold", "Hide the calls that the selected call made."),
-        Command("calls.unfold", "right", "unfold", "Unfold", "Show the calls that the selected call made."),
+        Command("calls.fold", "left", "fold", "Collapse", "Hide the calls that the selected call made."),
+        Command("calls.unfold", "right", "unfold", "Expand", "Show the calls that the selected call made."),
         Command("calls.open", "enter", "choose", "Open", "Open the result or the chat, or end typing.", True),
         Command("calls.tick", "space", "tick", "Select", "Select several calls, or deselect the call.", True),
         Command("calls.complete", "tab", "complete", "Complete", "Complete the last word of the filter."),
@@ -373,7 +373,7 @@ class CallList(FilterList):
         self.typing = False
 
     def on_click(self, event: events.Click) -> None:
-        """Select the clicked call; on its fold symbol, show or hide the calls that it made."""
+        """Select the clicked call; on its expand symbol, show or hide the calls that it made."""
         self.typing = False
         super().on_click(event)
         line = self.line

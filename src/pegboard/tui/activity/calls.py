@@ -90,7 +90,7 @@ class CallActions:
         """Open the chat session of a turn at its message, or say why that can't be done."""
         message = ModelTurn.of(call).message
         if call.source != "ask" or call.session is None:
-            self._notify("The turn was not opened because it is one of another agent, without a chat.", "warning")
+            self._notify("The turn was not opened because it belongs to another agent and has no chat.", "warning")
             return
         try:
             known = await asyncio.to_thread(self._runtime.sessions.get, call.session)
@@ -190,7 +190,7 @@ class CallActions:
 
         folder = await asyncio.to_thread(working_directory)
         suggested = str(folder / f"{name}-{datetime.now().astimezone():%Y%m%d-%H%M%S}.jsonl")
-        answer = await self._page.app.push_screen_wait(AskName(f"Export {subject} as JSON lines", suggested))
+        answer = await self._page.app.push_screen_wait(AskName(f"Export {subject} as JSON Lines", suggested))
         if answer is None:
             return
         try:
@@ -318,7 +318,8 @@ class CallActions:
         left = len(set(ids) - set(deleted))
         more = f" {count(left, 'call')} still running." if left else ""
         them = "it" if len(deleted) == 1 else "them"
-        self._notify(f"Deleted {count(len(deleted), 'call')}. {undo_key or 'Undo'} restores {them} for an hour.{more}")
+        restore = f"You can restore {them} within an hour: {undo_key or 'Undo'}."
+        self._notify(f"Deleted {count(len(deleted), 'call')}. {restore}{more}")
 
     async def undo(self) -> None:
         """Restore the calls that were deleted last."""

@@ -58,7 +58,7 @@ class CallFeed:
         self._wants_more = self._wants_newer = self._wants_oldest = False
         self._to_unfold: list[str] = []
         self._opened: set[str] = set()
-        """Ids of the turns that were unfolded because they were running."""
+        """Ids of the turns that were expanded because they were running."""
         self.is_paused = False
         """Whether changes wait, because another page is shown."""
         self.rows = CallRows()

@@ -1,4 +1,4 @@
-"""The listed calls: pages of recorded calls, and the calls that they made, unfolded. Independent of Textual."""
+"""The listed calls: pages of recorded calls, and the calls that they made, expanded. Independent of Textual."""
 
 from __future__ import annotations
 
@@ -87,12 +87,12 @@ class ListedCall:
     row: CallRow
     depth: int
     key: str
-    """Ids of the unfolded calls that contain it and its own; unique in the list and stable."""
+    """Ids of the expanded calls that contain it and its own; unique in the list and stable."""
     is_unfolded: bool
 
 
 class _Unnested(Sequence[ListedCall]):
-    """Calls without unfolded ones, as lines that are built when they are read, because there may be many."""
+    """Calls without expanded ones, as lines that are built when they are read, because there may be many."""
 
     def __init__(self, rows: Sequence[CallRow]) -> None:
         self._rows = rows
@@ -112,7 +112,7 @@ class _Unnested(Sequence[ListedCall]):
 
 
 class CallRows:
-    """The loaded calls, the newest first, with unfolded calls after the call that made them, in the order of time."""
+    """The loaded calls, the newest first, with expanded calls after the call that made them, in the order of time."""
 
     def __init__(self) -> None:
         self.top: list[CallRow] = []
@@ -122,7 +122,7 @@ class CallRows:
         self.newer: int | None = None
         """Position above which newer calls follow; None if the newest are loaded."""
         self.unfolded: set[str] = set()
-        """Ids of the unfolded calls."""
+        """Ids of the expanded calls."""
         self._made: dict[str, Sequence[CallRow]] = {}
         self._running: set[str] = set()
         self.listed: Sequence[ListedCall] = ()
@@ -140,7 +140,7 @@ class CallRows:
         return self._running | inner
 
     def replace(self, rows: Iterable[CallRow], following: int | None, newer: int | None = None) -> None:
-        """Show other calls, and keep which calls are unfolded.
+        """Show other calls, and keep which calls are expanded.
 
         Args:
             rows: The calls, the newest first.

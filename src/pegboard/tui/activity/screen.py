@@ -421,7 +421,7 @@ class ActivityScreen(PageScreen):
         self._with(self._targets, self._actions.add_to_chat)
 
     def action_script(self) -> None:
-        """Make a script of the selected calls."""
+        """Open the selected calls as a script."""
         self._with(self._targets, self._actions.make_script)
 
     def action_export(self) -> None:
@@ -482,5 +482,5 @@ class ActivityScreen(PageScreen):
 
     @property
     def panes(self) -> Sequence[Widget]:
-        """Panes that can be maximised."""
+        """Panes that can be maximized."""
         return (self._pane, self._detail)

@@ -282,7 +282,7 @@ class TimelineScreen(Dialog[None]):
     """
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("session.export", "ctrl+s", "export", "Export", "Save the session as JSON lines.", footer=True),
+        Command("session.export", "ctrl+s", "export", "Export", "Save the session as JSON Lines.", footer=True),
         Command("session.totals", "tab", "totals", "Totals", "Go to the totals per tool, or back."),
         Command("session.close", "escape,q", "close", "Close", "Close the timeline.", footer=True),
     )

@@ -43,7 +43,7 @@ async def approval_of(
         case "reject_why":
             from pegboard.tui.dialogs.ask_name import AskName
 
-            title = f"Why do you reject {clean_line(shown.name)}?"
+            title = f"Why are you rejecting {clean_line(shown.name)}?"
             reason: str | None = await app.push_screen_wait(AskName(title))
             return Approval(answer="reject", reason=reason) if reason is not None else None
         case "edit":

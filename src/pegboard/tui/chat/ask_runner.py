@@ -90,7 +90,7 @@ class AskRunner:
             self._interrupt()
 
     def take_back_queue(self) -> None:
-        """Move the queued messages to the prompt."""
+        """Move the queued messages back to the prompt."""
         if self.queue:
             self._prompt.put("\n".join(self.queue))
             self.queue.clear()

@@ -45,7 +45,7 @@ class ModelSetup(Dialog[str | None]):
         base_url: Base URL to start with.
     """
 
-    PAGE = "Model set-up"
+    PAGE = "Model setup"
     AUTO_FOCUS = "#model"
 
     DEFAULT_CSS = """
@@ -72,7 +72,7 @@ class ModelSetup(Dialog[str | None]):
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     def __init__(self, runtime: Runtime, name: str = "", base_url: str | None = None) -> None:
-        super().__init__("Model set-up")
+        super().__init__("Model setup")
         self._runtime = runtime
         provider, _, model = ("", "", "") if name == _OFFLINE else name.partition(":")
         self._provider = _Entry(

@@ -35,7 +35,7 @@ _ANY: Final = "…"
 _ANY_ACCEPTED: Final = "any/any"
 """Model name that every provider accepts, to look up the requirements of a provider."""
 _PAUSE = 0.05
-"""Delay before the requirements of the marked model are looked up, in seconds."""
+"""Delay before the requirements of the selected model are looked up, in seconds."""
 
 
 class ModelChoice(NamedTuple):
@@ -82,13 +82,13 @@ class ModelList(PickList):
 
     @property
     def row(self) -> ModelRow | None:
-        """The marked row, or None."""
+        """The selected row, or None."""
         if self.marked is None:
             return None
         return self._rows[self.marked - 1] if self.marked else ModelRow(ModelChoice(self.typed, None))
 
     def show_rows(self, rows: Sequence[ModelRow]) -> None:
-        """Show the rows and mark the current model, unless the user has moved the mark."""
+        """Show the rows and select the current model, unless the user has moved the selection."""
         was_typed, marked = self.marked == 0, self.row.choice if self.row else None
         if not self._is_moved:
             marked = next((row.choice for row in rows if row.choice.name == self._current), marked)
@@ -98,7 +98,7 @@ class ModelList(PickList):
         self._list(0 if was_typed else indexes.get(marked) if marked else None)
 
     def watch_cursor(self) -> None:
-        """Remember that the user moved the mark."""
+        """Remember that the user moved the selection."""
         self._is_moved = True
         super().watch_cursor()
 
@@ -149,7 +149,7 @@ class ModelsScreen(Dialog[ModelChoice | None]):
             "f2",
             "set_up",
             "Set up",
-            "Enter provider, base URL and key of the marked model, and test it.",
+            "Enter provider, base URL and key of the selected model, and test it.",
             footer=True,
         ),
         Command("models.close", "escape", "close", "Close", "Close and keep the current model.", footer=True),
@@ -170,7 +170,7 @@ class ModelsScreen(Dialog[ModelChoice | None]):
         """Status of each provider."""
 
     def compose(self) -> ComposeResult:
-        """Yield the list and the requirements of the marked model."""
+        """Yield the list and the requirements of the selected model."""
         with Vertical(id="box") as box:
             box.border_title = "Models"
             box.border_subtitle = Content(f"● current: {clean_line(self._current)}")
@@ -256,7 +256,7 @@ class ModelsScreen(Dialog[ModelChoice | None]):
 
     @work(exclusive=True, group="take")
     async def action_set_up(self) -> None:
-        """Set up the marked model, and return it once it is saved."""
+        """Set up the selected model, and return it once it is saved."""
         from pegboard.tui.chat.model_setup import ModelSetup
 
         row = self._list.row
@@ -284,7 +284,7 @@ class ModelsScreen(Dialog[ModelChoice | None]):
 
     @work(exclusive=True, group="requirements")
     async def _show_requirements(self, row: ModelRow | None) -> None:
-        """Show the requirements of the marked model."""
+        """Show the requirements of the selected model."""
         await asyncio.sleep(_PAUSE)
         text = Content()
         if row is not None:

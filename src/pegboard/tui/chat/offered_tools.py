@@ -46,7 +46,14 @@ class OfferedScreen(ListDialog[frozenset[str] | None]):
     """
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("offered.tick", "space", "tick", "Tick", "Show or hide the marked tool or pack.", True),
+        Command(
+            "offered.tick",
+            "space",
+            "tick",
+            "Select",
+            "Show the highlighted tool or pack to the model, or hide it.",
+            True,
+        ),
         Command("offered.all", "ctrl+a", "tick_all", "All", "Select all matching tools, or none.", True),
         Command("offered.done", "escape,ctrl+s", "done", "Done", "Close; the model sees the selected tools.", True),
     )
@@ -75,7 +82,7 @@ class OfferedScreen(ListDialog[frozenset[str] | None]):
         self._toggle(self._rows[event.index].tools)
 
     def action_tick(self) -> None:
-        """Show or hide the marked tool or pack."""
+        """Show or hide the highlighted tool or pack."""
         if self.list.marked is not None:
             self._toggle(self._rows[self.list.marked].tools)
 

@@ -326,7 +326,7 @@ class ChatScreen(PageScreen):
         self.runner.interrupt()
 
     def action_drop_queue(self) -> None:
-        """Move queued messages to the prompt."""
+        """Move queued messages back to the prompt."""
         self.runner.take_back_queue()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

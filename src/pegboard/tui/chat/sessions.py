@@ -68,12 +68,12 @@ class SessionList(PickList):
 
     @property
     def session(self) -> Session | None:
-        """The marked session; None if the row for a new one is marked."""
+        """The selected session; None if the row for a new one is selected."""
         return self._sessions[self.marked - 1] if self.marked else None
 
     @property
     def neighbour(self) -> str:
-        """ID of the session to mark after the marked one is deleted; empty if it is the last."""
+        """ID of the session to select after the selected one is deleted; empty if it is the last."""
         rows = [row for row in (self.cursor + 1, self.cursor - 1) if 0 <= row < len(self._shown)]
         indexes = [self._shown[row] for row in rows if self._shown[row]]
         return self._sessions[indexes[0] - 1].id if indexes else ""
@@ -151,17 +151,22 @@ class SessionsScreen(ListDialog[str | None]):
     """
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("sessions.rename", "f2", "rename", "Rename", "Rename the marked session.", footer=True),
-        Command("sessions.delete", "delete", "delete", "Delete", "Delete the marked session.", footer=True),
+        Command("sessions.rename", "f2", "rename", "Rename", "Rename the selected session.", footer=True),
+        Command("sessions.delete", "delete", "delete", "Delete", "Delete the selected session.", footer=True),
         Command(
-            "sessions.export", "ctrl+s,ctrl+e", "export", "Export", "Export the marked session to a file.", footer=True
+            "sessions.export",
+            "ctrl+s,ctrl+e",
+            "export",
+            "Export",
+            "Export the selected session to a file.",
+            footer=True,
         ),
         Command(
             "sessions.copy",
             "ctrl+right_square_bracket,ctrl+y",
             "copy",
             "Copy",
-            "Copy the marked session as Markdown.",
+            "Copy the selected session as Markdown.",
             footer=True,
         ),
         Command("sessions.close", "escape", "close", "Close", "Close and stay in the open session.", footer=True),
@@ -194,7 +199,7 @@ class SessionsScreen(ListDialog[str | None]):
 
     @work(exclusive=True, group="read")
     async def _read(self, marked: str) -> None:
-        """Reload the sessions and mark one."""
+        """Reload the sessions and select one."""
         try:
             sessions, lines = await asyncio.to_thread(self._load)
         except StoreError as error:
@@ -216,12 +221,12 @@ class SessionsScreen(ListDialog[str | None]):
             self.dismiss(self._sessions.session.id if self._sessions.session else os.urandom(8).hex())
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Enable the actions on a session only if one is marked."""
+        """Enable the actions on a session only if one is selected."""
         return self._sessions.session is not None if action in {"rename", "delete", "export", "copy"} else True
 
     @work(exclusive=True, group="change")
     async def action_rename(self) -> None:
-        """Rename the marked session."""
+        """Rename the selected session."""
         from pegboard.tui.dialogs.ask_name import ask_name, in_thread
 
         session = self._sessions.session
@@ -233,7 +238,7 @@ class SessionsScreen(ListDialog[str | None]):
 
     @work(exclusive=True, group="change")
     async def action_delete(self) -> None:
-        """Delete the marked session after confirmation."""
+        """Delete the selected session after confirmation."""
         from pegboard.tui.dialogs.confirm import Confirm
 
         session = self._sessions.session
@@ -252,14 +257,14 @@ class SessionsScreen(ListDialog[str | None]):
 
     @work(exclusive=True, group="change")
     async def action_export(self) -> None:
-        """Export the marked session to a file in the working directory."""
+        """Export the selected session to a file in the working directory."""
         session = self._sessions.session
         if session is not None:
             await export_session(self.app, self._runtime, session, self._about)
 
     @work(exclusive=True, group="change")
     async def action_copy(self) -> None:
-        """Copy the marked session as Markdown."""
+        """Copy the selected session as Markdown."""
         session = self._sessions.session
         text = session and await self._run_in_thread(self._runtime.sessions.export, session.id, "markdown")
         if isinstance(text, str):
@@ -357,7 +362,7 @@ async def export_session(app: App[object], runtime: Runtime, session: Session, b
         app.notify(f"Exported to {clean_line(str(file))}", markup=False)
 
 
-_NEW: Final = PickLine("+ new session", pinned=True)
+_NEW: Final = PickLine("+ New session", pinned=True)
 
 
 def _name(session: Session) -> str:

@@ -39,14 +39,16 @@ class Transcript(BlockLines):
         Command("talk.first", "home,g", "move_to(0)", "First", "Move to the first block."),
         Command("talk.last", "end,G", "move_to(-1)", "Last", "Move to the end and follow it."),
         *APPROVAL_COMMANDS,
-        Command("talk.unfold", "space", "unfold", "Unfold", "Expand or collapse the marked block.", True),
-        Command("talk.unfold_all", "z", "unfold_all", "Unfold all", "Expand or collapse all calls.", True),
-        Command("talk.open", "enter", "open", "Result", "Open the full result of the marked call.", True),
-        Command("talk.form", "o", "form", "In the form", "Open the marked call in its tool's form.", True),
-        Command("talk.copy", "c", "copy", "Copy", "Copy the marked block: a message, or a call with its result.", True),
-        Command("talk.keep", "alt+k", "keep", "Keep as check", "Keep the marked call with its result as a check."),
-        Command("talk.edit", "e", "edit", "Edit", "Edit the marked message and resend it.", True),
-        Command("talk.branch", "b", "branch", "Branch", "Continue from the marked block in a new session.", True),
+        Command("talk.unfold", "space", "unfold", "Expand", "Expand or collapse the selected block.", True),
+        Command("talk.unfold_all", "z", "unfold_all", "Expand all", "Expand or collapse all calls.", True),
+        Command("talk.open", "enter", "open", "Result", "Open the full result of the selected call.", True),
+        Command("talk.form", "o", "form", "Open in form", "Open the selected call in its tool's form.", True),
+        Command(
+            "talk.copy", "c", "copy", "Copy", "Copy the selected block: a message, or a call with its result.", True
+        ),
+        Command("talk.keep", "alt+k", "keep", "Keep as check", "Keep the selected call with its result as a check."),
+        Command("talk.edit", "e", "edit", "Edit", "Edit the selected message and resend it.", True),
+        Command("talk.branch", "b", "branch", "Branch", "Continue from the selected block in a new session.", True),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 

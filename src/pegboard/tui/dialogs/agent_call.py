@@ -94,7 +94,7 @@ class AgentCallScreen(QuestionScreen[None]):
         call: The call.
     """
 
-    PAGE = "Call of an agent"
+    PAGE = "Call from an agent"
     AUTO_FOCUS = "TextView"
     ANSWERS = ("agent.approve", *_OF_RULES.values(), "agent.reject", "agent.reject_why", "agent.edit")
 
@@ -110,7 +110,7 @@ class AgentCallScreen(QuestionScreen[None]):
         #answers { height: 1; align-horizontal: right; }
         Button { margin-left: 2; min-width: 10; }
         #session, #always { display: none; }
-        &.-rules Button { margin-left: 1; min-width: 8; }
+        &.-rules Button { margin-left: 1; min-width: 6; }
         &.-rules #session, &.-rules #always { display: block; }
         KeysLine { dock: none; }
     }
@@ -124,7 +124,14 @@ class AgentCallScreen(QuestionScreen[None]):
             "agent.always", "A", "answer('always')", "Always", "Add a rule: choose which calls and for how long.", True
         ),
         Command("agent.reject", "r", "answer('reject')", "Reject", "Reject the call.", footer=True),
-        Command("agent.reject_why", "R", "answer('reject_why')", "Reject, why", "Reject the call with a reason.", True),
+        Command(
+            "agent.reject_why",
+            "R",
+            "answer('reject_why')",
+            "Reject with reason",
+            "Reject the call with a reason.",
+            True,
+        ),
         Command("agent.edit", "e", "answer('edit')", "Edit", "Edit the arguments, then run the call.", footer=True),
         Command("agent.close", "escape", "close", "Close", "Close; the call still awaits approval.", footer=True),
     )
@@ -151,7 +158,7 @@ class AgentCallScreen(QuestionScreen[None]):
         yield Static("The agent's client may time out while the call waits.", id="note", markup=False)
         with Horizontal(id="answers"):
             yield Button(Content("Reject"), id="reject", compact=True)
-            yield Button(Content("Reject, why"), id="reject_why", compact=True)
+            yield Button(Content("Reject with reason"), id="reject_why", compact=True)
             yield Button(Content("Edit"), id="edit", compact=True)
             yield Button(Content("Always…"), id="always", compact=True)
             yield Button(Content("Session"), id="session", compact=True)
@@ -288,7 +295,7 @@ class AgentCallScreen(QuestionScreen[None]):
             case "reject":
                 return Answer("reject", by=by)
             case "reject_why":
-                title = f"Why do you reject {clean_line(call.question.tool)}?"
+                title = f"Why are you rejecting {clean_line(call.question.tool)}?"
                 reason: str | None = await self.app.push_screen_wait(AskName(title))
                 return None if reason is None else Answer("reject", reason, by=by)
             case "edit":

@@ -159,24 +159,24 @@ class DialogApp(ThemedApp, AppState):
             self.push_screen(AgentCallScreen(self.runtime, Questions(self.runtime.paths.state), call))
 
     async def action_pause_agents(self) -> None:
-        """Hold all calls of agents."""
-        await self._set_brake(Brake.pause, "Calls of agents wait until you resume them.")
+        """Hold all calls from agents."""
+        await self._set_brake(Brake.pause, "Calls from agents are held until you resume them.")
 
     async def action_stop_agents(self) -> None:
-        """Reject all calls of agents."""
-        await self._set_brake(Brake.stop, "Calls of agents are rejected until you resume them.")
+        """Reject all calls from agents."""
+        await self._set_brake(Brake.stop, "Calls from agents are rejected until you resume them.")
 
     async def action_resume_agents(self) -> None:
-        """Let calls of agents pass."""
-        await self._set_brake(Brake.resume, "Calls of agents pass.")
+        """Let calls from agents through."""
+        await self._set_brake(Brake.resume, "Agents are resumed.")
 
     @work(exclusive=True, group="brake")
     async def action_ask_to_resume_agents(self) -> None:
-        """Resume calls of agents if the user confirms it."""
+        """Resume agents if the user confirms it."""
         from pegboard.tui.dialogs.confirm import Confirm
 
         question = "Calls that wait because of the pause run. Calls that need approval still wait for it."
-        if await self.push_screen_wait(Confirm("Resume the calls of agents?", question, "Resume")):
+        if await self.push_screen_wait(Confirm("Resume agents?", question, "Resume")):
             await self.action_resume_agents()
 
     async def _set_brake(self, change: Callable[[Brake], None], text: str) -> None:
@@ -184,7 +184,7 @@ class DialogApp(ThemedApp, AppState):
         try:
             await asyncio.to_thread(change, brake)
         except OSError as error:
-            message = f"Calls of agents are unchanged because {brake.file} can't be changed: {error.strerror}."
+            message = f"Calls from agents are unchanged because {brake.file} can't be changed: {error.strerror}."
             self.notify(message, severity="error", markup=False)
         else:
             self.notify(text, markup=False)

@@ -35,7 +35,7 @@ _LONGEST_PREVIEW = 1_000
 
 
 class _Option(RadioButton):
-    """Radio button whose shape shows whether it is chosen; Textual's differs only by colour."""
+    """Radio button whose shape shows whether it is chosen; Textual's differs only by color."""
 
     @property
     def BUTTON_INNER(self) -> str:  # type: ignore[override]  # noqa: N802 - Textual's class variable

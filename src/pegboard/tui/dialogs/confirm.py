@@ -43,7 +43,7 @@ class Confirm(QuestionScreen[bool]):
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("confirm.yes", "ctrl+y", "answer(True)", "Yes", "Confirm the action."),
         Command("confirm.no", "n,escape", "answer(False)", "No", "Close without doing anything."),
-        Command("confirm.other", "left,right", "app.focus_next", "Other answer", "Focus the other button."),
+        Command("confirm.other", "left,right", "app.focus_next", "Other button", "Focus the other button."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 

@@ -50,7 +50,7 @@ class CopyFormat(NamedTuple):
 
 
 class CopyScreen(ListDialog[None]):
-    """A list of formats with a preview; enter copies the marked one.
+    """A list of formats with a preview; enter copies the selected one.
 
     Args:
         title: Title of the dialog; plain text.

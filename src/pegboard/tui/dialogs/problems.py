@@ -75,12 +75,12 @@ class ProblemsScreen(Dialog[Problem | None]):
         self.dismiss(self._problems[event.option_index])
 
     def action_open(self) -> None:
-        """Close with the marked problem."""
+        """Close with the selected problem."""
         if self._problems and self._list.highlighted is not None:
             self.dismiss(self._problems[self._list.highlighted])
 
     def action_copy(self) -> None:
-        """Copy the marked problem."""
+        """Copy the selected problem."""
         if self._problems and self._list.highlighted is not None:
             self.post_message(Copy(str(self._problems[self._list.highlighted])))
 

@@ -86,11 +86,11 @@ class RulesScreen(ListDialog[None]):
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("rules.new", "insert,ctrl+n", "new", "New", "Add a rule at the end.", footer=True),
-        Command("rules.edit", "f2", "edit", "Edit", "Edit the marked rule, as enter does."),
-        Command("rules.delete", "delete", "delete", "Delete", "Delete the marked rule.", footer=True),
-        Command("rules.up", "ctrl+up", "shift(-1)", "Up", "Move the marked rule up: later rules win.", footer=True),
-        Command("rules.down", "ctrl+down", "shift(1)", "Down", "Move the marked rule down."),
-        Command("rules.whose", "ctrl+t", "whose", "Caller", "Test the call of a model or of an MCP client.", True),
+        Command("rules.edit", "f2", "edit", "Edit", "Edit the selected rule, as enter does."),
+        Command("rules.delete", "delete", "delete", "Delete", "Delete the selected rule.", footer=True),
+        Command("rules.up", "ctrl+up", "shift(-1)", "Up", "Move the selected rule up: later rules win.", footer=True),
+        Command("rules.down", "ctrl+down", "shift(1)", "Down", "Move the selected rule down."),
+        Command("rules.whose", "ctrl+t", "whose", "Caller", "Test a call from a model or from an MCP client.", True),
         Command("rules.open", "f4", "open", "File", "Open the rules file in your editor.", footer=True),
         Command("rules.close", "escape", "close", "Close", "Close this dialog.", footer=True),
     )
@@ -134,7 +134,7 @@ class RulesScreen(ListDialog[None]):
 
     def on_mount(self) -> None:
         """Read the rules."""
-        self.list.empty = "Reading…"
+        self.list.empty = "Loading…"
         self._test()
 
     # Display
@@ -145,7 +145,7 @@ class RulesScreen(ListDialog[None]):
         return bool(self.query("#arguments"))
 
     def _show(self, rules: RuleFile, marked: int | None = None) -> None:
-        """Show the rules and mark one."""
+        """Show the rules and select one."""
         if rules == self._rules and marked is None:
             return
         self._rules = rules
@@ -175,7 +175,7 @@ class RulesScreen(ListDialog[None]):
     @work(exclusive=True, group="test")
     async def _test(self) -> None:
         """Show the decision on the call, and the current rules."""
-        self._trial.border_title = Content(f"Would this call of {_CALLERS[self._source]} ask?")
+        self._trial.border_title = Content(f"Would this call from {_CALLERS[self._source]} need approval?")
         session = self._call.session if self._call is not None else None
         decision = await asyncio.to_thread(
             _decide, self._runtime, self._tool.value.strip(), self._arguments.value, self._source, session
@@ -196,7 +196,7 @@ class RulesScreen(ListDialog[None]):
         self.action_edit()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Disable the actions that need a marked rule or a readable file."""
+        """Disable the actions that need a selected rule or a readable file."""
         if action in {"edit", "delete", "shift"}:
             return self.list.marked is not None
         return self._rules is not None and self._rules.problem is None if action == "new" else True
@@ -211,7 +211,7 @@ class RulesScreen(ListDialog[None]):
 
     @work(exclusive=True, group="change")
     async def action_edit(self) -> None:
-        """Edit the marked rule."""
+        """Edit the selected rule."""
         at = self.list.marked
         if at is None or self._rules is None:
             return
@@ -222,7 +222,7 @@ class RulesScreen(ListDialog[None]):
 
     @work(exclusive=True, group="change")
     async def action_delete(self) -> None:
-        """Delete the marked rule after confirmation."""
+        """Delete the selected rule after confirmation."""
         from pegboard.tui.dialogs.confirm import Confirm
 
         at = self.list.marked
@@ -236,7 +236,7 @@ class RulesScreen(ListDialog[None]):
 
     @work(group="shift")
     async def action_shift(self, by: int) -> None:
-        """Move the marked rule up or down."""
+        """Move the selected rule up or down."""
         async with self._shifting:  # its position is known only after the previous move
             at = self.list.marked if self._has_widgets else None
             if at is not None and self._rules is not None and 0 <= at + by < len(self._rules.rules):

@@ -84,7 +84,9 @@ async def _open_prompt(app: App[None], runtime: Runtime, server: str, prompt: Pr
         "required": [one.name for one in prompt.arguments if one.required],
         "additionalProperties": False,
     }
-    form = await _form(runtime, server, prompt.name, schema, prompt.description, "Send to chat", f"Prompt of {server}")
+    form = await _form(
+        runtime, server, prompt.name, schema, prompt.description, "Send to chat", f"Prompt from {server}"
+    )
     values = await app.push_screen_wait(form)
     if values is None:
         return

@@ -75,7 +75,7 @@ class ElicitationScreen(_ServerQuestion[ElicitationAnswer | None]):
         elicitation: The question; every text in it is untrusted.
     """
 
-    PAGE = "Question of a server"
+    PAGE = "Question from a server"
     AUTO_FOCUS = ""
     ANSWERS = None
     DEFAULT_CSS = _QUESTION_CSS.format(
@@ -164,7 +164,7 @@ class VisitScreen(_ServerQuestion[ElicitationAnswer | None]):
         Command("visit.copy", "c", "copy", "Copy address", "Copy the address.", footer=True),
         Command("visit.decline", "n", "answer('decline')", "Decline", "Do not visit the address.", footer=True),
         Command("visit.cancel", "escape", "answer('cancel')", "Cancel", "Close without a choice.", footer=True),
-        Command("visit.other", "left,right", "app.focus_next", "Other answer", "Focus the next button."),
+        Command("visit.other", "left,right", "app.focus_next", "Other button", "Focus the next button."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
@@ -220,7 +220,7 @@ class SamplingScreen(_ServerQuestion[bool | None]):
         model: Name of the configured model.
     """
 
-    PAGE = "Prompt of a server"
+    PAGE = "Prompt from a server"
     AUTO_FOCUS = "#prompt"
     ANSWERS = None
     DEFAULT_CSS = _QUESTION_CSS.format(

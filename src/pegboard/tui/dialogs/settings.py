@@ -56,12 +56,12 @@ class SettingsScreen(ListDialog[None]):
 
     def on_mount(self) -> None:
         """Read the settings."""
-        self.list.empty = "Reading…"
+        self.list.empty = "Loading…"
         self._read()
 
     @work(exclusive=True, group="read")
     async def _read(self, marked: str = "") -> None:
-        """List the settings and mark one."""
+        """List the settings and select one."""
         settings = await asyncio.to_thread(self._load)
         self._settings = settings
         keys = [setting.key for setting in settings]
@@ -134,7 +134,7 @@ class SettingsScreen(ListDialog[None]):
 
     @work(exclusive=True, group="change")
     async def action_reset(self) -> None:
-        """Remove the marked setting from the user's file."""
+        """Remove the selected setting from the user's file."""
         setting = self._marked
         if setting is None or setting.origin == "default":
             self.notify("This setting already has its default.", markup=False)

@@ -44,7 +44,7 @@ class TrustScreen(QuestionScreen[bool]):
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("trust.no", "escape", "refuse", "Do not trust", "Close without trusting the folder."),
-        Command("trust.other", "left,right", "other", "Other answer", "Focus the other button."),
+        Command("trust.other", "left,right", "other", "Other button", "Focus the other button."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 

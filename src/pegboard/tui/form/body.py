@@ -53,7 +53,7 @@ class FormBody(Widget):
 
     Args:
         form: The form.
-        folds: The fold state of its containers.
+        folds: Which of its containers are collapsed.
         space: The space available to items.
         viewport: The visible part.
     """
@@ -152,7 +152,7 @@ class FormBody(Widget):
 
         Args:
             form: The form.
-            folds: The fold state of its containers.
+            folds: Which of its containers are collapsed.
             space: The space available to items.
             viewport: The visible part.
             typed_in: The view that was focused, which isn't reused, since typed keys may still be on their way to it.
@@ -185,7 +185,7 @@ class FormBody(Widget):
         self._update_mounted()
 
     def remove(self) -> AwaitRemove:
-        """Remove the body; it doesn't focus fields any more."""
+        """Remove the body; it no longer focuses fields."""
         self._form_focus.is_closed = True
         self._form_focus.cancel()
         return super().remove()
@@ -298,14 +298,14 @@ class FormBody(Widget):
         return rest
 
     def fold_all(self, is_open: bool) -> None:
-        """Fold or unfold every container."""
+        """Expand or collapse every container."""
         self._items.fold_all(is_open)
         self.rebuild()
 
     # Focus
 
     def focus_field(self, path: str | None) -> None:
-        """Unfold and focus the field at a JSON Pointer, or the first field; the last request wins."""
+        """Expand and focus the field at a JSON Pointer, or the first field; the last request wins."""
         self._form_focus.move_to_field(path)
 
     async def focus_next(self, by: int) -> bool:
@@ -353,7 +353,7 @@ class FormBody(Widget):
         self.post_message(self.Changed())
 
     def on_fold_toggled(self, event: Fold.Toggled) -> None:
-        """Fold or unfold a container; if it is already folded, focus the enclosing one."""
+        """Expand or collapse a container; if it is already collapsed, focus the enclosing one."""
         event.stop()
         one = event.item.field
         if one.state == "null" and event.is_open:

@@ -69,7 +69,7 @@ def placeholder_for(field: Field) -> str:
     if field.state == "null":
         return "null is sent"
     if field.state == "value":
-        return "the empty text is sent"
+        return "an empty string is sent"
     if isinstance(field, TextField) and field.secret:
         return ""
     if field.has_default:
@@ -110,7 +110,7 @@ class TextLine(Input):
         field: The field that it edits.
     """
 
-    PAGE = "Line"
+    PAGE = "Text field"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         _OFFER,
         Command("field.reveal", "ctrl+f", "reveal", "Reveal", "Show or hide the secret.", True, meaning="Pick"),
@@ -307,7 +307,7 @@ class TextBox(Lines):
         field: The field that it edits.
     """
 
-    PAGE = "Box"
+    PAGE = "Text area"
     ACTIONS: ClassVar[tuple[Command, ...]] = (_OFFER,)
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 

@@ -65,7 +65,7 @@ class FieldView(Widget):
             meaning="Unset",
         ),
         Command("field.unset", "", "unset", "Unset", "Leave the argument out."),
-        Command("field.empty", "", "empty", "Send empty", "Send the empty text, list or object."),
+        Command("field.empty", "", "empty", "Send empty", "Send an empty string, list or object."),
         Command("field.null", "", "set_null", "Send null", "Send null."),
         Command("field.editor", "f4", "editor", "Editor", "Edit the text, or the JSON of a container, in $EDITOR."),
     )
@@ -275,7 +275,7 @@ class FieldView(Widget):
         self._set_state("unset")
 
     def action_empty(self) -> None:
-        """Send an empty text, list or object."""
+        """Send an empty string, list or object."""
         self._set_state("empty")
 
     def action_set_null(self) -> None:

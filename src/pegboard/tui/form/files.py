@@ -90,7 +90,7 @@ class FilePicker(Popup[str | None]):
 
     PAGE = "Files"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("files.into", "right", "into", "Open", "Open the marked folder."),
+        Command("files.into", "right", "into", "Open", "Open the selected folder."),
         Command("files.out", "left,backspace", "out", "Go up", "Open the parent folder."),
         Command(
             "files.hidden",
@@ -115,7 +115,7 @@ class FilePicker(Popup[str | None]):
 
     def on_mount(self) -> None:
         """List the folder of the typed path."""
-        self.list.empty = "Reading…"
+        self.list.empty = "Loading…"
         self._open_first()
 
     @work(exclusive=True, group="listing")
@@ -127,7 +127,7 @@ class FilePicker(Popup[str | None]):
 
     @work(exclusive=True, group="listing")
     async def _open(self, folder: Path, marked: str = "") -> None:
-        """List a folder and mark the entry with a name."""
+        """List a folder and select the entry with a name."""
         self._show_listing(await asyncio.to_thread(read_folder, folder), marked=marked)
 
     def _show_listing(self, found: FolderListing, *, marked: str = "", sought: str = "") -> None:
@@ -160,7 +160,7 @@ class FilePicker(Popup[str | None]):
             self.query_one("#box", Vertical).border_title = Content(title)
 
     def action_into(self) -> None:
-        """Open the marked folder."""
+        """Open the selected folder."""
         entry = self._marked()
         if self._listing is not None and entry is not None and entry.is_folder:
             self._open(self._listing.folder / entry.name)
@@ -197,7 +197,7 @@ class FilePicker(Popup[str | None]):
             )
 
     def _marked(self) -> ListedFile | None:
-        """Return the marked entry, or None for the folder itself."""
+        """Return the selected entry, or None for the folder itself."""
         marked = self.list.marked
         return self._entries[marked - 1] if marked else None
 

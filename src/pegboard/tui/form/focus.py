@@ -25,7 +25,7 @@ class FormFocus:
         body: The widget in which views are mounted.
         items: The items.
         views: Their views.
-        rebuild: Called after containers were unfolded.
+        rebuild: Called after containers were expanded.
         announce: Called with the view that was focused.
     """
 
@@ -113,7 +113,7 @@ class FormFocus:
     # Moving
 
     def move_to_field(self, path: str | None) -> None:
-        """Unfold and focus the field at a JSON Pointer, or the first field."""
+        """Expand and focus the field at a JSON Pointer, or the first field."""
         one = self._items.field_at(path) if path else None
         if one is None:
             first = self._items.next_stop(-1, 1)
@@ -140,7 +140,7 @@ class FormFocus:
             self.move_to(stop)
 
     def move_to_replacement(self, item: FormItem) -> None:
-        """Focus the item that replaced another, or the container in which it is folded."""
+        """Focus the item that replaced another, or the container in which it is collapsed."""
         for position, other in enumerate(self._items.items):
             if other.part == item.part and other.field is item.field and other.is_stop:
                 self.move_to(position)

@@ -48,6 +48,6 @@ FORM_COMMANDS: Final[tuple[Command, ...]] = (
     Command("form.page_up", "pageup", "page(-1)", "Page up", "Scroll the form up."),
     Command("form.top", "ctrl+home,home", "end(-1)", "Top", "Scroll to the top of the form."),
     Command("form.bottom", "ctrl+end,end", "end(1)", "Bottom", "Scroll to the end of the form."),
-    Command("form.fold_all", "", "fold_all", "Fold all", "Fold every section, list and map."),
-    Command("form.unfold_all", "", "unfold_all", "Unfold all", "Unfold every section, list and map."),
+    Command("form.fold_all", "", "fold_all", "Collapse all", "Collapse every section, list and map."),
+    Command("form.unfold_all", "", "unfold_all", "Expand all", "Expand every section, list and map."),
 )

@@ -132,7 +132,7 @@ def below(item: FormItem, space: Space, *, has_focus: bool) -> list[Content]:
 
 
 def header(item: FormItem, width: int) -> Content:
-    """Return the header of a container: its label, and a summary of its content while it is folded."""
+    """Return the header of a container: its label, and a summary of its content while it is collapsed."""
     marker = "▾ " if item.is_open else "▸ "
     pieces = [Content.styled(marker, _MUTED), *(Content.styled(*piece) for piece in _label(item))]
     errors = f"  ✗ {_count_text(item.hidden_errors, 'error', 'errors')}"
@@ -300,7 +300,7 @@ def _empty(one: Field) -> str:
     if isinstance(one, VariantField):
         return "" if one.is_raw else _empty(one.inner)
     if isinstance(one, TextField):
-        return "empty text" if one.state == "value" and not one.text and not one.in_list else ""
+        return "empty string" if one.state == "value" and not one.text and not one.in_list else ""
     if not isinstance(one, Container) or one.state != "value" or one.is_filled:
         return ""
     if isinstance(one, ListField | MultiChoiceField):

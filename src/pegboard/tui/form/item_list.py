@@ -15,11 +15,11 @@ from pegboard.tui.form.items import Folds, FormItem, ItemKey, is_folding, items_
 
 
 class ItemList:
-    """Items of the unfolded part of a form. It never touches a widget.
+    """Items of the expanded part of a form. It never touches a widget.
 
     Args:
         form: The form.
-        folds: The fold state of its containers.
+        folds: Which of its containers are collapsed.
         space: The space available to items.
     """
 
@@ -43,7 +43,7 @@ class ItemList:
         self.rebuild()
 
     def rebuild(self) -> None:
-        """List the items again after fields were added, removed, folded or unfolded."""
+        """List the items again after fields were added, removed, expanded or collapsed."""
         known = {item.key: item.cached_lines for item in self.items}
         self.items = items_of(self._form, self.folds)
         self._positions = {item.key: position for position, item in enumerate(self.items)}
@@ -114,7 +114,7 @@ class ItemList:
         return one
 
     def position_of_field(self, one: Field) -> int | None:
-        """Return the index of the item that shows a field, or None if the field is folded."""
+        """Return the index of the item that shows a field, or None if the field is collapsed."""
         return self._shown.get(one)
 
     def position_around(self, one: Field | None) -> int | None:
@@ -124,11 +124,11 @@ class ItemList:
         return self._shown[one] if one is not None else None
 
     def fold_all(self, is_open: bool) -> None:
-        """Fold or unfold every container; `rebuild` is left to the caller."""
+        """Expand or collapse every container; `rebuild` is left to the caller."""
         self.folds.set_all(self._form, is_open)
 
     def unfold_around(self, one: Field) -> bool:
-        """Unfold the ancestors of a field; return whether any was folded."""
+        """Expand the ancestors of a field; return whether any was collapsed."""
         was_folded = False
         around = one.parent
         while around is not None:
@@ -163,7 +163,7 @@ class ItemList:
         return (fault for fault in faults if fault not in assigned)
 
     def _assign(self, fault: Fault) -> bool:
-        """Add an error to its item, or count it in the folded container; return False if no item is concerned."""
+        """Add an error to its item, or count it in the collapsed container; return False if no item is concerned."""
         one = self.field_at(fault.path)
         if one is None:
             return False

@@ -1,4 +1,4 @@
-"""The unfolded part of a form's field tree, flattened into a list of items from top to bottom.
+"""The expanded part of a form's field tree, flattened into a list of items from top to bottom.
 
 An item is a unit of display: a field with its label, the header of a container, the choice of a variant, or the line
 that adds a row.
@@ -33,11 +33,11 @@ ItemKey: TypeAlias = tuple[ItemPart, Field | MapEntry, bool]
 """Identity of an item."""
 
 _FEW_PARTS, _FEW_PARTS_INSIDE = 12, 3
-"""Most fields of an optional section that starts unfolded: at the top level, and inside another section."""
+"""Most fields of an optional section that starts expanded: at the top level, and inside another section."""
 _FEW_ROWS = 3
-"""Most rows of a list or map whose rows start unfolded."""
+"""Most rows of a list or map whose rows start expanded."""
 _DEEPEST = 40
-"""Most levels that unfold by default; a schema that requires itself is infinitely deep."""
+"""Most levels that expand by default; a schema that requires itself is infinitely deep."""
 
 
 @dataclass(eq=False)
@@ -58,7 +58,7 @@ class FormItem:
     entry: MapEntry | None = None
     """The map entry whose value it shows, or None."""
     is_open: bool = True
-    """Whether the container is unfolded."""
+    """Whether the container is expanded."""
     is_first: bool = False
     """Whether it is the first item of the form."""
     follows_header: bool = False
@@ -66,7 +66,7 @@ class FormItem:
     messages: tuple[str, ...] = ()
     """Validation errors of the field."""
     hidden_errors: int = 0
-    """Number of validation errors in the folded content."""
+    """Number of validation errors in the collapsed content."""
     cached_lines: tuple[object, int] = (None, 0)
     """Key of a cached height, and the height in lines while the item isn't mounted."""
 
@@ -88,7 +88,7 @@ class FormItem:
 
 
 class Folds:
-    """Fold state of the containers of a form: the choice of the user, else the default."""
+    """Expanded and collapsed containers of a form: the choice of the user, else the default."""
 
     as_json: Field | None = None
     """The container that is being edited as JSON, even while the text is invalid."""
@@ -99,11 +99,11 @@ class Folds:
 
     @property
     def were_changed(self) -> bool:
-        """Whether the user folded or unfolded a container."""
+        """Whether the user expanded or collapsed a container."""
         return bool(self._chosen)
 
     def is_open(self, container: Field) -> bool:
-        """Return whether a container is unfolded; its default is kept until the user changes it."""
+        """Return whether a container is expanded; its default is kept until the user changes it."""
         if container.state == "null":
             return False
         chosen = self._chosen.get(container)
@@ -114,17 +114,17 @@ class Folds:
         return self._defaults[container]
 
     def set_open(self, container: Field, is_open: bool) -> None:
-        """Fold or unfold a container."""
+        """Expand or collapse a container."""
         self._chosen[container] = is_open
 
     def set_all(self, form: Form, is_open: bool) -> None:
-        """Fold or unfold every container; sections that aren't built yet stay folded, since they may be recursive."""
+        """Expand or collapse every container; unbuilt sections stay collapsed, since they may be recursive."""
         for one in form.walk():
             if _has_foldable_content(one):
                 self._chosen[one] = is_open and not (isinstance(one, SectionField) and not one.is_built)
 
     def forget_defaults(self) -> None:
-        """Recompute the defaults of containers that the user didn't fold or unfold."""
+        """Recompute the defaults of containers that the user didn't expand or collapse."""
         self._defaults.clear()
 
     def take_over(self, other: Folds, form: Form) -> None:
@@ -142,7 +142,7 @@ class Folds:
 
 
 def items_of(form: Form, folds: Folds) -> list[FormItem]:
-    """Return the items of the unfolded part of a form."""
+    """Return the items of the expanded part of a form."""
     if isinstance(form.root, VariantField):
         found = [FormItem("choice", form.root, 0), *_items_of_variant(form.root.inner, folds, 0)]
     else:
@@ -155,7 +155,7 @@ def items_of(form: Form, folds: Folds) -> list[FormItem]:
 
 
 def is_folding(one: Field) -> bool:
-    """Return whether a field is shown as a header with foldable content below."""
+    """Return whether a field is shown as a header with collapsible content below."""
     if isinstance(one, VariantField):
         return one.is_raw or is_folding(one.inner)
     return _has_foldable_content(one)
@@ -240,7 +240,7 @@ def _shows_only_add_line(one: Field) -> bool:
 
 
 def _is_open_by_default(one: Field) -> bool:
-    """Return whether a container starts unfolded."""
+    """Return whether a container starts expanded."""
     around = _ancestors(one)
     if one.is_filled and not one.is_prefilled:
         holder = one.parent

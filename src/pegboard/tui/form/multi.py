@@ -24,7 +24,7 @@ from pegboard.tui.widgets.pick_list import PickLine
 
 
 class MultiChoices(Widget, can_focus=True):
-    """Checkboxes whose values are sent in the order in which they are ticked.
+    """Checkboxes whose values are sent in the order in which they are selected.
 
     Args:
         field: The field that it edits.
@@ -32,18 +32,29 @@ class MultiChoices(Widget, can_focus=True):
 
     PAGE = "Several choices"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("multi.toggle", "space,enter", "tick", "Tick", "Tick or untick the marked value, or open the list."),
-        Command("multi.more", "plus", "change(1)", "Add again", "Add the marked value once more."),
-        Command("multi.less", "minus", "change(-1)", "Remove one", "Remove the marked value once."),
         Command(
-            "multi.list", "ctrl+f", "list", "List all", "Open a list of all values to filter and tick.", meaning="Pick"
+            "multi.toggle",
+            "space,enter",
+            "tick",
+            "Select",
+            "Select or deselect the highlighted value, or open the list.",
         ),
-        Command("multi.left", "left", "move(-1)", "Left", "Mark the previous value."),
-        Command("multi.right", "right", "move(1)", "Right", "Mark the next value."),
-        Command("multi.up", "up", "row(-1)", "Up", "Mark the value above."),
-        Command("multi.down", "down", "row(1)", "Down", "Mark the value below."),
-        Command("multi.first", "home", "move(-9999)", "First", "Mark the first value."),
-        Command("multi.last", "end", "move(9999)", "Last", "Mark the last value."),
+        Command("multi.more", "plus", "change(1)", "Add again", "Add the highlighted value once more."),
+        Command("multi.less", "minus", "change(-1)", "Remove one", "Remove the highlighted value once."),
+        Command(
+            "multi.list",
+            "ctrl+f",
+            "list",
+            "List all",
+            "Open a list of all values to filter and select.",
+            meaning="Pick",
+        ),
+        Command("multi.left", "left", "move(-1)", "Left", "Highlight the previous value."),
+        Command("multi.right", "right", "move(1)", "Right", "Highlight the next value."),
+        Command("multi.up", "up", "row(-1)", "Up", "Highlight the value above."),
+        Command("multi.down", "down", "row(1)", "Down", "Highlight the value below."),
+        Command("multi.first", "home", "move(-9999)", "First", "Highlight the first value."),
+        Command("multi.last", "end", "move(9999)", "Last", "Highlight the last value."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -74,7 +85,7 @@ class MultiChoices(Widget, can_focus=True):
     """
 
     cursor: reactive[int] = reactive(0, init=False)
-    """Index of the marked value."""
+    """Index of the highlighted value."""
 
     def __init__(self, field: MultiChoiceField) -> None:
         super().__init__()
@@ -99,14 +110,14 @@ class MultiChoices(Widget, can_focus=True):
         return self._height
 
     def action_tick(self) -> None:
-        """Tick or untick the marked value, or open the list if it is folded."""
+        """Select or deselect the highlighted value, or open the list if it is collapsed."""
         if self._rows(self._space) is None:
             self.action_list()
         elif self._ticks.values:
             self._change(self.cursor, 0)
 
     def action_change(self, by: int) -> None:
-        """Add the marked value once more, or remove it once."""
+        """Add the highlighted value once more, or remove it once."""
         if self._rows(self._space) is not None and self._ticks.values:
             self._change(self.cursor, by)
 
@@ -128,11 +139,11 @@ class MultiChoices(Widget, can_focus=True):
         )
 
     def action_move(self, by: int) -> None:
-        """Move the mark by a number of values."""
+        """Move the highlight by a number of values."""
         self.cursor = min(max(self.cursor + by, 0), max(len(self._ticks.values) - 1, 0))
 
     def action_row(self, by: int) -> None:
-        """Mark the value above or below; in the first and last line, leave the key to the form."""
+        """Highlight the value above or below; in the first and last line, leave the key to the form."""
         rows = self._rows(self._space)
         here = next((position for position, row in enumerate(rows or ()) if self.cursor in row), 0)
         if rows is None or not 0 <= here + by < len(rows):
@@ -145,7 +156,7 @@ class MultiChoices(Widget, can_focus=True):
         return self.field.allows_twice if action == "change" else True
 
     def on_key(self, event: events.Key) -> None:
-        """Mark the next value that starts with the typed letter, or open the filtered list."""
+        """Highlight the next value that starts with the typed letter, or open the filtered list."""
         letter = (event.character or "").lower()
         if not event.is_printable or letter.isspace() or (letter in "+-" and self.field.allows_twice):
             return
@@ -160,7 +171,7 @@ class MultiChoices(Widget, can_focus=True):
                 return
 
     def on_click(self, event: events.Click) -> None:
-        """Tick the clicked value."""
+        """Select the clicked value."""
         rows = self._rows(self._space)
         if rows is None:
             self.action_list()
@@ -176,7 +187,7 @@ class MultiChoices(Widget, can_focus=True):
                 return
 
     def render(self) -> Content:
-        """Render the checkboxes, or the number of ticked values and their labels."""
+        """Render the checkboxes, or the number of selected values and their labels."""
         note = self.get_visual_style("multi-choices--note")
         rows = self._rows(self._space)
         picked = ", ".join(self._ticks.picked)
@@ -216,7 +227,7 @@ class MultiChoices(Widget, can_focus=True):
         return sum(self._ticks.width(other) + GAP for other in before)
 
     def _change(self, index: int, by: int) -> None:
-        """Tick or untick a value (0), add it again (1), or remove it once (-1)."""
+        """Select or deselect a value (0), add it again (1), or remove it once (-1)."""
         field, picked, value = self.field, self.field.picked, self._ticks.values[index]
         is_option = index < len(field.options)
         positions = [position for position, other in enumerate(picked) if same(value, other)]

@@ -155,7 +155,7 @@ class FormPane(Widget):
         return arguments
 
     def focus_field(self, path: str | None = None) -> None:
-        """Unfold, scroll to and focus a field; the last request wins.
+        """Expand, scroll to and focus a field; the last request wins.
 
         Args:
             path: JSON Pointer to the field or into it, or None for the first field. The JSON text ignores it.
@@ -321,11 +321,11 @@ class FormPane(Widget):
             self._check()
 
     def action_fold_all(self) -> None:
-        """Fold every container."""
+        """Collapse every container."""
         self._fold_all(is_open=False)
 
     def action_unfold_all(self) -> None:
-        """Unfold every container."""
+        """Expand every container."""
         self._fold_all(is_open=True)
 
     def action_page(self, by: int) -> None:

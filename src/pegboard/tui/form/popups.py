@@ -158,7 +158,7 @@ class PickOne(Popup[int | None]):
         beside: The widget that opened it.
         title: Title of the box.
         lines: The lines to pick from.
-        marked: Index of the line that is marked at first.
+        marked: Index of the line that is selected at first.
         sought: Initial filter.
     """
 
@@ -187,24 +187,24 @@ class PickOne(Popup[int | None]):
 
 
 class PickSeveral(Popup[None]):
-    """List whose lines are ticked; every tick takes effect immediately.
+    """List whose lines can be checked off; every change takes effect immediately.
 
     Args:
         beside: The widget that opened it.
         title: Title of the box.
         lines: The lines to tick.
         sign: Return the checkbox of a line, given its index.
-        change: Called with the index of a line and 0 to tick or untick it, 1 to add it again, -1 to remove it once.
+        change: Called with the index of a line and 0 to select or deselect it, 1 to add it again, -1 to remove it once.
         twice: Whether a line can be picked more than once.
         sought: Initial filter.
     """
 
     PAGE = "Several choices"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("several.toggle", "space", "change(0)", "Tick", "Tick or untick the marked line."),
-        Command("several.more", "plus", "change(1)", "Add again", "Add the marked line once more."),
-        Command("several.less", "minus", "change(-1)", "Remove one", "Remove the marked line once."),
-        Command("several.close", "escape", "close", "Close", "Close the list and keep the ticks."),
+        Command("several.toggle", "space", "change(0)", "Select", "Select or deselect the highlighted line."),
+        Command("several.more", "plus", "change(1)", "Add again", "Add the highlighted line once more."),
+        Command("several.less", "minus", "change(-1)", "Remove one", "Remove the highlighted line once."),
+        Command("several.close", "escape", "close", "Close", "Close the list and keep the selection."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
@@ -219,7 +219,7 @@ class PickSeveral(Popup[None]):
         twice: bool,
         sought: str = "",
     ) -> None:
-        super().__init__(beside, title, f"space ticks{' · + more · - less' if twice else ''} · esc closes")
+        super().__init__(beside, title, f"space selects{' · + more · - less' if twice else ''} · esc closes")
         self._lines = lines
         self._sign = sign
         self._change = change
@@ -239,7 +239,7 @@ class PickSeveral(Popup[None]):
         return self._twice or action != "change" or parameters == (0,)
 
     def action_change(self, by: int) -> None:
-        """Change the picks of the marked line."""
+        """Change the picks of the highlighted line."""
         if self.list.marked is not None:
             self._change(self.list.marked, by)
             self.list.refresh()

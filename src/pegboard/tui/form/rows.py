@@ -82,7 +82,7 @@ async def replace_with_box(line: TextLine, text: str) -> TextBox:
 
 
 class Fold(Widget, can_focus=True):
-    """Header of a container, with a summary of its content while it is folded.
+    """Header of a container, with a summary of its content while it is collapsed.
 
     Args:
         item: The item that it shows.
@@ -90,11 +90,15 @@ class Fold(Widget, can_focus=True):
 
     PAGE = "Section"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("fold.toggle", "enter,space", "fold", "Fold", "Fold or unfold the content.", True),
+        Command("fold.toggle", "enter,space", "fold", "Collapse", "Expand or collapse the content.", True),
         Command(
-            "fold.close", "left", "close", "Fold", "Fold the content; if it is folded, focus the enclosing container."
+            "fold.close",
+            "left",
+            "close",
+            "Collapse",
+            "Collapse the content; if it is collapsed, focus the enclosing container.",
         ),
-        Command("fold.open", "right", "open", "Unfold", "Unfold the content."),
+        Command("fold.open", "right", "open", "Expand", "Expand the content."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
     DEFAULT_CSS = """
@@ -108,7 +112,7 @@ class Fold(Widget, can_focus=True):
     """
 
     class Toggled(Message):
-        """The user folded or unfolded a container, or folded one that is already folded."""
+        """The user expanded or collapsed a container, or collapsed one that is already collapsed."""
 
         def __init__(self, item: FormItem, is_open: bool) -> None:
             super().__init__()
@@ -133,20 +137,20 @@ class Fold(Widget, can_focus=True):
         return header(self.item, self.content_size.width)
 
     def on_click(self) -> None:
-        """Fold or unfold."""
+        """Expand or collapse."""
         self.action_fold()
 
     def action_fold(self) -> None:
-        """Fold or unfold."""
+        """Expand or collapse."""
         self._toggle(not self.item.is_open)
 
     def action_open(self) -> None:
-        """Unfold."""
+        """Expand."""
         if not self.item.is_open:
             self._toggle(True)
 
     def action_close(self) -> None:
-        """Fold, or focus the enclosing container."""
+        """Collapse, or focus the enclosing container."""
         self._toggle(False)
 
     def _toggle(self, is_open: bool) -> None:
@@ -160,7 +164,7 @@ class AddLine(Widget, can_focus=True):
         item: The item that it shows.
     """
 
-    PAGE = "List"
+    PAGE = "Add row"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("row.add", "enter,space", "add", "Add row", "Add a row at the end of the list.", True),
     )
@@ -222,7 +226,7 @@ class KeyLine(Input):
             "ctrl+k",
             "name_empty",
             "Empty key",
-            "Use the empty text as the key, or undo that.",
+            "Use an empty string as the key, or undo that.",
             footer=True,
             meaning="Unset",
         ),
@@ -278,7 +282,7 @@ class KeyLine(Input):
         return action != "name_empty" or not self.value
 
     def action_name_empty(self) -> None:
-        """Use the empty text as the key; if it already is the key, remove the key."""
+        """Use an empty string as the key; if it already is the key, remove the key."""
         holder, entry = self.item.holder, self.item.entry
         assert isinstance(holder, MapField), "only map entries have keys"
         assert entry is not None, "the item belongs to an entry"
@@ -306,7 +310,7 @@ class KeyLine(Input):
         self.commit()
 
     def _hint(self, entry: MapEntry) -> str:
-        return "the empty text" if entry.is_named and not entry.key else self._offered
+        return "the empty string" if entry.is_named and not entry.key else self._offered
 
     class Typed(Message):
         """The text of a key changed."""

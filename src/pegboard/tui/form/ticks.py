@@ -67,7 +67,7 @@ class Ticks:
         rows: list[list[int]] = [[]]
         x = 0
         for index in range(len(self.values)):
-            # A box that is ticked several times is wider; no columns are reserved for that.
+            # A box that is selected several times is wider; no columns are reserved for that.
             wide = self.width(index)
             if rows[-1] and x + wide > width:
                 rows.append([])

@@ -112,7 +112,7 @@ class HealthScreen(PageScreen):
         ),
         Command("health.source", "f4", "source", "Source", "Open the selected pack in your editor.", meaning="Editor"),
         Command("health.back", "escape", "back", "Back", "Return to the report."),
-        Command("health.maximise", "f10", "maximise", "Maximise", "Maximise the focused pane; esc restores it."),
+        Command("health.maximise", "f10", "maximise", "Maximize", "Maximize the focused pane; esc restores it."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
@@ -315,5 +315,5 @@ class HealthScreen(PageScreen):
 
     @property
     def panes(self) -> Sequence[Widget]:
-        """Panes that can be maximised."""
+        """Panes that can be maximized."""
         return (self._report, self._remedy)

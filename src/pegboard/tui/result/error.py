@@ -23,7 +23,7 @@ _LONGEST = 20_000
 
 
 class ErrorView(VerticalScroll, can_focus=True):
-    """Code, message and validation errors of a failed call, advice, and the traceback, folded initially.
+    """Code, message and validation errors of a failed call, advice, and the traceback, collapsed initially.
 
     Args:
         error: The error.

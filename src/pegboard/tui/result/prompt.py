@@ -26,7 +26,7 @@ _SELECTED = {"search", "rows"}
 class ResultPrompt(Vertical):
     """Input line at the bottom of the pane, hidden until `ask` shows it, with a line for errors and completions."""
 
-    PAGE = "Input line of a result"
+    PAGE = "Result prompt"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("result.prompt.close", "escape", "close", "Close", "Close the input line without an answer."),
         Command(

@@ -38,12 +38,16 @@ class TreeView(LineView):
             "result.tree.toggle",
             "enter,space",
             "open_or_close",
-            "Open or close",
-            "Open or close the value at the cursor.",
+            "Expand or collapse",
+            "Expand or collapse the value at the cursor.",
         ),
-        Command("result.tree.open", "right", "open", "Open", "Open the value at the cursor, or move into it."),
-        Command("result.tree.close", "left", "close", "Close", "Close the value at the cursor, or move out of it."),
-        Command("result.tree.open_all", "asterisk", "open_all", "Open all below", "Open everything below the cursor."),
+        Command("result.tree.open", "right", "open", "Expand", "Expand the value at the cursor, or move into it."),
+        Command(
+            "result.tree.close", "left", "close", "Collapse", "Collapse the value at the cursor, or move out of it."
+        ),
+        Command(
+            "result.tree.open_all", "asterisk", "open_all", "Expand all below", "Expand everything below the cursor."
+        ),
         Command(
             "result.tree.table",
             "t",
@@ -202,7 +206,7 @@ class TreeView(LineView):
         return nearest_list(self._current.value, self._current.path)
 
     def action_open_or_close(self) -> None:
-        """Open or close the value at the cursor; on a line of a string, close the string."""
+        """Expand or collapse the value at the cursor; on a line of a string, close the string."""
         row = self._current
         if row.kind == "line":
             self.action_close()

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pegboard.tui.result.tree import TreeView
 
 _MOST_COLOURED = 300_000
-"""Length up to which code is coloured."""
+"""Length up to which code is colored."""
 
 _V = TypeVar("_V", bound=Widget)
 ViewName: TypeAlias = "View | Literal['error', 'log']"
@@ -140,7 +140,7 @@ class ResultViews(Container):
         Args:
             tool: Name of the tool of the new call; empty if there is none.
             log: The log view of the new call.
-            file: Name of the file that a text is the content of, for its colours.
+            file: Name of the file that a text is the content of, for its colors.
         """
         self.search.leave()
         self.search.rest = ""
@@ -382,7 +382,7 @@ class ResultViews(Container):
     async def _colour(self, view: TextView, text: str, file: str) -> None:
         from pegboard.results.stored.client import StoredResultError, highlighted
 
-        with suppress(StoredResultError):  # the text is readable without colours
+        with suppress(StoredResultError):  # the text is readable without colors
             view.set_spans(await highlighted(text, file))
 
     def on_segment_view_turned(self, event: SegmentView.Turned) -> None:

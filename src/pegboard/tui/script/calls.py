@@ -28,7 +28,7 @@ from pegboard.tui.widgets.line_view import Span
 _FRAME_SECONDS: Final = 1 / 20
 _TICK_SECONDS: Final = 0.1
 _LOG_SHOWN: Final = 5
-"""Log lines shown below the marked call."""
+"""Log lines shown below the selected call."""
 _LEAST_ARGUMENTS: Final = 20
 """Minimum width of the arguments, in cells; secondary facts are omitted first."""
 _ERROR_CHARACTERS: Final = 500
@@ -37,14 +37,14 @@ _ERROR_CHARACTERS: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class _DetailRow:
-    """A row below the marked call."""
+    """A row below the selected call."""
 
     text: str
     mark: str
 
 
 class CallsTree(MarkedLines):
-    """The script and its calls in starting order. Follows new calls until the user marks one."""
+    """The script and its calls in starting order. Follows new calls until the user selects one."""
 
     PAGE = "Calls"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
@@ -56,9 +56,9 @@ class CallsTree(MarkedLines):
         Command("script_calls.last", "end,G", "edge(1)", "Last", "Move to the last call and follow new ones."),
         Command("script_calls.failed", "f", "failed", "Next failed", "Move to the next failed call.", footer=True),
         Command("script_calls.open", "enter", "request('open')", "Result", "Open the full result of the call.", True),
-        Command("script_calls.form", "o", "request('form')", "In the form", "Open the call in its tool's form.", True),
+        Command("script_calls.form", "o", "request('form')", "Open in form", "Open the call in its tool's form.", True),
         Command(
-            "script_calls.talk", "a", "request('talk')", "To the chat", "Insert the call into the chat prompt.", True
+            "script_calls.talk", "a", "request('talk')", "Add to chat", "Insert the call into the chat prompt.", True
         ),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
@@ -66,7 +66,7 @@ class CallsTree(MarkedLines):
     ALLOW_SELECT = False
 
     cursor: var[CallNode | None] = var[CallNode | None](None, init=False)
-    """The marked call; None while following new calls."""
+    """The selected call; None while following new calls."""
 
     @dataclass
     class Requested(Message):
@@ -152,7 +152,7 @@ class CallsTree(MarkedLines):
         return (len(self._run.rows) if self._run is not None else 0) + len(self._detail_rows)
 
     def row(self, index: int) -> tuple[str, Sequence[Span]]:
-        """Return the text and spans of a row: a call, or a detail of the marked one."""
+        """Return the text and spans of a row: a call, or a detail of the selected one."""
         assert self._run is not None, "rows require a run"
         node = self._node(index)
         if node is not None:
@@ -164,7 +164,7 @@ class CallsTree(MarkedLines):
         return text, [(0, len(text), more.mark)]
 
     def row_style(self, index: int) -> str | None:
-        """Return the component class of the marked call's row."""
+        """Return the component class of the selected call's row."""
         return "line-view--cursor" if self.cursor is not None and index == self._at else None
 
     def _node(self, index: int) -> CallNode | None:
@@ -176,26 +176,26 @@ class CallsTree(MarkedLines):
             return None
         return self._run.rows[index - len(self._detail_rows)]
 
-    # Mark
+    # Selection
 
     @property
     def _rows(self) -> list[CallNode]:
         return self._run.rows if self._run is not None else []
 
     def watch_cursor(self) -> None:
-        """Show the mark and the details of the call."""
+        """Show the selection and the details of the call."""
         self.draw()
         if self.cursor is not None:
             self.show_row(self._at + len(self._detail_rows))
             self.show_row(self._at)
 
     def on_focus(self) -> None:
-        """Mark the last call of a finished run if none is marked."""
+        """Select the last call of a finished run if none is selected."""
         if self.cursor is None and self._rows and self._run is not None and self._run.is_over:
             self.cursor = self._rows[-1]
 
     def action_move(self, by: int) -> None:
-        """Move the mark up or down by a number of calls."""
+        """Move the selection up or down by a number of calls."""
         rows = self._rows
         if not rows:
             return
@@ -203,11 +203,11 @@ class CallsTree(MarkedLines):
         self.cursor = rows[max(0, min(at + by, len(rows) - 1))]
 
     def action_page(self, by: int) -> None:
-        """Move the mark by a page."""
+        """Move the selection by a page."""
         self.action_move(by * max(1, self.page - 1))
 
     def action_edge(self, by: int) -> None:
-        """Mark the script; at the end, follow new calls or mark the last one."""
+        """Select the script; at the end, follow new calls or select the last one."""
         if not self._rows:
             return
         if by < 0:
@@ -219,7 +219,7 @@ class CallsTree(MarkedLines):
             self.cursor = self._rows[-1]
 
     def action_failed(self) -> None:
-        """Mark the next failed call, wrapping around at the end."""
+        """Select the next failed call, wrapping around at the end."""
         rows = self._rows
         start = self._at + 1
         for node in (*rows[start:], *rows[:start]):
@@ -228,7 +228,7 @@ class CallsTree(MarkedLines):
                 return
 
     def on_click(self, event: events.Click) -> None:
-        """Mark the clicked call; open its result if it is already marked."""
+        """Select the clicked call; open its result if it is already selected."""
         offset = event.get_content_offset(self)
         index = -1 if offset is None else offset.y + self.scroll_offset.y
         if not 0 <= index < self.row_count:
@@ -239,10 +239,10 @@ class CallsTree(MarkedLines):
         else:
             self.cursor = node
 
-    # Actions on the marked call
+    # Actions on the selected call
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Enable the actions that apply to the marked call."""
+        """Enable the actions that apply to the selected call."""
         if action == "failed":
             return self._run is not None and self._run.failed > 0
         if action != "request":
@@ -253,7 +253,7 @@ class CallsTree(MarkedLines):
         return node.within is not None if parameters == ("form",) else node.result is not None
 
     def action_request(self, action: str) -> None:
-        """Request an action on the marked call."""
+        """Request an action on the selected call."""
         if self.cursor is not None and self.check_action("request", (action,)):
             self.post_message(self.Requested(self.cursor, action))
 
@@ -332,7 +332,7 @@ def was_stopped(result: ToolResult) -> bool:
 
 
 def _details(node: CallNode) -> Iterator[_DetailRow]:
-    """Yield the rows below the marked call: error, progress, last log lines."""
+    """Yield the rows below the selected call: error, progress, last log lines."""
     if node.result is not None and node.result.error is not None:
         yield _DetailRow(clean_line(node.result.error.message[:_ERROR_CHARACTERS]), "error")
     if node.progress is not None and node.progress.message:

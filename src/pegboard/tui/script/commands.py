@@ -23,7 +23,7 @@ from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 
 class CommandsPane(Vertical):
-    """Filterable list of commands with the usage of the marked one."""
+    """Filterable list of commands with the usage of the selected one."""
 
     PAGE = "Commands"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
@@ -50,13 +50,13 @@ class CommandsPane(Vertical):
         self._about = Static(id="about")
 
     def compose(self) -> ComposeResult:
-        """Yield the filter, the list and the usage of the marked command."""
+        """Yield the filter, the list and the usage of the selected command."""
         yield FilterLine("type to filter")
         yield self.list
         yield self._about
 
     def show(self, commands: Sequence[OfferedCommand], empty: str) -> None:
-        """List commands and keep the mark if its command is still listed.
+        """List commands and keep the selection if its command is still listed.
 
         Args:
             commands: The commands.
@@ -72,7 +72,7 @@ class CommandsPane(Vertical):
 
     @property
     def marked(self) -> OfferedCommand | None:
-        """The marked command, or None."""
+        """The selected command, or None."""
         index = self.list.marked
         return self._commands[index] if index is not None and index < len(self._commands) else None
 

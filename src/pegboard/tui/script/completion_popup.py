@@ -18,7 +18,7 @@ _WIDEST = 70
 
 
 class CompletionPopup(Widget, can_focus=False):
-    """Suggestions below the cursor, one of them marked. The editor passes it the keys."""
+    """Suggestions below the cursor, one of them selected. The editor passes it the keys."""
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = {"completion-popup--marked", "completion-popup--note"}
@@ -47,7 +47,7 @@ class CompletionPopup(Widget, can_focus=False):
         """The suggestions, or None while it is closed."""
         self._marked = 0
         self.is_moved = False
-        """Whether the user has moved the mark."""
+        """Whether the user has moved the selection."""
 
     def open(self, completion: WordCompletion, cursor: Offset) -> None:
         """Show suggestions below the cursor.
@@ -67,7 +67,7 @@ class CompletionPopup(Widget, can_focus=False):
         self.display = False
 
     def move(self, by: int) -> None:
-        """Move the mark, from the last suggestion to the first."""
+        """Move the selection, from the last suggestion to the first."""
         if self.completion is not None:
             self._marked = (self._marked + by) % len(self.completion.suggestions)
             self.is_moved = True
@@ -75,7 +75,7 @@ class CompletionPopup(Widget, can_focus=False):
 
     @property
     def marked(self) -> Suggestion | None:
-        """The marked suggestion."""
+        """The selected suggestion."""
         return self.completion.suggestions[self._marked] if self.completion is not None else None
 
     @property

@@ -224,7 +224,7 @@ class ScriptEditor(Lines):
         return self._line(row)[:column], self._state_at(row)
 
     def accept_completion(self) -> None:
-        """Replace the word at the cursor by the marked suggestion."""
+        """Replace the word at the cursor by the selected suggestion."""
         completion, suggestion = self.popup.completion, self.popup.marked
         self.popup.close()
         row, column = self.cursor_location

@@ -98,7 +98,7 @@ def _notes(err: str) -> Iterator[str]:
 
 
 def _read(out: str) -> JsonValue:
-    """Return the output parsed as JSON or as JSON lines, or else unchanged."""
+    """Return the output parsed as JSON or as JSON Lines, or else unchanged."""
     text = out.strip()
     if not text.startswith(("{", "[")):
         return out

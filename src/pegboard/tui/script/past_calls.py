@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _MOST: Final = 1_000
 """Limit of listed calls."""
 _ARGUMENTS, _ALL_ARGUMENTS = 60, 300
-"""Characters of arguments in the list and for the marked call."""
+"""Characters of arguments in the list and for the highlighted call."""
 
 
 class PastCallsScreen(ListDialog[str | None]):
@@ -48,7 +48,7 @@ class PastCallsScreen(ListDialog[str | None]):
     """
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("past_calls.tick", "space", "tick", "Tick", "Select or deselect the marked call.", True),
+        Command("past_calls.tick", "space", "tick", "Select", "Select or deselect the highlighted call.", True),
         Command("past_calls.close", "escape", "close", "Close", "Close and return to the editor.", footer=True),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
@@ -87,7 +87,7 @@ class PastCallsScreen(ListDialog[str | None]):
         self.dismiss(await asyncio.to_thread(self._runtime.scripts.from_records, records))
 
     def action_tick(self) -> None:
-        """Select or deselect the marked call and move to the next one."""
+        """Select or deselect the highlighted call and move to the next one."""
         if self.list.marked is not None:
             self._ticked ^= {self.list.marked}
             self.list.action_move(1)

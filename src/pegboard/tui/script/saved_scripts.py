@@ -46,8 +46,8 @@ class SavedScriptsScreen(ListDialog[str | None]):
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("saved_scripts.save", "ctrl+s", "save", "Save as", "Save the open script under a name.", True),
-        Command("saved_scripts.rename", "f2", "rename", "Rename", "Rename the marked script.", footer=True),
-        Command("saved_scripts.delete", "delete", "delete", "Delete", "Delete the marked script.", footer=True),
+        Command("saved_scripts.rename", "f2", "rename", "Rename", "Rename the selected script.", footer=True),
+        Command("saved_scripts.delete", "delete", "delete", "Delete", "Delete the selected script.", footer=True),
         Command("saved_scripts.close", "escape", "close", "Close", "Close and return to the editor.", footer=True),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
@@ -65,20 +65,20 @@ class SavedScriptsScreen(ListDialog[str | None]):
 
     @work(exclusive=True, group="read")
     async def _read(self, marked: str = "") -> None:
-        """Reload the scripts and mark one."""
+        """Reload the scripts and select one."""
         try:
             self._scripts = await asyncio.to_thread(self._runtime.scripts.saved.list)
         except SavedScriptError as error:
             self._show_error(error)
         names = [script.name for script in self._scripts]
         now = datetime.now(UTC)
-        lines = [PickLine("+ save the open script", pinned=True)]
+        lines = [PickLine("+ Save the open script", pinned=True)]
         lines += [PickLine(clean_line(script.name), age(now, script.changed)) for script in self._scripts]
         self.list.show(lines, names.index(marked) + 1 if marked in names else min(1, len(names)))
 
     @property
     def _marked(self) -> SavedScript | None:
-        """The marked script; None if the row for saving is marked."""
+        """The selected script; None if the row for saving is selected."""
         return self._scripts[self.list.marked - 1] if self.list.marked else None
 
     def _sign(self, index: int) -> str:
@@ -98,7 +98,7 @@ class SavedScriptsScreen(ListDialog[str | None]):
             self.dismiss(self._marked.name)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Enable the actions on a script only if one is marked."""
+        """Enable the actions on a script only if one is selected."""
         return self._marked is not None if action in {"rename", "delete"} else True
 
     @work(exclusive=True, group="change")
@@ -110,7 +110,7 @@ class SavedScriptsScreen(ListDialog[str | None]):
 
     @work(exclusive=True, group="change")
     async def action_rename(self) -> None:
-        """Rename the marked script."""
+        """Rename the selected script."""
         from pegboard.tui.dialogs.ask_name import ask_name, in_thread
 
         script = self._marked
@@ -127,7 +127,7 @@ class SavedScriptsScreen(ListDialog[str | None]):
 
     @work(exclusive=True, group="change")
     async def action_delete(self) -> None:
-        """Delete the marked script after confirmation."""
+        """Delete the selected script after confirmation."""
         from pegboard.tui.dialogs.confirm import Confirm
 
         script = self._marked
@@ -160,7 +160,7 @@ class SavedScriptsScreen(ListDialog[str | None]):
 
     @work(exclusive=True, group="preview")
     async def _show(self, script: SavedScript | None) -> None:
-        """Preview the marked script, or the open one."""
+        """Preview the selected script, or the open one."""
         text, of, trouble = self._script.text, "open script", ""
         if script is not None:
             of = clean_line(script.name)

@@ -117,7 +117,7 @@ class ScriptScreen(PageScreen):
             "ctrl+d",
             "result",
             "Result",
-            "Go to the output; again, back.",
+            "Go to the output, or back.",
             footer=True,
             priority=True,
             words="output calls log",
@@ -128,7 +128,7 @@ class ScriptScreen(PageScreen):
             "script.past",
             "ctrl+up",
             "past",
-            "From history",
+            "Insert past calls",
             "Insert past calls into the script.",
             meaning="Reuse",
             words="recent calls",
@@ -145,7 +145,7 @@ class ScriptScreen(PageScreen):
             "f2",
             "about",
             "About",
-            "Show the help of the marked command.",
+            "Show the help of the selected command.",
             footer=True,
             meaning="Details",
             words="help usage",
@@ -159,7 +159,7 @@ class ScriptScreen(PageScreen):
             meaning="Tool list",
         ),
         Command("script.fault", "", "fault", "Go to error", "Move to the first line with an error."),
-        Command("script.maximise", "f10", "maximise", "Maximise", "Maximize the focused pane; esc restores it."),
+        Command("script.maximise", "f10", "maximise", "Maximize", "Maximize the focused pane; esc restores it."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
@@ -245,13 +245,13 @@ class ScriptScreen(PageScreen):
 
     @work(exclusive=True, group="dialog")
     async def action_about(self) -> None:
-        """Show the help of the marked command, or of the one at the cursor."""
+        """Show the help of the selected command, or of the one at the cursor."""
         from pegboard.tui.script.command_help import CommandHelp
 
         is_listed = self._commands.has_focus_within
         command = self._commands.marked if is_listed else self.analyzer.command_at_cursor
         if command is None:
-            self.notify("Mark a command in the list, or move the cursor to a command.")
+            self.notify("Select a command in the list, or move the cursor to a command.")
         elif await self.app.push_screen_wait(CommandHelp(command)):
             self._insert(command)
 

@@ -98,7 +98,7 @@ APP_COMMANDS: Final[tuple[Command, ...]] = (
         "alt+h",
         "pause_agents",
         "Pause agents",
-        "Hold every call of agents behind `pegboard watch` and `serve` until you resume them.",
+        "Hold all calls from agents behind `pegboard watch` and `serve` until you resume them.",
         priority=True,
         words="brake hold halt watch serve mcp",
     ),
@@ -107,7 +107,7 @@ APP_COMMANDS: Final[tuple[Command, ...]] = (
         "",
         "resume_agents",
         "Resume agents",
-        "Let the calls of agents pass again after a pause or stop.",
+        "Let calls from agents through again after a pause or stop.",
         words="brake continue watch serve mcp",
     ),
     Command(
@@ -115,7 +115,7 @@ APP_COMMANDS: Final[tuple[Command, ...]] = (
         "",
         "stop_agents",
         "Stop agents",
-        "Reject the calls of agents that wait, and every new one until you resume them.",
+        "Reject all waiting and new calls from agents until you resume them.",
         words="brake reject halt watch serve mcp",
     ),
     Command(
@@ -193,14 +193,19 @@ APPROVAL_COMMANDS: Final[tuple[Command, ...]] = (
         True,
     ),
     Command(
-        "talk.approve_always", "A", "answer('always')", "Always", "Add a rule with arguments and a duration.", True
+        "talk.approve_always",
+        "A",
+        "answer('always')",
+        "Always",
+        "Add a rule: choose which calls and for how long.",
+        True,
     ),
     Command("talk.reject", "r", "answer('reject')", "Reject", "Reject the selected call.", True),
     Command(
         "talk.reject_why",
         "R",
         "answer('reject_why')",
-        "Reject, why",
+        "Reject with reason",
         "Reject the call with a reason.",
         True,
     ),

@@ -1,4 +1,4 @@
-"""An app that handles the user's input in its order, and ignores input for widgets that don't exist yet or any more."""
+"""An app that handles input in its order, and ignores input for widgets that don't exist yet or no longer."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class LateNotification(Notification):
 
     @property
     def has_expired(self) -> bool:
-        """Whether no toast is shown anymore."""
+        """Whether every toast is gone."""
         return super().time_left <= 0
 
 

@@ -51,11 +51,11 @@ class PageScreen(Screen[None]):
 
     @property
     def panes(self) -> Sequence[Widget]:
-        """Panes that can be maximised."""
+        """Panes that can be maximized."""
         return ()
 
     def action_maximise(self) -> None:
-        """Maximise the focused pane, or restore it."""
+        """Maximize the focused pane, or restore it."""
         pane = self.pane_of(self.focused)
         if self.maximized is not None or pane is None:
             self.minimize()

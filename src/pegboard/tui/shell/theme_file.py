@@ -18,7 +18,7 @@ def _colour(value: str) -> str:
     try:
         Color.parse(value)
     except ColorParseError as error:
-        raise ValueError(f"{value!r} is not a colour") from error
+        raise ValueError(f"{value!r} is not a color") from error
     return value
 
 
@@ -36,16 +36,16 @@ def _variables(variables: dict[str, str]) -> dict[str, str]:
         if words[0] != "auto":
             _colour(words[0])
         if len(words) > 2 or (len(words) == 2 and not re.fullmatch(r"\d+(\.\d+)?%", words[1])):
-            raise ValueError(f"`{name}` should be a colour, perhaps with a percentage: {value!r}")
+            raise ValueError(f"`{name}` should be a color, perhaps with a percentage: {value!r}")
     return variables
 
 
 Colour: TypeAlias = Annotated[str, AfterValidator(_colour)]
-"""A colour in Textual's notation: `#e2a457`, `rgb(…)`, a name, `ansi_yellow`."""
+"""A color in Textual's notation: `#e2a457`, `rgb(…)`, a name, `ansi_yellow`."""
 
 
 class ThemeFile(BaseModel):
-    """Content of a theme file. Textual derives the missing colours from the others."""
+    """Content of a theme file. Textual derives the missing colors from the others."""
 
     model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
@@ -63,7 +63,7 @@ class ThemeFile(BaseModel):
     boost: Colour = ""
     dark: bool = True
     ansi: bool = False
-    """Whether the theme uses the terminal's own colours."""
+    """Whether the theme uses the terminal's own colors."""
     luminosity_spread: float = 0.15
     text_alpha: float = 0.95
     variables: Annotated[dict[str, str], AfterValidator(_variables)] = Field(default_factory=dict)

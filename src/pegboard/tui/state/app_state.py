@@ -47,7 +47,7 @@ class AppState(App[None]):
     """Calls of other processes that wait for a person, the oldest first; those that only wait for the end of a pause
     are last."""
     brake: reactive[BrakeState] = reactive("running", init=False)
-    """Whether calls of agents are paused or stopped."""
+    """Whether calls from agents are paused or stopped."""
     asking: reactive[bool] = reactive(False, init=False)
     """Whether a model turn is running."""
     scripting: reactive[bool] = reactive(False, init=False)

@@ -267,7 +267,7 @@ class BatchScreen(Dialog[None]):
 
         name = clean_line(self._spec.name)
         question = f"{name} may delete or overwrite data, and is called for every row."
-        dialog = Confirm(f"Run {name} over the file?", question, "Run it")
+        dialog = Confirm(f"Run {name} over the file?", question, "Run")
         return await self.app.push_screen_wait(dialog) is True
 
     async def _show_end(self, batch: Batch, folder: Path, message: str, *, is_retry: bool) -> None:
@@ -303,7 +303,7 @@ class BatchScreen(Dialog[None]):
 
     @property
     def _marked(self) -> RowResult | None:
-        """The marked result; None if there are none."""
+        """The selected result; None if there are none."""
         marked = self._list.marked
         return self._shown[marked] if marked is not None and marked < len(self._shown) else None
 

@@ -53,7 +53,9 @@ class ChecksScreen(ListDialog[None]):
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("checks.run", "ctrl+r", "run", "Run all", "Run all checks of the tool.", footer=True),
-        Command("checks.store", "ctrl+s", "store", "Store result", "Store the new result as snapshot.", footer=True),
+        Command(
+            "checks.store", "ctrl+s", "store", "Store result", "Store the new result as the snapshot.", footer=True
+        ),
         Command("checks.edit", "f4", "edit", "Editor", "Open the file of the check in your editor.", footer=True),
         Command("checks.accept", "f2", "accept", "Accept schema", "Accept the changes of the schema.", footer=True),
         Command("checks.delete", "delete", "delete", "Delete", "Delete the selected check.", footer=True),
@@ -74,7 +76,7 @@ class ChecksScreen(ListDialog[None]):
 
     def on_mount(self) -> None:
         """Read the checks."""
-        self.list.empty = "Reading…"
+        self.list.empty = "Loading…"
         self._read()
 
     @work(exclusive=True, group="read")

@@ -41,7 +41,7 @@ async def may_run(
     from pegboard.tui.dialogs.confirm import Confirm
 
     title = f"Run {clean_line(spec.name)}{' anyway' if missing else ''}?"
-    agreed: bool | None = await app.push_screen_wait(Confirm(title, "\n\n".join(reasons), "Run it"))
+    agreed: bool | None = await app.push_screen_wait(Confirm(title, "\n\n".join(reasons), "Run"))
     return agreed is True
 
 

@@ -56,7 +56,7 @@ class PresetsScreen(ListDialog[Preset | None]):
 
     def on_mount(self) -> None:
         """Read the presets."""
-        self.list.empty = "Reading…"
+        self.list.empty = "Loading…"
         self._read()
 
     @work(exclusive=True, group="read")

@@ -412,13 +412,13 @@ class ToolsScreen(PageScreen):
             self._page.fit()
 
     def watch_maximized(self) -> None:
-        """Show which pane is maximised and how to leave."""
+        """Show which pane is maximized and how to leave."""
         if self._page is not None:
             self._page.update_panes()
 
     @property
     def panes(self) -> Sequence[Widget]:
-        """Panes that can be maximised."""
+        """Panes that can be maximized."""
         pages = [page for page in (self._page, self._server_page) if page is not None and page.display]
         return (self.tool_list, *(pane for page in pages for pane in page.panes))
 

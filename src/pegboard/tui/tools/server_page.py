@@ -106,7 +106,7 @@ class ServerPage(Vertical):
 
     @property
     def panes(self) -> tuple[Widget, ...]:
-        """Panes that can be maximised."""
+        """Panes that can be maximized."""
         return ()
 
     @property
@@ -178,7 +178,7 @@ class ServerPage(Vertical):
             self._show_items(items, "\n".join(map(clean_line, problems)), is_update=True)
 
     def _show_items(self, items: list[_ServerItem], note: str, *, is_update: bool = False) -> None:
-        """Show a list; a newer version of the shown one keeps the filter and the marked line."""
+        """Show a list; a newer version of the shown one keeps the filter and the selected line."""
         marked = self._list.marked
         title = None if marked is None else _title(self._items[marked])
         titles = [_title(item) for item in items]
@@ -228,7 +228,8 @@ class ServerPage(Vertical):
         """Connect to the server again."""
         server = self.server
         if server is None or server.state is ServerState.DISABLED:
-            self.notify("The server is disabled.", severity="warning")
+            text = "The server is disabled. Remove `enabled = false` from its entry and restart Pegboard."
+            self.notify(text, severity="warning")
             return
         self.reread()
         await self._runtime.servers.reconnect(server.name)

@@ -53,9 +53,9 @@ _SERVER_STYLES = {
 
 
 class ToolList(FilterList):
-    """Foldable packs and their tools. Typing filters for the best matches."""
+    """Collapsible packs and their tools. Typing filters for the best matches."""
 
-    PAGE = "List"
+    PAGE = "Tool list"
     RENEWS = True
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -77,10 +77,15 @@ class ToolList(FilterList):
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         *navigation("list"),
-        Command("list.fold", "left", "fold", "Fold", "Hide the tools of the pack."),
-        Command("list.unfold", "right", "unfold", "Unfold", "Show the tools of the pack."),
+        Command("list.fold", "left", "fold", "Collapse", "Hide the tools of the pack."),
+        Command("list.unfold", "right", "unfold", "Expand", "Show the tools of the pack."),
         Command(
-            "list.open", "enter", "choose", "Open", "Go to the tool's form, or fold or unfold the pack.", footer=True
+            "list.open",
+            "enter",
+            "choose",
+            "Open",
+            "Go to the tool's form, or expand or collapse the pack.",
+            footer=True,
         ),
         Command("list.filter", "slash", "filter", "Filter", "Type part of a name or of a description.", footer=True),
         Command("list.erase", "backspace", "erase", "Erase", "Delete the last character of the filter."),
@@ -138,7 +143,7 @@ class ToolList(FilterList):
         return self._rows[self.cursor] if 0 <= self.cursor < len(self._rows) else None
 
     def select(self, name: str) -> bool:
-        """Select a tool; clear the filter and unfold its pack if they hide it.
+        """Select a tool; clear the filter and expand its pack if they hide it.
 
         Args:
             name: Qualified name of the tool.
@@ -259,7 +264,7 @@ class ToolList(FilterList):
                 self.action_move(1)
 
     def action_choose(self) -> None:
-        """Open the selected tool, or fold or unfold the selected pack; with vim keys, letters move again."""
+        """Open the selected tool, or expand or collapse the selected pack; with vim keys, letters move again."""
         if self._vim_keys:
             self.typing = False
         match self.row:
@@ -277,7 +282,7 @@ class ToolList(FilterList):
         return not may_be_call(pasted)
 
     def chooses_on_click(self, *, is_second: bool) -> bool:
-        """Select a tool on the first click and open it on the second; fold or unfold a pack."""
+        """Select a tool on the first click and open it on the second; expand or collapse a pack."""
         return is_second or isinstance(self.row, PackEntry)
 
     # Rendering

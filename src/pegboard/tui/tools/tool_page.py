@@ -143,7 +143,7 @@ class ToolPage(Vertical):
         )
 
     def show_titles(self) -> None:
-        """Show the titles of the panes; that of the maximised one names the tool, its state and how to leave."""
+        """Show the titles of the panes; that of the maximized one names the tool, its state and how to leave."""
         name = clean_line(self._shown.name) if self._shown is not None else ""
         state = self.subject.state if isinstance(self.subject, ToolEntry) else ""
         leave = f"{self._key('tools.maximise')} restores"
@@ -160,7 +160,7 @@ class ToolPage(Vertical):
             pane.border_title = Content.assemble(*parts)
 
     def update_panes(self) -> None:
-        """Arrange the panes again, because one was maximised or restored."""
+        """Arrange the panes again, because one was maximized or restored."""
         self._work_area.place_panes()
         self.show_titles()
 
@@ -445,7 +445,7 @@ class ToolPage(Vertical):
 
     def _report_no_call(self, text: str) -> None:
         del text
-        self.notify("The pasted text is not a call of a tool.", severity="warning")
+        self.notify("The pasted text is not a tool call.", severity="warning")
 
     @work(exclusive=True, group="paste")
     async def _load_paste(self, text: str, otherwise: Callable[[str], object]) -> None:
@@ -463,7 +463,7 @@ class ToolPage(Vertical):
         editor.offer_call(lambda: self.run_worker(self._load_call(*found), exclusive=True, group="paste"))
         key = key_in_reach(editor, ["field.offer"])
         self.notify(
-            f"You pasted a call of {clean_line(found[0].name)}. Press {key} to fill the form with it.", markup=False
+            f"You pasted a call to {clean_line(found[0].name)}. Press {key} to fill the form with it.", markup=False
         )
         self.screen.refresh_bindings()
 

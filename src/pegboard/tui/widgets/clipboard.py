@@ -53,7 +53,7 @@ async def copy(app: App[AppResultT], text: str, folder: Path) -> str:
     except OSError as error:
         return _notify(
             app,
-            f"{size(len(encoded))} were not copied: there is no clipboard, and {folder} is not writable: {error}",
+            f"{size(len(encoded))} was not copied: there is no clipboard, and {folder} is not writable: {error}",
             failed=True,
         )
     return _notify(app, f"No clipboard accepts {size(len(encoded))} here. The text is in {file}")

@@ -95,7 +95,7 @@ class Dialog(Overlay[ResultT]):
 
 
 class ListDialog(Dialog[ResultT]):
-    """A dialog with a list and a preview of its marked line.
+    """A dialog with a list and a preview of its selected line.
 
     Args:
         title: Title of the frame; plain text.
@@ -107,7 +107,7 @@ class ListDialog(Dialog[ResultT]):
     FILTER_HINT: ClassVar[str] = "type to filter"
     """Text of the empty filter line; empty to omit the line."""
     HAS_PREVIEW: ClassVar[bool] = True
-    """Whether the list shares the box with a preview, below the line about the marked row."""
+    """Whether the list shares the box with a preview, below the line about the selected row."""
 
     DEFAULT_CSS = """
     ListDialog {
@@ -143,11 +143,11 @@ class ListDialog(Dialog[ResultT]):
         yield self.list
 
     def show_about(self, about: Content) -> None:
-        """Show the line about the marked row."""
+        """Show the line about the selected row."""
         self._about.update(about, layout=False)
 
     def show_preview(self, about: Content, text: Content, *, at_end: bool = False) -> None:
-        """Show the preview of the marked row.
+        """Show the preview of the selected row.
 
         Args:
             about: Its heading.

@@ -60,7 +60,7 @@ async def open_in_editor(app: App[object], file: str, line: int | None = None) -
             try:
                 process = await asyncio.create_subprocess_exec(*command)
                 code = await process.wait()
-                error_text = f"{command[0]} ended with exit code {code}." if code else ""
+                error_text = f"{command[0]} exited with code {code}." if code else ""
             except OSError as error:
                 error_text = (
                     f"{command[0]} could not be started: {error.strerror}. Set $VISUAL or $EDITOR to your editor."

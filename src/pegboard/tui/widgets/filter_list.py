@@ -134,7 +134,7 @@ class FilterList(ScrollView, can_focus=True):
         Args:
             row: Index of the line among the shown ones.
             width: Available width in cells.
-            is_selected: Whether the line is selected; a selected line has no colours of its own.
+            is_selected: Whether the line is selected; a selected line has no colors of its own.
         """
 
     @abstractmethod

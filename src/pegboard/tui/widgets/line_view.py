@@ -21,7 +21,7 @@ Span = tuple[int, int, str]
 
 
 class LineView(ScrollView, can_focus=True):
-    """Rows of clean text with colours, highlighted search matches and selection with the mouse.
+    """Rows of clean text with colors, highlighted search matches and selection with the mouse.
 
     A subclass provides the number of rows and each row on request; only visible rows are laid out.
     """
@@ -84,7 +84,7 @@ class LineView(ScrollView, can_focus=True):
 
     @abstractmethod
     def row(self, index: int) -> tuple[str, Sequence[Span]]:
-        """Return the text of a row, clean and no wider than the view, and its coloured spans."""
+        """Return the text of a row, clean and no wider than the view, and its colored spans."""
 
     def row_style(self, index: int) -> str | None:
         """Return the component class of a whole row, such as the cursor's, or None."""
@@ -92,7 +92,7 @@ class LineView(ScrollView, can_focus=True):
         return None
 
     def overlays(self, index: int) -> list[tuple[int, int, str]]:
-        """Return styles that cover the colours of a row, as start, end and component class."""
+        """Return styles that cover the colors of a row, as start, end and component class."""
         del index
         return []
 
@@ -155,7 +155,7 @@ class LineView(ScrollView, can_focus=True):
         base = self.get_component_rich_style(under) if under else self.rich_style
         line = Text(text, no_wrap=True, end="")
         line.stylize(base)
-        # The other colours of the theme may be unreadable on the cursor's background.
+        # The other colors of the theme may be unreadable on the cursor's background.
         on_cursor = under == "line-view--cursor" and self.has_focus
         if not on_cursor:
             for start, end, part in spans:

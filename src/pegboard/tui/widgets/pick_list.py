@@ -47,10 +47,10 @@ def ranked(query: str, lines: Sequence[PickLine]) -> list[int]:
 
 
 class PickList(FilterList):
-    """Lines of text, one of them marked.
+    """Lines of text, one of them selected.
 
     Args:
-        sign: Function that returns a prefix of a line, such as a tick; called whenever the line is rendered.
+        sign: Function that returns a prefix of a line, such as a check mark; called whenever the line is rendered.
         own_keys: Printable characters that don't filter because they are keys of commands.
         vim_keys: See `FilterList`.
     """
@@ -73,7 +73,7 @@ class PickList(FilterList):
 
     @dataclass
     class Marked(Message):
-        """The marked line changed; `index` is None if no line is left."""
+        """The selected line changed; `index` is None if no line is left."""
 
         index: int | None
 
@@ -95,7 +95,7 @@ class PickList(FilterList):
 
     @property
     def marked(self) -> int | None:
-        """Index of the marked line, or None."""
+        """Index of the selected line, or None."""
         return self._shown[self.cursor] if 0 <= self.cursor < len(self._shown) else None
 
     def show(self, lines: Sequence[PickLine], marked: int = 0, *, sought: str = "") -> None:
@@ -103,7 +103,7 @@ class PickList(FilterList):
 
         Args:
             lines: The new lines.
-            marked: Index of the line to mark, if the filter shows it.
+            marked: Index of the line to select, if the filter shows it.
             sought: The filter.
         """
         self._lines = lines
@@ -115,13 +115,13 @@ class PickList(FilterList):
 
         Args:
             lines: The new lines.
-            marked: Index of the line to mark, if the filter shows it.
+            marked: Index of the line to select, if the filter shows it.
         """
         self._lines = lines
         self._list(marked)
 
     def erase_filter(self) -> None:
-        """Clear the filter and keep the marked line."""
+        """Clear the filter and keep the selected line."""
         marked = self.marked
         self.set_reactive(PickList.sought, "")
         self._list(marked)
@@ -149,11 +149,11 @@ class PickList(FilterList):
         self.post_message(self.Filtered(self.sought, found, total, self.typing, self.renews))
 
     def post_selected(self) -> None:
-        """Post the marked line."""
+        """Post the selected line."""
         self.post_message(self.Marked(self.marked))
 
     def action_choose(self) -> None:
-        """Choose the marked line."""
+        """Choose the selected line."""
         if self.marked is not None:
             self.post_message(self.Chosen(self.marked))
 

@@ -1,4 +1,4 @@
-"""Syntax colours for signatures."""
+"""Syntax colors for signatures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OPENING, _CLOSING = "([{", ")]}"
 
 
 def coloured_signature(signature: str) -> Content:
-    """Return a one-line signature with colours for the tool, its parameters, types and defaults.
+    """Return a one-line signature with colors for the tool, its parameters, types and defaults.
 
     Args:
         signature: A signature, safe to display: `fs.read_file(*, path: str, max_bytes: int = 204800) -> str`.
