@@ -117,7 +117,7 @@ PROMISES = {
     "TUI-5": "Copy uses OSC 52, pyperclip if there is a clipboard, a file as the last resort, and reports which.",
     "TUI-6": "Themes are TOML files, reloaded live; the selected theme is saved.",
     "TUI-7": "Everything is reachable by keyboard and mouse, listed in palette and help, usable at 80x24.",
-    "TUI-9": "Results are filtered with jq, sorted, charted, drawn and coloured; every part of a large one is reached.",
+    "TUI-9": "Results are filtered with jq, sorted, charted, drawn and colored; every part of a large one is reached.",
     "TUI-8": "The first start shows a result in one key; panes fit their content; later starts restore page and tool.",
     "WEB-1": "pegboard web serves only a browser with the token, from its own Host and Origin.",
     "WEB-2": "pegboard web shows the same app in a browser and ends it with the connection or the server.",

@@ -322,7 +322,7 @@ def test_each_resume_with_retry_unknown_runs_the_unknown_rows_again(
     assert {one["error"]["detail"] for one in lines(out.read_text())} == {"timeout"}
     assert len(wait_for(pids, 1)) == 7
     pegboard(*line, *quick, "--retry-unknown")
-    assert len(wait_for(pids, 1)) == 7, "nothing is unknown any more"
+    assert len(wait_for(pids, 1)) == 7, "nothing is unknown any longer"
 
 
 def test_a_resume_completes_the_removal_of_unknown_rows(program: list[str], pegboard: Command, tmp_path: Path) -> None:
