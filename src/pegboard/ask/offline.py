@@ -39,7 +39,7 @@ HONEST: Final = (
 )
 
 _TAIL: Final = "The offline model doesn't reason. `f2` in the app, or `--model`, connects a language model."
-_EXAMPLE: Final = "Name a tool and its arguments, such as `fs.list_dir path=src`."
+_EXAMPLE: Final = "Name a tool and its arguments, such as `fs.list_dir path=.`."
 _SURE: Final = 4.0
 """Minimum score of a tool that is called."""
 _CLEAR: Final = 1.1

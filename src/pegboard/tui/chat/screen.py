@@ -215,7 +215,7 @@ class ChatScreen(PageScreen):
                 f"No model is connected. Press {key} to choose one; until then the offline model answers.",
                 "It doesn't reason; it matches your words to a tool, for example:",
                 "",
-                "    fs.list_dir path=src",
+                "    fs.list_dir path=.",
                 "    what time is it",
             ]
         self._transcript.greeting = ["Ask something.", "", *lines]
