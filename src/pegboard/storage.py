@@ -132,7 +132,7 @@ def write(file: Path, data: bytes, *, replace: bool = True, mode: int = PRIVATE_
 
 
 def _publish(draft: str, file: Path) -> None:
-    """Give a draft its name, unless a file has it.
+    """Rename a draft to its file, unless the file exists.
 
     Raises:
         FileExistsError: The file exists, even if another process has just written it.
