@@ -120,6 +120,27 @@ def test_no_spelling_of_a_call_passes_a_deny_rule(watched: Watched, home: Path, 
     assert calls(log) == []
 
 
+@pytest.mark.promise("WAT-1", "WAT-4")
+@pytest.mark.parametrize(
+    "value",
+    [b"[" * 300 + b"]" * 300, b"[" * 5000 + b"]" * 5000, b"9" * 5000],
+    ids=["deep", "deeper", "many digits"],
+)
+def test_while_rules_exist_a_call_that_cannot_be_read_is_rejected_and_the_next_one_passes(
+    watched: Watched, home: Path, log: Path, value: bytes
+) -> None:
+    write_rules(home, '[[rule]]\ndeny = "plain.delete"\n')
+    watched.send(
+        b'{"method":"tools/call","params":{"name":"say","arguments":{"x":%s}},"jsonrpc":"2.0","id":"a"}\n' % value
+    )
+    rejected = watched.receive()
+    assert rejected["id"] == "a"
+    assert "nested too deeply" in json.dumps(rejected)
+    watched.call(2, "say")
+    assert watched.receive()["id"] == 2
+    assert calls(log) == [["say", {}]]
+
+
 @pytest.mark.promise("WAT-4")
 def test_without_an_open_app_a_call_that_asks_is_rejected(watched: Watched, home: Path, log: Path) -> None:
     write_rules(home, ASK)

@@ -353,3 +353,23 @@ def test_the_proxy_loads_no_heavy_library() -> None:
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
     assert "pegboard.watch.proxy" in loaded
     assert not loaded & {"pydantic", "typer", "textual", "httpx", "mcp", "asyncio", "sqlite3", "subprocess"}
+
+
+@pytest.mark.promise("WAT-1")
+def test_a_call_with_arguments_nested_too_deeply_is_recorded_without_them_and_later_calls_too() -> None:
+    nested = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"say","arguments":{"a":%s}}}\n'
+    odd_id = b'{"jsonrpc":"2.0","id":%s,"result":{}}\n'
+    with Watched() as watched:
+        watched.initialize()
+        watched.send(nested % (b"[" * 400 + b"]" * 400))
+        assert watched.receive()["id"] == 1
+        watched.send(odd_id % (b"[" * 900 + b"]" * 900))
+        watched.line()
+        watched.call(2, "say", text="later")
+        assert watched.receive()["id"] == 2
+        watched.close()
+        assert watched.process.stderr is not None
+        assert b"the process that records calls has ended" not in watched.process.stderr.read()
+    later, first = recorded(2)
+    assert (first.tool, first.args, later.args) == ("plain.say", {}, {"text": "later"})
+    assert "nested too deeply" in str(result_of(first).meta.warnings)

@@ -1,1 +1,1 @@
-"""JSON data (`json_text`, `pointer`), text that can be encoded (`unicode`) and the mask of secrets (`mask`)."""
+"""JSON data (`json_text`, `pointer`, `message_id`), text that can be encoded (`unicode`), secrets in it (`mask`)."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+from pydantic import ValidationError
 
 from pegboard.config.servers import pack_name
 from pegboard.mcp.specs import tool_specs
@@ -25,6 +27,16 @@ class Flight:
     at: float
     note: str = ""
     """What a person did with the call, such as an edit."""
+
+
+class SeenCall(NamedTuple):
+    """A call in a message of a client."""
+
+    key: str
+    """Key of its id; empty for a notification."""
+    call: ToolCall
+    note: str = ""
+    """Why its arguments are left out; empty if they are complete."""
 
 
 @dataclass
@@ -69,14 +81,19 @@ class ClientConnection:
                         named = {"name": str(info.get("name") or ""), "version": str(info.get("version") or "")}
                         self.agent = self.agent.model_copy(update=named)
 
-    def calls(self, message: object) -> list[tuple[str, ToolCall]]:
-        """Return the calls in a message, each with the key of its id."""
+    def calls(self, message: object) -> list[SeenCall]:
+        """Return the calls in a message."""
         found = []
         for item in items(message):
             called = call_of(item)
             if called is not None:
                 name = self.spec(called[0]).name
-                found.append((key_of(item["id"]) if "id" in item else "", self._call(name, called[1])))
+                key = key_of(item["id"]) if "id" in item else ""
+                try:
+                    found.append(SeenCall(key, self._call(name, called[1])))
+                except ValidationError:
+                    note = "The arguments are not recorded because they are nested too deeply."
+                    found.append(SeenCall(key, self._call(name, {}), note))
         return found
 
     def begin(self, key: str, call: ToolCall, at: float, note: str = "") -> None:

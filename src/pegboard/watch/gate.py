@@ -194,7 +194,10 @@ def rejections(line: bytes, text: str) -> bytes:
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):
-        return b""
+        from pegboard.data.message_id import message_id
+
+        id_ = message_id(line, line) if b'"method"' in line else None
+        message = None if id_ is None else {"id": id_, "method": ""}
     if isinstance(message, list):
         found = [one for one in (_rejected(item, text) for item in message) if one]
         return json.dumps(found).encode() if found else b""

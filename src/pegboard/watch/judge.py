@@ -63,10 +63,14 @@ class Judge:
         """Decide on a message, or ask a person."""
         self._report_harmless_rules()
         message = read(line)
-        calls = connection.calls(message)
+        seen = connection.calls(message)
+        calls = [(key, call) for key, call, _ in seen]
         state = self.questions.brake.state
         if has_repeated_keys(line):
             self._reject(number, connection, line, calls, at, "A key occurs twice in it, so rules can't be applied.")
+            return
+        if message is None or any(note for *_, note in seen):
+            self._reject(number, connection, line, calls, at, "It is not JSON, or is nested too deeply to apply rules.")
             return
         verdicts = [self._verdict(connection, call) for _, call in calls]
         denied = next((reason for action, reason in verdicts if action == "deny"), None)
@@ -99,9 +103,10 @@ class Judge:
         else:
             self._release(number, connection, calls, at, PASS)
 
-    def refuse(self, number: int) -> None:
-        """Reject a message that wasn't received completely."""
-        self.send(number, REJECT)
+    def refuse(self, number: int, line: bytes = b"") -> None:
+        """Reject a message that wasn't received completely, or that can't be decided on."""
+        text = "The message was not forwarded because rules can't be applied to it."
+        self.send(number, REJECT + rejections(line, text))
 
     def poll(self) -> None:
         """Look for answers."""

@@ -63,7 +63,12 @@ class Observer:
     def run(self) -> None:
         """Handle frames until the proxy has ended; then record the calls in flight."""
         for frame in frames(self._receive):
-            self._handle(frame)
+            try:
+                self._handle(frame)
+            except Exception as error:  # noqa: BLE001 - one message must not end the record of all others
+                self._tell(f"a message was not recorded: {type(error).__name__}: {error}")
+                if frame.kind == CLIENT and frame.number:
+                    self._judge.refuse(frame.number, frame.payload)
         self._judge.close()
         for connection in self._connections.values():
             connection.close(time.time(), "The connection ended before the call finished.")
@@ -113,8 +118,8 @@ class Observer:
         if frame.number:
             self._judge.decide(frame.number, connection, frame.payload, frame.at)
         else:
-            for key, call in connection.calls(message):
-                connection.begin(key, call, frame.at)
+            for key, call, note in connection.calls(message):
+                connection.begin(key, call, frame.at, note)
         for item in items(message):
             params = item.get("params")
             if item.get("method") == "notifications/cancelled" and isinstance(params, dict):
