@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -44,7 +45,7 @@ def test_a_script_prints_what_it_prints_and_exits_as_it_does(pegboard: Command) 
 @pytest.mark.promise("CLI-5", "CLI-2")
 def test_as_json_a_script_has_its_calls_with_their_results(pegboard: Command) -> None:
     done = pegboard("run", "shop.get_user 7 | jq -r .name; shop.get_user 9", "--json")
-    assert (done.returncode, done.stderr) == (1, "")
+    assert (done.returncode, done.stderr) == (0, "")
     told = json.loads(done.stdout)
     assert {name: told[name] for name in ("stdout", "stderr", "exit_code")} == {
         "stdout": "Ada\n",
@@ -68,11 +69,19 @@ def test_an_unreadable_script_is_wrong_usage(pegboard: Command, tmp_path: Path) 
         assert (done.returncode, said in done.stderr) == (2, True)
 
 
-@pytest.mark.promise("CLI-2")
-def test_as_json_a_script_exits_with_the_same_code(pegboard: Command) -> None:
+@pytest.mark.promise("CLI-2", "CLI-5")
+def test_as_json_a_script_that_ran_is_a_success_and_has_its_own_exit_code_and_interrupted_calls(
+    pegboard: Command,
+) -> None:
+    calls = []
     for text, options, code in (("exit 7", [], 7), ("true", [], 0), ("shop.nap 50", ["--timeout", "0.5"], 124)):
         done = pegboard("run", text, "--json", *options)
-        assert (done.returncode, json.loads(done.stdout)["exit_code"]) == (code, code)
+        told = json.loads(done.stdout)
+        assert (done.returncode, told["exit_code"]) == (0, code)
+        calls += told["calls"]
+    [nap] = calls
+    assert (nap["call"]["name"], nap["call"]["args"]) == ("shop.nap", {"seconds": 50})
+    assert nap["result"]["error"]["detail"] == "cancelled"
 
 
 def test_a_script_has_a_timeout_and_keeps_what_it_printed(pegboard: Command) -> None:
@@ -104,6 +113,39 @@ def test_ctrl_c_ends_a_script_and_its_calls(environment: dict[str, str]) -> None
         assert process.stdout.readline() == "begun\n"
         process.send_signal(signal.SIGINT)
         assert process.wait(10) == 130
+
+
+@pytest.mark.promise("CLI-2", "CLI-5")
+def test_as_json_an_interrupted_script_has_its_output_and_the_calls_that_ran(
+    environment: dict[str, str], write_pack: Callable[[str, str], Path], tmp_path: Path
+) -> None:
+    write_pack(
+        "marking.py",
+        "import pathlib, time\n\ndef nap(*, marker: str) -> None:\n"
+        '    """Sleep."""\n    pathlib.Path(marker).touch()\n    time.sleep(50)\n',
+    )
+    marker = tmp_path / "marker"
+    with subprocess.Popen(
+        [sys.executable, "-m", "pegboard", "script", "run", "-", "--json"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+    ) as process:
+        assert process.stdin is not None
+        process.stdin.write(f"echo begun; marking.nap --marker {marker}")
+        process.stdin.close()
+        process.stdin = None
+        end = time.monotonic() + 30
+        while not marker.exists():
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=10)
+    assert process.returncode == 130
+    told = json.loads(out)
+    assert {**told, "calls": len(told["calls"])} == {"stdout": "begun\n", "stderr": "", "exit_code": 130, "calls": 1}
+    assert told["calls"][0]["result"]["error"]["detail"] == "cancelled"
 
 
 @pytest.mark.promise("CLI-4")

@@ -152,3 +152,38 @@ def test_a_signal_that_is_sent_twice_does_not_cut_the_record_short(
     process.terminate()
     assert process.wait(30) == 143
     assert [record.ok for record in _records()] == [False]
+
+
+INTERRUPTED_EARLY = """
+import os, signal, sys
+from pegboard.__main__ import main
+from pegboard.runtime.redaction import SecretRedaction
+
+number = int(sys.argv.pop())
+renew = SecretRedaction.renew
+
+async def interrupted(self):
+    os.kill(os.getpid(), number)
+    SecretRedaction.renew = renew
+    await renew(self)
+
+SecretRedaction.renew = interrupted
+main()
+"""
+
+
+@pytest.mark.parametrize("command", ["tools invoke", "script run", "script run --json"])
+@pytest.mark.parametrize(("number", "code"), SIGNALS)
+@pytest.mark.promise("SEC-7", "CLI-2")
+def test_a_signal_before_the_tool_starts_ends_the_command(
+    command: str, number: signal.Signals, code: int, write_pack: Callable[[str, str], Path], tmp_path: Path
+) -> None:
+    folder, marker = write_pack("hanging.py", PACK), tmp_path / "marker"
+    arguments = _commands(folder, marker)[command.removesuffix(" --json")]
+    line = ["--packs", str(folder), *arguments, *(["--json"] if "--json" in command else []), str(int(number))]
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_EARLY, *line], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert done.returncode == code, done.stderr
+    assert "was cancelled" in done.stderr
+    assert not marker.exists()

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing, contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pegboard.models import CallEvent, Finished
+    from pegboard.runtime import Runtime
 
 _PATIENCE_SECONDS = 10.0
 """Seconds that a command has to finish after a signal, before another signal ends the program."""
@@ -58,6 +63,45 @@ def interruptible(interrupt: Callable[[], None]) -> Iterator[Interruption]:
         yield found
     finally:
         let_go()
+
+
+async def run_to_end(
+    runtime: Runtime, call_id: str, events: AsyncGenerator[CallEvent], on_event: Callable[[CallEvent], object]
+) -> tuple[Finished | None, int]:
+    """Run a call; the first ctrl+c cancels it, a second one ends the program.
+
+    Args:
+        runtime: The runtime, which is closed then.
+        call_id: Id of the call.
+        events: Its events, which haven't begun.
+        on_event: Called with each event.
+
+    Returns:
+        Its last event, or None if it was interrupted before a runner had it; and the exit code if it was interrupted,
+        else 0.
+    """
+    from pegboard.models import Finished
+
+    loop = asyncio.get_running_loop()
+    stopping: list[asyncio.Task[None]] = []
+
+    async def consume() -> Finished:
+        event: CallEvent | None = None
+        async with aclosing(events):
+            async for event in events:
+                on_event(event)
+        assert isinstance(event, Finished), "a call always ends with Finished"
+        return event
+
+    async def stop() -> None:
+        if not await runtime.cancel(call_id):
+            consuming.cancel()
+
+    with interruptible(lambda: stopping.append(loop.create_task(stop()))) as interruption:
+        async with runtime:
+            consuming = loop.create_task(consume())
+            await asyncio.wait((consuming,))
+    return None if consuming.cancelled() else consuming.result(), interruption.exit_code if interruption else 0
 
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -25,7 +25,7 @@ from pegboard.cli.servers import ElicitOption, answer_questions
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pegboard.models import CallEvent, Finished, ScriptAnalysis, ToolResult
+    from pegboard.models import CallEvent, Finished, ScriptAnalysis
     from pegboard.runtime import Runtime
 
 script = group("script", "Run bash scripts whose commands are tools.")
@@ -54,27 +54,38 @@ def run(
 ) -> None:
     """Run a script in a sandbox.
 
-    Print its output, or {"stdout": …, "calls": …} with --json, and exit with its code.
+    Print its output and exit with its code; with --json, print {"stdout": …, "stderr": …, "exit_code": …, "calls": …}
+    and exit with 0 if it ran.
     """
     import asyncio
 
+    from pegboard.cli.interruption import run_to_end
     from pegboard.cli.output import narrate, narrate_problems, print_json
+    from pegboard.models import ToolResult
+    from pegboard.models.call import new_call_id
 
     runtime = scanned(context, tool_allow, connects=True)
     answer_questions(runtime, elicit)
     text = _read(runtime, file)
     narrate_problems(runtime.problems(packs=False))
-    output = _ScriptOutput(prints=not json)
-    result, interruption = asyncio.run(_run(runtime, text, output, timeout))
+    output = _ScriptOutput(new_call_id(), prints=not json)
+
+    async def run() -> tuple[Finished | None, int]:
+        events = runtime.scripts.run(text, call_id=output.id, timeout=timeout)
+        return await run_to_end(runtime, output.id, events, output.event)
+
+    finished, interruption = asyncio.run(run())
+    cancelled = ToolResult.failed("execution_error", "The script was cancelled.", "cancelled")
+    result = finished.result if finished else cancelled
     if result.error is not None:
         narrate(f"{result.error.code}: {result.error.message}")
-        raise typer.Exit(interruption or TOOL_FAILED)
-    assert isinstance(result.data, dict), "the output schema requires it"
+    ended = result.data if isinstance(result.data, dict) else {"exit_code": interruption or TOOL_FAILED}
     if json:
         calls = [{"call": done.call.shown(), "result": done.result} for done in output.calls]
-        print_json({**result.data, "calls": calls})
-    code = result.data["exit_code"]
-    raise typer.Exit(code if isinstance(code, int) else TOOL_FAILED)
+        print_json({**output.printed, **ended, "calls": calls})
+        raise typer.Exit(interruption or (OK if result.error is None else TOOL_FAILED))
+    code = ended["exit_code"]
+    raise typer.Exit(interruption or (code if isinstance(code, int) else TOOL_FAILED))
 
 
 @script.command()
@@ -181,39 +192,17 @@ def _read(runtime: Runtime, file: str) -> str:
     return script_
 
 
-async def _run(runtime: Runtime, text: str, output: _ScriptOutput, seconds: float | None) -> tuple[ToolResult, int]:
-    """Run the script; the first ctrl+c cancels it, a second one ends the program.
-
-    Returns:
-        Its result, and the exit code if it was interrupted, else 0.
-    """
-    import asyncio
-    from contextlib import aclosing
-
-    from pegboard.cli.interruption import interruptible
-    from pegboard.models import Finished
-    from pegboard.models.call import new_call_id
-
-    loop = asyncio.get_running_loop()
-    call_id = new_call_id()
-    cancelling: list[asyncio.Task[bool]] = []
-    event: CallEvent | None = None
-    with interruptible(lambda: cancelling.append(loop.create_task(runtime.cancel(call_id)))) as interruption:
-        async with runtime, aclosing(runtime.scripts.run(text, call_id=call_id, timeout=seconds)) as events:
-            async for event in events:
-                output.event(event, call_id)
-    assert isinstance(event, Finished), "a call always ends with Finished"
-    return event.result, interruption.exit_code if interruption else 0
-
-
 class _ScriptOutput:
-    """Output of a script as it runs, or the list of its calls.
+    """Output of a script as it runs, or what it printed and called.
 
     Args:
-        prints: Whether to print the script's output instead of keeping its calls.
+        id_: Id of the script's own call.
+        prints: Whether to print the script's output instead of keeping it and its calls.
     """
 
-    def __init__(self, *, prints: bool) -> None:
+    def __init__(self, id_: str, *, prints: bool) -> None:
+        self.id = id_
+        self.printed = {"stdout": "", "stderr": ""}
         self._prints = prints
         self._calls: dict[str, Finished | None] = {}
 
@@ -222,18 +211,21 @@ class _ScriptOutput:
         """The finished calls, in the order in which they started."""
         return [done for done in self._calls.values() if done is not None]
 
-    def event(self, event: CallEvent, script_id: str) -> None:
+    def event(self, event: CallEvent) -> None:
         """Handle an event."""
         from pegboard.models import Finished, Log, Started
 
         match event:
-            case Log(stream=stream, text=text) if self._prints and event.owner == script_id:
-                self._print(stream, text)
+            case Log(stream=stream, text=text) if event.owner == self.id:
+                if self._prints:
+                    self._print(stream, text)
+                else:
+                    self.printed[stream] += text
             case _ if self._prints:
                 pass
-            case Started() if event.call.parent == script_id:
+            case Started() if event.call.parent == self.id:
                 self._calls[event.owner] = None
-            case Finished() if event.call.parent == script_id:
+            case Finished() if event.call.parent == self.id:
                 self._calls[event.owner] = event
 
     def _print(self, stream: str, text: str) -> None:

@@ -32,7 +32,7 @@ from pegboard.cli.servers import ElicitOption, answer_questions
 
 if TYPE_CHECKING:
     from pegboard.forms import CopyKind
-    from pegboard.models import CallEvent, JsonObject, ToolCall, ToolResult, ToolSpec
+    from pegboard.models import CallEvent, Finished, JsonObject, ToolCall, ToolResult, ToolSpec
     from pegboard.runtime import Runtime, ToolDetails
 
 
@@ -179,25 +179,18 @@ def run_call(runtime: Runtime, call: ToolCall, *, rerun: bool = False) -> tuple[
         The call as it was made, its result, and the exit code if it was interrupted, else 0.
     """
     import asyncio
-    from contextlib import aclosing
 
-    from pegboard.cli.interruption import interruptible
-    from pegboard.models import Finished
+    from pegboard.cli.interruption import run_to_end
+    from pegboard.models import ToolResult
 
-    start = runtime.activity.run if rerun else runtime.call
+    async def run() -> tuple[Finished | None, int]:
+        start = runtime.activity.run if rerun else runtime.call
+        return await run_to_end(runtime, call.id, start(call), _narrate_event)
 
-    async def run() -> tuple[ToolCall, ToolResult, int]:
-        loop = asyncio.get_running_loop()
-        cancelling: list[asyncio.Task[bool]] = []
-        event: CallEvent | None = None
-        with interruptible(lambda: cancelling.append(loop.create_task(runtime.cancel(call.id)))) as interruption:
-            async with runtime, aclosing(start(call)) as events:
-                async for event in events:
-                    _narrate_event(event)
-        assert isinstance(event, Finished), "a call always ends with Finished"
-        return event.call, event.result, interruption.exit_code if interruption else 0
-
-    return asyncio.run(run())
+    finished, interruption = asyncio.run(run())
+    if finished is None:
+        return call, ToolResult.failed("execution_error", "The call was cancelled.", "cancelled"), interruption
+    return finished.call, finished.result, interruption
 
 
 def _narrate_event(event: CallEvent) -> None:

@@ -223,11 +223,17 @@ class ToolCommand:
             unattended=origin.unattended,
         )
         result: ToolResult | None = None
-        async with aclosing(self._calls.call(call)) as events:
-            async for event in events:
-                on_event(event, call.id)
-                if isinstance(event, Finished) and event.call.id == call.id:
-                    result = event.result
+        try:
+            async with aclosing(self._calls.call(call)) as events:
+                async for event in events:
+                    on_event(event, call.id)
+                    if isinstance(event, Started) and event.call.id == call.id:
+                        call = event.call
+                    if isinstance(event, Finished) and event.call.id == call.id:
+                        result = event.result
+        except asyncio.CancelledError:
+            on_event(_cancelled(call), call.id)
+            raise
         assert result is not None, "a call always ends with a result"
         if result.error is not None:
             return self._failure(result.error)
@@ -298,8 +304,7 @@ class CallableCommand:
                 printed = Printed(encodable(await _in_thread(lambda: self._tool.call([*words], stdin))))
             result = ToolResult(ok=True, data=printed.out)
         except asyncio.CancelledError:
-            cancelled = ToolResult.failed("execution_error", "It was cancelled.", "cancelled")
-            on_event(Finished(call=call, result=cancelled), call.id)
+            on_event(_cancelled(call), call.id)
             raise
         except Exception as error:  # noqa: BLE001 - an exception of a tool fails only its call
             is_late = clock.expired()
@@ -308,6 +313,11 @@ class CallableCommand:
             result = ToolResult.failed("execution_error", message, "timeout" if is_late else None)
         on_event(Finished(call=call, result=result), call.id)
         return printed
+
+
+def _cancelled(call: ToolCall) -> Finished:
+    """Return the end of a call that the end of its script cancels."""
+    return Finished(call=call, result=ToolResult.failed("execution_error", "It was cancelled.", "cancelled"))
 
 
 def commands_of(
