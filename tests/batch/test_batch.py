@@ -18,6 +18,7 @@ import pytest
 
 from pegboard.batch.engines.embedded import EmbeddedEngine
 from pegboard.batch.errors import BatchError
+from pegboard.batch.export import merge_results
 from pegboard.batch.plan import BatchPlan
 from pegboard.batch.run import Batch
 from pegboard.runtime import Runtime
@@ -401,3 +402,35 @@ def test_the_engine_comes_from_the_user_and_never_from_a_folder(
     done = pegboard("rows.double", "--from", "rows.jsonl")
     assert (done.returncode, "dask://nowhere" in done.stderr) == (2, True)
     assert pegboard("rows.double", "--from", "rows.jsonl", "--engine", "embedded").returncode == 0
+
+
+def test_a_row_nested_too_deeply_fails_alone(pegboard: Command, tmp_path: Path) -> None:
+    nested = "[" * 300 + "]" * 300
+    (tmp_path / "rows.jsonl").write_text(f'{{"number": 2}}\n{{"number": {nested}}}\n{{"number": 4}}\n')
+    done = pegboard("rows.square", "--from", "rows.jsonl")
+    assert done.returncode == 1
+    found = lines(done.stdout)
+    assert [(one["row"], one["data"]) for one in found] == [(1, 4), (2, None), (3, 16)]
+    assert found[1]["error"]["message"] == "Row 2 (line 2) is nested deeper than 150 levels."
+
+
+def test_csv_results_contain_no_formulas(pegboard: Command, tmp_path: Path) -> None:
+    texts = ["=1+1", "@SUM(A1)", "-2.5", "-x", "plain"]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps({"value": {"a": text}}) + "\n" for text in texts))
+    assert pegboard("tools.echo", "--from", "rows.jsonl", "--out", "out.csv").returncode == 0
+    with (tmp_path / "out.csv").open(newline="") as file:
+        found = {int(one["row"]): one["data.a"] for one in csv.DictReader(file)}
+    assert [found[row] for row in sorted(found)] == ["'=1+1", "'@SUM(A1)", "-2.5", "'-x", "plain"]
+    merge_results([tmp_path / "out.csv.rows.jsonl"], tmp_path / "merged.csv")
+    assert "'=1+1" in (tmp_path / "merged.csv").read_text()
+    assert pegboard("tools.echo", "--from", "rows.jsonl", "--out", "out.csv", "--resume").returncode == 0
+    with (tmp_path / "out.csv").open(newline="") as file:
+        assert {int(one["row"]): one["data.a"] for one in csv.DictReader(file)} == found
+
+
+def test_half_a_character_in_a_row_leaves_results_that_can_be_read(pegboard: Command, tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"number": 2}\n{"number\\ud800": 2}\n')
+    assert pegboard("rows.square", "--from", "rows.jsonl", "--out", "out.csv").returncode == 1
+    with (tmp_path / "out.csv").open(newline="") as file:
+        assert sorted((one["row"], one["ok"]) for one in csv.DictReader(file)) == [("1", "true"), ("2", "false")]
+    assert "2 rows" in pegboard("rows.square", "--from", "rows.jsonl", "--out", "out.csv", "--resume").stderr

@@ -268,3 +268,17 @@ def test_check_accepts_calls_that_may_work(pegboard: Command, script: str) -> No
     done = pegboard("check", script)
     assert "error" not in done.stderr
     assert done.returncode == 0
+
+
+def test_arguments_nested_too_deeply_are_misuse_of_one_command_and_the_script_continues(pegboard: Command) -> None:
+    nested = "[" * 300 + "]" * 300
+    done = pegboard(
+        "run", f"shop.search --args '{{\"filter\": {nested}}}'; shop.search --note {nested} | jq -r .note; echo x"
+    )
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "x")
+    assert "nested deeper than 150 levels" in done.stderr
+    assert "usage: shop.search" in done.stderr
+    assert "it broke" not in done.stderr
+    done = pegboard("run", f"shop.search --filter{'.a' * 300} 1; echo x")
+    assert (done.returncode, done.stdout) == (0, "x\n")
+    assert "a key has more than 32 parts; pass the value as JSON" in done.stderr

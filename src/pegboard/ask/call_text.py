@@ -10,7 +10,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from pegboard.data.json_text import DEEPEST, JsonTextError, is_deeper_than, parse, write
+from pegboard.data.json_text import JsonTextError, parse, write
 from pegboard.models import JsonObject
 from pegboard.models.conversation import ModelMessage, ProposedCall
 
@@ -47,8 +47,6 @@ def arguments(text: str) -> JsonObject:
         return {}
     if not isinstance(value, dict):
         raise UnreadableArguments('The arguments must be a JSON object such as {"path": "."}.')
-    if is_deeper_than(value, DEEPEST):
-        raise UnreadableArguments(f"The arguments are nested deeper than {DEEPEST} levels.")
     return value
 
 

@@ -17,6 +17,7 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 from pegboard import storage
 from pegboard.batch.errors import JournalError
 from pegboard.models import JsonObject, ToolError, ToolResult
+from pegboard.results.table import inert
 
 UNKNOWN: Final = "unknown"
 """Detail of the error of a row whose call was interrupted and can't be repeated safely."""
@@ -75,7 +76,8 @@ class RowResult:
             return to_json(shown, by_alias=True, inf_nan_mode="strings") + b"\n"
         except PydanticSerializationError:  # half a surrogate pair
             shown["error"] = self.error.model_dump(mode="json", by_alias=True) if self.error else None
-            return json.dumps(shown, separators=(",", ":")).encode() + b"\n"
+            text = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
+            return text.encode("utf-8", "replace") + b"\n"
 
 
 class ResultLines:
@@ -212,7 +214,8 @@ def _unknown_row(line: bytes) -> int | None:
 def write_csv(source: Path, target: Path) -> None:
     """Write the results in a file of lines as CSV: nested data become columns such as `data.user.name`.
 
-    The columns are those of all rows, so the file is written at the end of a batch, and replaced as a whole.
+    The columns are those of all rows, so the file is written at the end of a batch, and replaced as a whole. Texts that
+    a spreadsheet would run as a formula get an apostrophe in front.
 
     Raises:
         OSError: A file can't be read or written.
@@ -229,7 +232,7 @@ def write_csv(source: Path, target: Path) -> None:
         writer = csv.writer(text)
         writer.writerow([*_COLUMNS, *columns, *_LAST_COLUMNS])
         for result in read_results(source):
-            writer.writerow(_cells(result, columns))
+            writer.writerow([inert(cell) if isinstance(cell, str) else cell for cell in _cells(result, columns)])
         text.detach()
 
 

@@ -12,6 +12,8 @@ from pegboard.cli.root import open_runtime, scanned
 from pegboard.errors import PegboardError
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
     from pegboard.models import Fault, JsonObject, ToolSpec
     from pegboard.runtime import Runtime
 
@@ -121,8 +123,11 @@ def read_arguments(
     from pegboard.forms import Form
     from pegboard.forms.pairs import read_pairs
 
+    for pair in pairs:
+        _check_text("--arg", pair)
     found, faults = read_pairs(spec.input_schema, pairs, given=given, aliases=spec.parameter_aliases)
     if not faults:
+        _check_text("--arg", found)
         return found
     # Report all other errors too, except those that only follow from a value that couldn't be read.
     reported = {fault.path for fault in faults}
@@ -139,11 +144,12 @@ def read_object(text: str | None) -> JsonObject:
     Raises:
         ArgumentError: It is not a JSON object.
     """
-    from pegboard.data.json_text import DEEPEST, JsonTextError, is_deeper_than, parse
+    from pegboard.data.json_text import JsonTextError, parse
 
     if text is None:
         return {}
     source = "--args"
+    _check_text(source, text)
     try:
         if text == "-":
             source, text = "--args from stdin", sys.stdin.buffer.read().decode()
@@ -155,8 +161,7 @@ def read_object(text: str | None) -> JsonObject:
     if not isinstance(value, dict):
         example = '{"path": "."}'
         raise ArgumentError(f"{source} must be a JSON object such as '{example}', not {_kind_of(value)}.")
-    if is_deeper_than(value, DEEPEST):
-        raise ArgumentError(f"{source} is nested deeper than {DEEPEST} levels.")
+    _check_text(source, value)
     return value
 
 
@@ -166,6 +171,17 @@ def _preset(runtime: Runtime, spec: ToolSpec, name: str) -> JsonObject:
         known = ", ".join(presets)
         raise ArgumentError(f"{spec.name} has no preset {name!r}." + (f" It has: {known}." if known else ""))
     return presets[name]
+
+
+def _check_text(source: str, value: JsonValue) -> None:
+    """Reject lone surrogates: in the text of an option, they stand for bytes that aren't UTF-8."""
+    from pegboard.data.json_text import write
+
+    try:
+        write(value).encode()
+    except UnicodeEncodeError as error:
+        reason = "is not UTF-8" if isinstance(value, str) else "has an escape of half a character, such as \\ud800"
+        raise ArgumentError(f"{source} {reason}.") from error
 
 
 def _kind_of(value: object) -> str:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 DEEPEST: Final = 150
-"""Levels of lists and objects that arguments may have; results have the same limit."""
+"""Levels of lists and objects that a text may have; results have the same limit, and pydantic fails soon beyond it."""
 
 
 class JsonTextError(PegboardError, ValueError):
@@ -21,7 +21,7 @@ class JsonTextError(PegboardError, ValueError):
 
 
 def parse(text: str) -> JsonValue:
-    """Parse JSON without losing information: repeated keys, `NaN` and overflowing numbers are errors.
+    """Parse JSON without losing information: repeated keys, `NaN`, overflowing numbers and deep nesting are errors.
 
     Raises:
         JsonTextError: The text is not such JSON.
@@ -38,6 +38,8 @@ def parse(text: str) -> JsonValue:
         raise
     except ValueError:  # an integer of more digits than Python reads
         raise JsonTextError("has a number with too many digits") from None
+    if text.count("[") + text.count("{") > DEEPEST and _is_too_deep(value):
+        raise JsonTextError(f"is nested deeper than {DEEPEST} levels")
     return cast("JsonValue", value)
 
 
@@ -74,17 +76,17 @@ def identical(one: JsonValue, other: JsonValue) -> bool:
     return type(one) is type(other) and repr(one) == repr(other)
 
 
-def is_deeper_than(value: JsonValue, levels: int) -> bool:
-    """Return whether lists and objects are nested deeper than a number of levels, without recursion."""
-    layer: list[JsonValue] = [value]
-    for _ in range(levels):
-        layer = [
+def _is_too_deep(value: JsonValue) -> bool:
+    level: list[JsonValue] = [value]
+    for _ in range(DEEPEST):
+        level = [
             inner
-            for outer in layer
+            for outer in level
             if isinstance(outer, dict | list)
             for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
         ]
-    return bool(layer)
+    return bool(level)
 
 
 def _object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:

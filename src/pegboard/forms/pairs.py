@@ -28,6 +28,8 @@ _UNKNOWN, _OTHER_CONSTANT = 2, 8
 """Weights of an undeclared key and of another variant's constant, in validation errors."""
 _MOST_TRIES = 1_000
 """Maximum number of variants tried per command line. Real ones need up to 400."""
+_MOST_PARTS = 32
+"""Names in the key of a word. Each costs several calls on Python's stack."""
 _MOST_DIGITS = 6
 """Maximum number of digits of an item's index."""
 
@@ -85,10 +87,13 @@ def read_pairs(
     parts: list[_Part] = []
     for pair in pairs:
         key, equals, text = pair.partition("=")
-        if equals:
-            parts.append(_Part(names.plain(key), text))
-        else:
+        if not equals:
             filler.faults.append(Fault(path=pointer(key), message="must be written as key=value"))
+        elif key.count(".") >= _MOST_PARTS:
+            message = f"a key has more than {_MOST_PARTS} parts; pass the value as JSON"
+            filler.faults.append(Fault(path="", message=message))
+        else:
+            parts.append(_Part(names.plain(key), text))
     if parts:
         filler.fill(form.root, [], parts)
     if filler.tries.are_used_up:

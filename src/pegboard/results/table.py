@@ -201,7 +201,7 @@ class Table:
         front, unless they are numbers.
         """
         keys = [key for key in self._keys if key not in self.hidden]
-        yield _csv_line([_inert(key) for key in keys])
+        yield _csv_line([inert(key) for key in keys])
         for row in self.rows():
             yield _csv_line([_field(row[key]) if key in row else "" for key in keys])
 
@@ -270,10 +270,11 @@ def _shown(value: JsonValue) -> str:
 def _field(value: JsonValue) -> str:
     if value is None:
         return ""
-    return _inert(value) if isinstance(value, str) else json_bytes(value).decode()
+    return inert(value) if isinstance(value, str) else json_bytes(value).decode()
 
 
-def _inert(text: str) -> str:
+def inert(text: str) -> str:
+    """Return the text of a CSV cell, with an apostrophe in front if a spreadsheet would run it as a formula."""
     return "'" + text if text.startswith(_FORMULA_SIGNS) and not _NUMBER.fullmatch(text) else text
 
 
