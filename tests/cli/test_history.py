@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -48,7 +49,7 @@ def test_a_call_is_shown_copied_and_run_again_with_changes(pegboard: Command, re
     assert shown["result"]["data"] == "Hello Ada Lovelace"
     assert pegboard("history", "show", hello, "--data").stdout == "Hello Ada Lovelace\n"
     copied = pegboard("history", "show", add, "--print", "cli", "--packs", packs).stdout
-    assert copied == "pegboard tools invoke greet.add --arg a=1 --arg b=2\n"
+    assert copied == f"pegboard tools invoke greet.add --packs {shlex.quote(packs)} --arg a=1 --arg b=2\n"
     again = pegboard("history", "rerun", add, "--packs", packs)
     assert json.loads(again.stdout)["result"]["data"] == 3
     assert json.loads(again.stdout)["call"]["source"] == "cli"

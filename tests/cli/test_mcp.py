@@ -194,7 +194,7 @@ def _closed_port() -> str:
 
 
 BAD = {
-    "a command that doesn't exist": ("no-such-program --x", 1, "was not found on the PATH"),
+    "a command that doesn't exist": ("no-such-program --x", 0, "was not found on the PATH"),
     "an empty value": ("", 2, "needs a command or a URL"),
     "a quote that isn't closed": ("npx 'a", 2, "Check its quotes"),
     "another scheme": ("ws://localhost/mcp", 2, "doesn't start with http:// or https://"),
@@ -202,7 +202,7 @@ BAD = {
     "a password in the URL": ("https://me:hunter22@localhost/mcp", 2, "use `headers` instead"),
     "a port that is closed": ("CLOSED", 1, "connection refused"),
     "a page": ("PAGE", 1, "an HTML page"),
-    "a program that isn't a server": (f"{sys.executable} -c 'print(1)'", 1, "ended with exit code 0"),
+    "a program that isn't a server": (f"{sys.executable} -c 'print(1)'", 0, "ended with exit code 0"),
 }
 
 
@@ -212,12 +212,30 @@ def test_a_server_that_cannot_be_used_gets_one_message_with_the_next_step(
     pegboard: Command, page: str, target: str, code: int, message: str
 ) -> None:
     target = {"CLOSED": _closed_port(), "PAGE": page}.get(target, target)
-    command = ["mcp", "test"] if target.startswith("http") else ["tools", "list"]
+    command = ["mcp", "test"] if target.startswith("http") else ["tools", "list", "fs", "--json"]
     done = pegboard(*command, "--mcp", target)
-    assert (done.returncode, done.stdout) == (code, "")
+    assert (done.returncode, bool(done.stdout)) == (code, code == 0)
     assert message in done.stderr
     assert "hunter22" not in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.promise("MCP-3", "CLI-2")
+def test_a_server_that_cannot_be_used_fails_only_calls_of_its_own_tools(pegboard: Command) -> None:
+    done = pegboard("tools", "invoke", "tools.echo", "--arg", "value=1", "--data", "--mcp", "x=no-such-program")
+    assert (done.returncode, done.stdout) == (0, "1\n")
+    assert "The MCP server x is not connected. The command 'no-such-program' was not found" in done.stderr
+    done = pegboard("tools", "invoke", "x.echo", "--mcp", "x=no-such-program")
+    assert (done.returncode, json.loads(done.stdout)["result"]["error"]["code"]) == (3, "tool_not_found")
+    assert done.stderr.count("The MCP server x is not connected.") == 1
+
+
+@pytest.mark.promise("MCP-3", "CLI-2")
+def test_a_call_printed_as_a_command_line_starts_its_server_again(pegboard: Command, start: str) -> None:
+    done = pegboard("tools", "invoke", "fixture.add", "--arg", "a=1", "--arg", "b=2", "--print", "cli", "--mcp", start)
+    words = shlex.split(done.stdout)
+    assert words[:6] == ["pegboard", "tools", "invoke", "fixture.add", "--mcp", f"fixture={start}"]
+    assert json.loads(pegboard(*words[1:], "--data").stdout) == {"total": 3}
 
 
 @pytest.mark.promise("MCP-3")

@@ -175,7 +175,6 @@ def test_arguments_come_as_json_as_pairs_or_from_stdin(
         (["--args", '{"a": NaN, "b": 2}'], "NaN"),
         (["--args", '{"a": 1e400, "b": 2}'], "1e400"),
         (["--args", '{"a": ' + "[" * 300 + "]" * 300 + "}"], "nested deeper"),
-        (["--args", '{"a": 1, "b": "\\ud800"}'], "--args has an escape of half a character"),
         (["--args", '{"a": 1, "b": "\udcff"}'], "--args is not UTF-8"),
         (["--arg", "a=1", "--arg", "b=\udcff"], "--arg is not UTF-8"),
         (["--arg", "a=x", "--arg", "b=2"], "a: "),

@@ -219,8 +219,8 @@ class _GivenTools:
     def hidden(self) -> int:
         return self._given.shut_out
 
-    def packs_option(self, spec: ToolSpec) -> str:
-        return ""
+    def options(self, spec: ToolSpec) -> tuple[str, ...]:
+        return ()
 
     async def watch(self) -> AsyncIterator[None]:
         """Yield after the first scan and after each `change`."""

@@ -12,8 +12,6 @@ from pegboard.cli.root import open_runtime, scanned
 from pegboard.errors import PegboardError
 
 if TYPE_CHECKING:
-    from pydantic import JsonValue
-
     from pegboard.models import Fault, JsonObject, ToolSpec
     from pegboard.runtime import Runtime
 
@@ -127,7 +125,6 @@ def read_arguments(
         _check_text("--arg", pair)
     found, faults = read_pairs(spec.input_schema, pairs, given=given, aliases=spec.parameter_aliases)
     if not faults:
-        _check_text("--arg", found)
         return found
     # Report all other errors too, except those that only follow from a value that couldn't be read.
     reported = {fault.path for fault in faults}
@@ -161,7 +158,6 @@ def read_object(text: str | None) -> JsonObject:
     if not isinstance(value, dict):
         example = '{"path": "."}'
         raise ArgumentError(f"{source} must be a JSON object such as '{example}', not {_kind_of(value)}.")
-    _check_text(source, value)
     return value
 
 
@@ -173,15 +169,12 @@ def _preset(runtime: Runtime, spec: ToolSpec, name: str) -> JsonObject:
     return presets[name]
 
 
-def _check_text(source: str, value: JsonValue) -> None:
-    """Reject lone surrogates: in the text of an option, they stand for bytes that aren't UTF-8."""
-    from pegboard.data.json_text import write
-
+def _check_text(source: str, text: str) -> None:
+    """Reject lone surrogates, by which Python represents bytes that aren't UTF-8."""
     try:
-        write(value).encode()
+        text.encode()
     except UnicodeEncodeError as error:
-        reason = "is not UTF-8" if isinstance(value, str) else "has an escape of half a character, such as \\ud800"
-        raise ArgumentError(f"{source} {reason}.") from error
+        raise ArgumentError(f"{source} is not UTF-8.") from error
 
 
 def _kind_of(value: object) -> str:

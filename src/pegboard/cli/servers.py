@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pegboard.cli.exit_codes import TOOL_FAILED, USAGE
+from pegboard.cli.exit_codes import USAGE
 
 if TYPE_CHECKING:
     from pegboard.models import Problem, ServerStatus
@@ -27,7 +27,7 @@ ElicitOption = Annotated[
 
 
 def connect(runtime: Runtime, given: Sequence[str], name: str | None = None) -> None:
-    """Connect to the servers that a command needs; exit if a server of `--mcp` can't be used.
+    """Connect to the servers that a command needs; print why a server of `--mcp` can't be used.
 
     Args:
         runtime: The runtime, scanned.
@@ -39,14 +39,10 @@ def connect(runtime: Runtime, given: Sequence[str], name: str | None = None) -> 
     if not (given or wanted):
         return
     add_given(runtime, given)
+    known = runtime.problems()
     _wait(runtime)
-    failed = [status for status in runtime.servers.all()[len(wanted) :] if not status.state.is_usable]
-    if failed:
-        from pegboard.cli.output import narrate_problems
-
-        narrate_problems(map(status_problem, failed))
-        close(runtime)
-        raise typer.Exit(TOOL_FAILED)
+    if not all(status.state.is_usable for status in runtime.servers.all()[len(wanted) :]):
+        narrate_new_problems(runtime, known)
 
 
 def connect_to(runtime: Runtime, given: Sequence[str], name: str | None) -> None:

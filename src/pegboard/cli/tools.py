@@ -164,7 +164,7 @@ def _print_call(runtime: Runtime, spec: ToolSpec, args: JsonObject, kind: CopyKi
     except FormFaults as faults:
         narrate(f"invalid_args: the arguments of {spec.name} are invalid: {faults}")
         raise typer.Exit(USAGE) from faults
-    print_data(copied_as(kind, spec, args, packs=runtime.tools.packs_option(spec)))
+    print_data(copied_as(kind, spec, args, options=runtime.tools.options(spec)))
 
 
 def run_call(runtime: Runtime, call: ToolCall, *, rerun: bool = False) -> tuple[ToolCall, ToolResult, int]:

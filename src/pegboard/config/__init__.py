@@ -20,7 +20,14 @@ if TYPE_CHECKING:
     from pegboard.config.redaction import Redactor
     from pegboard.config.review import TrustRequest, review_folder, trust_folder
     from pegboard.config.secrets import Secret, Secrets
-    from pegboard.config.servers import ResolvedServer, configured_servers, given_server, pack_name, resolve_server
+    from pegboard.config.servers import (
+        ResolvedServer,
+        configured_servers,
+        given_option,
+        given_server,
+        pack_name,
+        resolve_server,
+    )
     from pegboard.config.settings import (
         AskSettings,
         McpServer,
@@ -54,6 +61,7 @@ __all__ = [
     "UiSettings",
     "configured_servers",
     "credentials_in",
+    "given_option",
     "given_server",
     "load",
     "pack_name",
@@ -87,6 +95,7 @@ _ON_DEMAND = {
     "UiSettings": "settings",
     "configured_servers": "servers",
     "credentials_in": "display",
+    "given_option": "servers",
     "given_server": "servers",
     "load": "loader",
     "pack_name": "servers",

@@ -71,6 +71,11 @@ def given_server(text: str) -> ServerConfig:
     return config
 
 
+def given_option(name: str, config: ServerConfig) -> str:
+    """Return the value of `--mcp` that starts a server that was given for this run, with this name for its pack."""
+    return f"{name}={config.url or shlex.join([config.command or '', *config.args])}"
+
+
 def pack_name(reported: str, taken: Collection[str] = ()) -> str:
     """Return the name of the pack of a server that only reports a name, such as `everything`.
 

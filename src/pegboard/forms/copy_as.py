@@ -6,7 +6,7 @@ import json
 import keyword
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pegboard.data.json_text import identical
@@ -32,7 +32,7 @@ UNTYPABLE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """Characters that a terminal interprets as keys when pasted, that end a word, or that can't be encoded."""
 
 
-def copied_as(kind: CopyKind, spec: ToolSpec, arguments: JsonObject, *, packs: str = "") -> str:
+def copied_as(kind: CopyKind, spec: ToolSpec, arguments: JsonObject, *, options: Sequence[str] = ()) -> str:
     """Return a call as text that makes the same call elsewhere, including its secrets.
 
     Args:
@@ -40,14 +40,14 @@ def copied_as(kind: CopyKind, spec: ToolSpec, arguments: JsonObject, *, packs: s
             the argument object; `python`, a `call_tool(…)`; `mcp`, a `tools/call` request on one line.
         spec: The tool.
         arguments: Arguments by their names in the schema, valid or not.
-        packs: Folder to name in a command line, for a tool that was found there for this run only.
+        options: Options of a command line, for a tool that was found only by them, such as `--packs`.
 
     Returns:
         The text, without a final newline.
     """
     match kind:
         case "cli":
-            return _command_line(spec, arguments, ["--packs", packs] if packs else [])
+            return _command_line(spec, arguments, options)
         case "script":
             name = spec.name if is_command(spec.name) else plain_name(spec.name)
             return f"{name} {shlex.join(_script_words(spec, arguments))}".rstrip(" ")
@@ -64,7 +64,7 @@ def copied_as(kind: CopyKind, spec: ToolSpec, arguments: JsonObject, *, packs: s
 # --- Command lines ---
 
 
-def _command_line(spec: ToolSpec, arguments: JsonObject, where: list[str]) -> str:
+def _command_line(spec: ToolSpec, arguments: JsonObject, where: Sequence[str]) -> str:
     whole = _json(arguments)
     if len(whole) > _MOST_WORDS:
         return _through_stdin(spec.name, where, whole)
@@ -77,7 +77,7 @@ def _command_line(spec: ToolSpec, arguments: JsonObject, where: list[str]) -> st
     return line if len(line.encode("utf-8", "replace")) <= _LONGEST_LINE else _through_stdin(spec.name, where, whole)
 
 
-def _through_stdin(name: str, where: list[str], arguments: str) -> str:
+def _through_stdin(name: str, where: Sequence[str], arguments: str) -> str:
     """Return a command line of unlimited length. JSON is one line, so it can't contain the end marker."""
     return f"{_line(name, [*where, '--args', '-'])} <<'END'\n{arguments}\nEND"
 

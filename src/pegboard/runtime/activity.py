@@ -207,9 +207,10 @@ class Activity:
             call: The call. If its tool isn't available, its arguments are written without knowledge of their types.
         """
         from pegboard.forms.copy_as import copied_as
+        from pegboard.runtime.tools import Tools
 
         spec = self.tool_of(call) or _unknown_tool(call.tool)
-        return copied_as(kind, spec, call.args)
+        return copied_as(kind, spec, call.args, options=Tools(self._parts).options(spec))
 
     def export(self, ids: Sequence[str]) -> Iterator[str]:
         """Yield calls as lines of JSON, the oldest first, each with its result.

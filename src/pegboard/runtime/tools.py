@@ -80,6 +80,16 @@ class Tools:
         file = spec.file
         return self._parts.given.get(os.path.realpath(os.path.dirname(file)), "") if file else ""  # noqa: PTH120 - as above
 
+    def options(self, spec: ToolSpec) -> tuple[str, ...]:
+        """Return the options that another run needs to find the tool, `--packs` or `--mcp`; empty if it needs none."""
+        from pegboard.config import given_option
+
+        if isinstance(spec.handler, models.McpHandler) and not spec.handler.saved:
+            config = self._parts.hub.config(spec.handler.server)
+            return () if config is None else ("--mcp", given_option(spec.handler.server, config))
+        folder = self.packs_option(spec)
+        return ("--packs", folder) if folder else ()
+
     def why_not(self, name: str) -> ToolResult | None:
         """Return the failed result for a tool that doesn't exist or isn't allowed; None if it can be called."""
         found = self._parts.registry.find(name, self._parts.allow)

@@ -123,18 +123,21 @@ class CopyScreen(ListDialog[None]):
         self.show_preview(about, text)
 
 
-def copy_call(spec: ToolSpec, form: Form, packs: str = "") -> CopyScreen:
+def copy_call(spec: ToolSpec, form: Form, options: Sequence[str] = ()) -> CopyScreen:
     """Return the dialog that copies the call in a form.
 
     Args:
         spec: The tool.
         form: Its form. The preview masks secrets; the copy contains them.
-        packs: The `--packs` folder that a command line needs to find the tool, or an empty string.
+        options: The options that a command line needs to find the tool, such as `--packs`.
     """
     arguments, masked, faults = form.draft(), form.draft(masked=True), len(form.faults())
     formats = [
         CopyFormat(
-            title, about, language, *(partial(copied_as, kind, spec, one, packs=packs) for one in (arguments, masked))
+            title,
+            about,
+            language,
+            *(partial(copied_as, kind, spec, one, options=options) for one in (arguments, masked)),
         )
         for kind, title, about, language in _CALL
     ]

@@ -403,7 +403,7 @@ class ToolPage(Vertical):
 
         filled = self._tool_and_form()
         if filled is not None:
-            self.app.push_screen(copy_call(*filled, self._runtime.tools.packs_option(filled[0])))
+            self.app.push_screen(copy_call(*filled, self._runtime.tools.options(filled[0])))
 
     def run_over_file(self) -> None:
         """Open the dialog that calls the tool with every row of a file."""
