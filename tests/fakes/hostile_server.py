@@ -15,6 +15,7 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+sys.set_int_max_str_digits(0)
 MODE = sys.argv[1]
 DIES = {"dies": True}
 ESCAPES = "\x1b]0;owned\x07\x1b[2J[bold red]x[/]\u202e\x00"
@@ -63,6 +64,13 @@ LISTS: dict[str, list[Any]] = {
         "nonsense",
         None,
     ],
+    "unreadable": [
+        {**BAD, "inputSchema": {"type": "object", "x": json.loads("[" * 400 + "]" * 400)}},
+        {**BAD, "name": "half", "description": "\ud800"},
+        {**BAD, "name": "\ud800"},
+        PLAIN,
+    ],
+    "digits": [{**PLAIN, "inputSchema": {"type": "object", "maxProperties": 10**5000}}],
     "escapes": [
         {**TEXTS, "name": f"ok{ESCAPES}", "inputSchema": {"type": "object", "properties": {ESCAPES: TEXTS}}},
         {**BAD, **TEXTS},

@@ -312,3 +312,20 @@ async def test_a_server_that_ignores_its_end_is_killed(open_server: Open) -> Non
     await runtime.close()
     assert time.monotonic() - began < 15
     assert child not in await asyncio.to_thread(processes_of, HOSTILE_SERVER, "stays")
+
+
+async def test_a_tool_that_cannot_be_passed_on_hides_no_other_tool(open_server: Open) -> None:
+    runtime = await open_server(HOSTILE_SERVER, "unreadable")
+    assert [spec.name for spec in runtime.tools.all() if spec.pack == "peer"] == ["peer.ok"]
+    assert [problem.message for problem in problems(runtime)] == [
+        "The tool “bad” is not offered because its description is nested too deeply.",
+        "The tool “half” is not offered because its description contains half a character.",
+        "The tool “?” is not offered because its description contains half a character.",
+    ]
+    assert (await run(runtime, "peer.ok")).ok
+
+
+async def test_a_list_that_cannot_be_read_is_the_reason_and_not_the_end_of_the_process(open_server: Open) -> None:
+    runtime = await open_server(HOSTILE_SERVER, "digits")
+    assert "is not valid JSON-RPC: number out of range" in peer(runtime).reason
+    assert "ended with" not in peer(runtime).reason

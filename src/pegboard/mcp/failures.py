@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import anyio
 import httpx2
 from mcp.shared.exceptions import MCPError
-from mcp_types import UNSUPPORTED_PROTOCOL_VERSION
+from mcp_types import CONNECTION_CLOSED, UNSUPPORTED_PROTOCOL_VERSION
 from mcp_types.version import SUPPORTED_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
@@ -119,10 +119,22 @@ def explain(
     version = _version_mismatch(causes)
     if version is not None:
         return version
+    # Before the end of the process, which Pegboard ends itself after such an answer.
+    if process is not None and (answer := _invalid_answer(config, causes)) is not None:
+        return answer
     if process is not None and process.exit:
         return ended(config, process)
     if last is not None and (http := _http_failure(config, causes, last)) is not None:
         return http
+    if (answer := _invalid_answer(config, causes)) is not None:
+        return answer
+    if process is not None:
+        return no_answer(config, process, config.timeout) if process.reader.garbage else ended(config, process)
+    return ServerFailure(f"The connection failed: {quotation(str(causes[-1]) or type(causes[-1]).__name__)}.", "")
+
+
+def _invalid_answer(config: ServerConfig, causes: list[BaseException]) -> ServerFailure | None:
+    """Return the failure that an answer of the server explains; None if the connection just ended."""
     for cause in causes:
         if isinstance(cause, ValidationError):
             return ServerFailure(
@@ -130,12 +142,14 @@ def explain(
             )
         if isinstance(cause, MCPError) and cause.message == NOT_JSON_RPC:
             return ServerFailure(NOT_JSON_RPC, f"Check {_entry(config, 'url')}.", is_final=True)
-        if isinstance(cause, MCPError):
+        if isinstance(cause, MCPError) and cause.code != CONNECTION_CLOSED:
             fix = "Report this to the server's author." if config.url is None else f"Check {_entry(config, 'url')}."
             return ServerFailure(f"The server rejected the connection: {quotation(cause.message)}.", fix)
-    if process is not None:
-        return no_answer(config, process, config.timeout) if process.reader.garbage else ended(config, process)
-    return ServerFailure(f"The connection failed: {quotation(str(causes[-1]) or type(causes[-1]).__name__)}.", "")
+        if isinstance(cause, ValueError) and config.url is None:
+            return ServerFailure(
+                f"The server's answer can't be read: {quotation(str(cause))}.", "Report this to its author."
+            )
+    return None
 
 
 def validation_text(error: ValidationError) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import codecs
-import re
+import json
 import signal
 import socket
 import subprocess
@@ -26,6 +26,7 @@ from mcp_types.jsonrpc import INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_m
 from pydantic import ValidationError
 from pydantic_core import from_json
 
+from pegboard.data.message_id import LOOKED_AT, message_id
 from pegboard.mcp.limits import LONGEST_MESSAGE
 from pegboard.results.sizes import size as size_text
 from pegboard.worker.keeper import TERMINATE
@@ -43,14 +44,9 @@ _GARBAGE_AT_ONCE = 64
 _LONGEST_SKIPPED = 256 * 2**20
 """Bytes of one line, after which the server is ended; what exceeds the limit of a message is dropped as it comes."""
 _STDERR_LINES, _STDERR_WIDTH = 50, 500
-_HEAD = 4096
-"""Bytes of the start and the end of a long line in which to look for the id of a response."""
 
 _CLOSE_SECONDS, _TERMINATE_SECONDS, _KILL_SECONDS = 1.5, 1.0, 3.0
 """Time for the server to end after its stdin was closed, after SIGTERM, and after SIGKILL."""
-
-_ID_AT_START = re.compile(rb'\A\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,18})\s*,')
-_ID_AT_END = re.compile(rb',\s*"id"\s*:\s*(\d{1,18})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
 
 
 class ServerProcess:
@@ -342,7 +338,7 @@ class _MessageReader(asyncio.Protocol):
 
     def _skip(self, part: bytes) -> None:
         if not self._skipped:
-            self._skipped_head = part[:_HEAD]
+            self._skipped_head = part[:LOOKED_AT]
         self._skipped += len(part)
         if self._skipped > _LONGEST_SKIPPED:
             self.sample = self.sample or self._skipped_head[:200].decode("utf-8", "replace")
@@ -398,7 +394,7 @@ class _MessageReader(asyncio.Protocol):
                     self._transport.resume_reading()
             try:
                 # Parsing first takes a fifth of the time of `validate_json`, which tries each kind of message.
-                return SessionMessage(jsonrpc_message_adapter.validate_python(from_json(line), by_name=False))
+                return SessionMessage(jsonrpc_message_adapter.validate_python(_parsed(line), by_name=False))
             except ValueError as error:
                 if (number := _id_of_response(line, line)) is not None:
                     return _failed_response(number, f"The server's response is not valid JSON-RPC: {_reason(error)}.")
@@ -428,15 +424,27 @@ class _MessageReader(asyncio.Protocol):
         await self.aclose()
 
 
-def _id_of_response(head: bytes, tail: bytes) -> int | None:
+def _parsed(line: bytes) -> object:
+    """Return a message, also if a part is nested deeply or has a lone surrogate: it must not spoil the other parts.
+
+    Raises:
+        ValueError: It is not JSON, or can't be represented.
+    """
+    try:
+        return from_json(line)
+    except ValueError as error:
+        try:
+            return json.loads(line.decode())
+        except (ValueError, RecursionError):
+            raise error from None
+
+
+def _id_of_response(head: bytes, tail: bytes) -> int | str | None:
     """Return the id of a response that can't be parsed, from its start or its end; None if it isn't found."""
-    if b'"method"' in head[:_HEAD]:
-        return None
-    found = _ID_AT_START.search(head[:_HEAD]) or _ID_AT_END.search(tail[-_HEAD:])
-    return int(found[1]) if found else None
+    return None if b'"method"' in head[:LOOKED_AT] else message_id(head, tail)
 
 
-def _failed_response(number: int, message: str) -> SessionMessage:
+def _failed_response(number: int | str, message: str) -> SessionMessage:
     """Return a response that fails a request."""
     return SessionMessage(JSONRPCError(jsonrpc="2.0", id=number, error=ErrorData(code=INTERNAL_ERROR, message=message)))
 

@@ -9,7 +9,9 @@ from fnmatch import fnmatchcase
 from typing import Final, Literal
 
 from pydantic import JsonValue
+from pydantic_core import from_json, to_json
 
+from pegboard.data.json_text import DEEPEST
 from pegboard.mcp.texts import quotation
 from pegboard.models import Hints, JsonObject, McpHandler, Problem, ServerConfig, ToolSpec
 
@@ -26,6 +28,8 @@ _HINTS: Final = {
     "idempotentHint": "idempotent",
     "openWorldHint": "open_world",
 }
+UNREADABLE: Final = "pegboard/unreadable"
+"""Key of a tool that can't be passed on: the reason, as the end of a sentence."""
 _AUTHOR: Final = "Report this to the server's author."
 
 
@@ -51,6 +55,10 @@ def tool_specs(
             continue
         if config.tools is not None and not any(fnmatchcase(name, pattern) for pattern in config.tools):
             continue
+        if UNREADABLE in tool:
+            message = f"The tool {quotation(name)} is not offered because {tool[UNREADABLE]}."
+            problems.append(_problem(pack, message, "error"))
+            continue
         if name in rejected:
             message = f"The tool {quotation(name)} is not offered because its `x-mcp-header` is invalid."
             problems.append(_problem(pack, message, "error"))
@@ -67,6 +75,20 @@ def tool_specs(
         specs.append(spec)
         problems += spec.problems
     return tuple(specs), tuple(problems)
+
+
+def readable(tool: JsonValue) -> JsonValue:
+    """Return a tool as the server sent it, or only its name and the reason if it can't be passed on as JSON."""
+    try:
+        text = to_json(tool)
+        if text.count(b"[") + text.count(b"{") > DEEPEST:
+            from_json(text)
+    except ValueError as error:
+        name = tool.get("name") if isinstance(tool, dict) else None
+        reason = "contains half a character" if "surrogates" in str(error) else "is nested too deeply"
+        shown = name.encode("utf-8", "replace").decode() if isinstance(name, str) else ""
+        return {"name": shown, UNREADABLE: f"its description {reason}"}
+    return tool
 
 
 def _spec(config: ServerConfig, pack: str, function: str, name: str, tool: JsonObject) -> ToolSpec:

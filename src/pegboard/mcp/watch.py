@@ -26,10 +26,11 @@ from mcp_types.jsonrpc import (
     JSONRPCResponse,
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from pegboard.mcp.forwarding import LISTS
 from pegboard.mcp.limits import MOST_OPEN_QUESTIONS
+from pegboard.mcp.specs import readable
 from pegboard.mcp.texts import NOT_JSON_RPC, quotation
 from pegboard.results.sizes import count
 
@@ -152,10 +153,10 @@ class Watch(AbstractAsyncContextManager[TransportStreams]):
 
     def _repair(self, method: str, result: dict[str, Any]) -> None:
         if method == _RAW_LIST and isinstance(result.get("tools"), list):
-            result["_meta"] = {RAW_TOOLS: result["tools"]}
+            result["_meta"] = {RAW_TOOLS: [readable(tool) for tool in result["tools"]]}
             result["tools"] = []
         elif method == "tools/list" and isinstance(result.get("tools"), list):
-            result["tools"] = [slim(tool, self.version) for tool in result["tools"] if _is_named(tool)]
+            result["tools"] = [slim(tool, self.version) for tool in result["tools"] if _is_usable(tool)]
         elif (key := LISTS.get(method)) is not None and isinstance(result.get(key), list):
             rest = {name: value for name, value in result.items() if name != "nextCursor"}
             result[key] = [item for item in result[key] if self._is_valid(method, {**rest, key: [item]}, item)]
@@ -196,8 +197,8 @@ def _shorten_parse_error(error: ErrorData) -> None:
     error.message = NOT_JSON_RPC if "validation error" in reason else reason
 
 
-def _is_named(tool: object) -> bool:
-    return isinstance(tool, dict) and isinstance(tool.get("name"), str)
+def _is_usable(tool: JsonValue) -> bool:
+    return isinstance(tool, dict) and isinstance(tool.get("name"), str) and readable(tool) is tool
 
 
 def slim(tool: dict[str, Any], version: str) -> dict[str, Any]:
