@@ -259,6 +259,35 @@ def test_lines_that_are_not_messages_are_answered_with_errors(raw: Raw) -> None:
     assert raw.read() == {"jsonrpc": "2.0", "id": 7, "result": {}}
 
 
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (b"[" * 300 + b"]" * 300, "can't be read: it is nested too deeply"),
+        (b"9" * 5000, "can't be read: it has a number with too many digits"),
+        (b'"\\ud800"', "can't be read: it has half a character"),
+        (b'"\xff"', "can't be read: it is not UTF-8"),
+        (b'"' + b"y" * (33 * 2**20) + b'"', "is longer than 33554432 bytes"),
+        (b"nonsense", "This is not JSON"),
+    ],
+    ids=["deep", "digits", "half a character", "bytes", "long", "not JSON"],
+)
+def test_a_request_that_cannot_be_read_is_answered_by_its_id_with_the_reason(
+    raw: Raw, value: bytes, reason: str
+) -> None:
+    raw.greet()
+    for id_ in (2, "two"):
+        number = json.dumps(id_).encode()
+        raw.send(b'{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"x":%s}}' % (number, value))
+        raw.send(b'{"method":"tools/call","params":{"x":%s},"jsonrpc":"2.0","id":%s}' % (value, number))
+        for answer in (raw.read(), raw.read()):
+            assert answer["id"] == id_
+            assert reason in answer["error"]["message"]
+    raw.send(b'{"jsonrpc":"2.0","id":3,"result":%s}' % value)
+    assert raw.read()["id"] is None
+    raw.send({"jsonrpc": "2.0", "id": 7, "method": "ping"})
+    assert raw.read() == {"jsonrpc": "2.0", "id": 7, "result": {}}
+
+
 def test_only_the_protocol_is_on_stdout(raw: Raw) -> None:
     raw.greet()
     raw.call("kit.talk")

@@ -28,3 +28,9 @@ def message_id(start: bytes, end: bytes) -> int | str | None:
     except ValueError:  # not UTF-8, or a number with leading zeros
         return None
     return value
+
+
+def request_id(start: bytes, end: bytes) -> int | str | None:
+    """Return the id of a request; None for other messages, whose ids are those of the other side. Like `message_id`."""
+    is_request = b'"method"' in start[:LOOKED_AT] or b'"method"' in end[-LOOKED_AT:]
+    return message_id(start, end) if is_request else None

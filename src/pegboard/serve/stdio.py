@@ -14,13 +14,15 @@ import threading
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 from mcp_types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 from pydantic import ValidationError
+
+from pegboard.data.message_id import LOOKED_AT, request_id
 
 if TYPE_CHECKING:
     from pegboard.serve.service import Service
@@ -30,6 +32,21 @@ LONGEST_MESSAGE: Final = 32 * 2**20
 _CHUNK: Final = 2**18
 _MOST_CHUNKS: Final = 16
 """Chunks that wait for the server beyond which no more are read."""
+
+_REASONS: Final = {
+    "recursion limit": "it is nested too deeply",
+    "out of range": "it has a number with too many digits",
+    "hex escape": "it has half a character",
+    "unicode code point": "it is not UTF-8",
+}
+"""Parts of a parser's message → what they mean for valid JSON."""
+
+
+class _LongLine(NamedTuple):
+    """A line that is too long."""
+
+    start: bytes
+    end: bytes
 
 
 async def serve_stdio(service: Service) -> None:
@@ -67,23 +84,16 @@ def _claim() -> tuple[int, int]:
 async def _receive(wire: int, received: MemoryObjectSendStream[SessionMessage | Exception], out: _Output) -> None:
     async with received:
         async for line in _lines(wire):
-            if line is None:
-                await out.reject(INVALID_REQUEST, f"A message is longer than {LONGEST_MESSAGE} bytes.")
+            if isinstance(line, _LongLine):
+                number = request_id(line.start, line.end)
+                await out.reject(INVALID_REQUEST, f"The message is longer than {LONGEST_MESSAGE} bytes.", number)
                 continue
             if not line.strip():
                 continue
             try:
                 message = jsonrpc_message_adapter.validate_json(line, by_name=False)
             except (ValidationError, RecursionError) as error:
-                is_json = (
-                    isinstance(error, ValidationError) and error.errors(include_url=False)[0]["type"] != "json_invalid"
-                )
-                if is_json:
-                    await out.reject(
-                        INVALID_REQUEST, "This is not a message of JSON-RPC 2.0; batches aren't supported."
-                    )
-                else:
-                    await out.reject(PARSE_ERROR, "This is not JSON.")
+                await out.reject(*_unreadable(error), request_id(line, line))
                 continue
             try:
                 await received.send(SessionMessage(message))
@@ -98,22 +108,35 @@ async def _send(sent: MemoryObjectReceiveStream[SessionMessage], out: _Output) -
                 await out.write(message.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
 
 
-async def _lines(wire: int) -> AsyncIterator[bytes | None]:
-    """Yield lines; None for one that is too long."""
+def _unreadable(error: ValidationError | RecursionError) -> tuple[int, str]:
+    """Return the code and the text of the response to a message that can't be read."""
+    first = error.errors(include_url=False)[0] if isinstance(error, ValidationError) else None
+    if first is not None and first["type"] != "json_invalid":
+        return INVALID_REQUEST, "This is not a message of JSON-RPC 2.0; batches aren't supported."
+    found = str(first["ctx"]["error"]) if first is not None else "recursion limit exceeded"
+    reason = next((reason for part, reason in _REASONS.items() if part in found), "")
+    return PARSE_ERROR, f"The message can't be read: {reason}." if reason else f"This is not JSON: {found}."
+
+
+async def _lines(wire: int) -> AsyncIterator[bytes | _LongLine]:
+    """Yield lines; only the start and the end of one that is too long."""
     pending = bytearray()
-    is_dropping = False
+    start_of_long = b""
     async for chunk in _chunks(wire):
         start = 0
         while (end := chunk.find(b"\n", start)) >= 0:
             pending += chunk[start:end]
             start = end + 1
-            yield None if is_dropping or len(pending) > LONGEST_MESSAGE else bytes(pending)
+            if start_of_long or len(pending) > LONGEST_MESSAGE:
+                yield _LongLine(start_of_long or bytes(pending[:LOOKED_AT]), bytes(pending[-LOOKED_AT:]))
+            else:
+                yield bytes(pending)
             pending.clear()
-            is_dropping = False
+            start_of_long = b""
         pending += chunk[start:]
         if len(pending) > LONGEST_MESSAGE:
-            is_dropping = True
-            pending.clear()
+            start_of_long = start_of_long or bytes(pending[:LOOKED_AT])
+            del pending[:-LOOKED_AT]
 
 
 async def _chunks(wire: int) -> AsyncIterator[bytes]:
@@ -170,9 +193,15 @@ class _Output:
         self._poll.register(wire, select.POLLOUT)
         self._lock = asyncio.Lock()
 
-    async def reject(self, code: int, message: str) -> None:
-        """Answer a message that can't be read with an error, unless the client no longer reads."""
-        error = JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=code, message=message))
+    async def reject(self, code: int, message: str, number: int | str | None) -> None:
+        """Answer a message that can't be read with an error, unless the client no longer reads.
+
+        Args:
+            code: Code of the error.
+            message: Text of the error.
+            number: Id of the request; None if it is unknown.
+        """
+        error = JSONRPCError(jsonrpc="2.0", id=number, error=ErrorData(code=code, message=message))
         with suppress(OSError):
             await self.write(error.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
 

@@ -194,9 +194,9 @@ def rejections(line: bytes, text: str) -> bytes:
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):
-        from pegboard.data.message_id import message_id
+        from pegboard.data.message_id import request_id
 
-        id_ = message_id(line, line) if b'"method"' in line else None
+        id_ = request_id(line, line)
         message = None if id_ is None else {"id": id_, "method": ""}
     if isinstance(message, list):
         found = [one for one in (_rejected(item, text) for item in message) if one]
