@@ -14,6 +14,7 @@ from pegboard.cli.server_entries import (
     check_entry,
     found_row,
     is_configured,
+    note_relative_files,
     pack_names,
     pair,
     print_found,
@@ -92,10 +93,7 @@ def add(
 
     Credentials in --env and --header are moved to secrets, and the file refers to them as ${NAME}.
     """
-    import os
-
     from pegboard.cli.output import narrate
-    from pegboard.results.clean import clean_line
 
     runtime = open_runtime(context)
     entry: dict[str, object] = {}
@@ -119,9 +117,7 @@ def add(
     check_entry(runtime, name, entry)
     write_entries(runtime, {name: entry}, keep_literals=keep_literals)
     narrate(f"Added {name} to {runtime.paths.config_file}. Test it with `pegboard mcp test {name}`.")
-    here = next((word for word in command or () if not os.path.isabs(word) and os.path.isfile(word)), None)  # noqa: PTH113, PTH117 - a word, perhaps no path
-    if here is not None and cwd is None:
-        narrate(f"note: {clean_line(here)} is found only if Pegboard starts in this folder; `--cwd .` starts it here.")
+    note_relative_files(() if cwd else command or ())
 
 
 @mcp.command("list")

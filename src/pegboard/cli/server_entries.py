@@ -171,3 +171,14 @@ def print_found(runtime: Runtime, found: FoundServer, *, is_added: bool, dry_run
     print(clean_line(f"{'would add' if dry_run else 'added'} {found.new_name}: {row['target']}{''.join(more)}"))
     for note in found.notes:
         print(clean_line(f"  {note}"))
+
+
+def note_relative_files(command: Sequence[str]) -> None:
+    """Say which file of a command is found only from the working directory, if any."""
+    import os
+
+    from pegboard.results.clean import clean_line
+
+    here = next((word for word in command if not os.path.isabs(word) and os.path.isfile(word)), None)  # noqa: PTH113, PTH117 - a word, perhaps no path
+    if here is not None:
+        narrate(f"note: {clean_line(here)} is found only if Pegboard starts in this folder; `--cwd .` starts it here.")
