@@ -20,8 +20,12 @@ class JsonTextError(PegboardError, ValueError):
     """A text is not JSON; the message is a sentence without its subject: `is not JSON: … (line 2, column 5)`."""
 
 
-def parse(text: str) -> JsonValue:
+def parse(text: str, *, deepest: int = DEEPEST) -> JsonValue:
     """Parse JSON without losing information: repeated keys, `NaN`, overflowing numbers and deep nesting are errors.
+
+    Args:
+        text: The text.
+        deepest: Highest number of levels of lists and objects.
 
     Raises:
         JsonTextError: The text is not such JSON.
@@ -38,8 +42,8 @@ def parse(text: str) -> JsonValue:
         raise
     except ValueError:  # an integer of more digits than Python reads
         raise JsonTextError("has a number with too many digits") from None
-    if text.count("[") + text.count("{") > DEEPEST and _is_too_deep(value):
-        raise JsonTextError(f"is nested deeper than {DEEPEST} levels")
+    if text.count("[") + text.count("{") > deepest and _is_too_deep(value, deepest):
+        raise JsonTextError(f"is nested deeper than {deepest} levels")
     return cast("JsonValue", value)
 
 
@@ -76,9 +80,9 @@ def identical(one: JsonValue, other: JsonValue) -> bool:
     return type(one) is type(other) and repr(one) == repr(other)
 
 
-def _is_too_deep(value: JsonValue) -> bool:
+def _is_too_deep(value: JsonValue, deepest: int) -> bool:
     level: list[JsonValue] = [value]
-    for _ in range(DEEPEST):
+    for _ in range(deepest):
         level = [
             inner
             for outer in level

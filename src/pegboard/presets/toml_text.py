@@ -100,7 +100,7 @@ def _encoded(value: JsonValue, depth: int) -> JsonValue:
 def _decoded(value: object) -> JsonValue:
     match value:
         case dict() if value.keys() == {_MARK} and isinstance(value[_MARK], str):
-            return parse(value[_MARK])
+            return parse(value[_MARK], deepest=len(value[_MARK]))  # whatever `write_toml` wrote
         case dict():
             return {name: _decoded(inner) for name, inner in value.items()}
         case list():
