@@ -47,7 +47,7 @@ async def test_the_default_is_exactly_these_arguments_in_this_session(tmp_path: 
     async with on_chat(tmp_path, calls(REMOVE, REMOVE, other), says("Done")) as stage:
         await stage.say("Remove")
         screen = await scope(stage)
-        assert 'allow work.remove with exactly {"path": "a.txt"} in calls of models' in preview(screen)
+        assert 'allow work.remove with exactly {"force": false, "path": "a.txt"} in calls of models' in preview(screen)
         assert "In memory" in preview(screen)
         await stage.press("ctrl+s")
         await stage.until_seen("Rule added for this session")
@@ -78,7 +78,7 @@ async def test_a_permanent_rule_for_a_destructive_tool_is_confirmed_once_more(tm
         await stage.until(lambda: isinstance(stage.app.screen, Confirm), "it is confirmed")
         await stage.press("ctrl+y")
         await stage.idle()
-        assert rules(stage) == (Rule(allow=("work.remove",), exactly='{"path": "a.txt"}', scope="ask"),)
+        assert rules(stage) == (Rule(allow=("work.remove",), exactly='{"force": false, "path": "a.txt"}', scope="ask"),)
         assert results(stage) == ["removed a.txt"]
 
 
