@@ -59,7 +59,9 @@ def test_each_row_is_a_recorded_call_with_one_result(pegboard: Command, tmp_path
     assert batch.args == {"tool": "rows.square", "from": "rows.jsonl"}
     result = Runtime.from_environment().history.result(batch.id)
     assert result is not None
-    assert result.data == {"succeeded": 2, "failed": 3, "unknown": 0, "before": 0}
+    assert result.data == {"succeeded": 2, "failed": 3}
+    assert result.error is not None
+    assert (batch.ok, result.error.message) == (False, "3 of 5 rows failed.")
 
 
 async def test_results_that_cannot_be_written_at_the_end_end_the_batch_with_the_reason(

@@ -28,6 +28,7 @@ from pegboard.tui.form.editors import TextBox
 from pegboard.tui.result import ResultPane
 from pegboard.tui.script.editor import ScriptEditor
 from pegboard.tui.state.remembered import Remembered
+from pegboard.tui.widgets.keys_line import KeysLine
 
 GATE = '''"""Tools that wait."""
 import time
@@ -446,6 +447,23 @@ async def test_a_call_of_a_tool_that_is_gone_says_why_it_cannot_run(runtime: Run
             stage.app.clear_notifications()
             await stage.until(lambda: "can't be run" not in stage.text, "the message is gone")
         assert stage.app.current_mode == "activity"
+
+
+@pytest.mark.promise("ACT-2")
+async def test_a_batch_offers_only_what_can_be_done_with_it(runtime: Runtime, recorder: Recorder) -> None:
+    recorder.add()
+    batch = recorder.add("batch.run", {"tool": "gate.shout"}, source="batch")
+    recorder.add(source="batch", parent=batch)
+    async with on_activity(runtime) as stage:
+        footer = screen(stage).query_one(KeysLine)
+        assert "Run again" not in footer.render().plain
+        assert "Edit and run" not in footer.render().plain
+        assert "In the form" not in footer.render().plain
+        await press(stage, "right", "down")
+        await stage.until(lambda: "Run again" in footer.render().plain, "a row's call can be run again")
+    unusable = runtime.activity.get(batch)
+    assert unusable is not None
+    assert "It is a batch" in runtime.activity.unusable(unusable)
 
 
 @pytest.mark.promise("ACT-2")

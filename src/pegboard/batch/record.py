@@ -9,11 +9,12 @@ from pegboard.batch.plan import BatchPlan
 from pegboard.batch.progress import BatchProgress
 from pegboard.models import JsonObject, ResultMeta, ToolCall, ToolResult
 from pegboard.ports import Recorder
+from pegboard.results.sizes import count
 
 Ended = Literal["complete", "stopped", "failures"]
 """How a batch ended: every row has a result, `stop` was called, or as many rows failed as `stop_after` says."""
 _NAME: Final = "batch.run"
-_WHY: Final = {
+_WHY: Final[dict[Ended, str]] = {
     "stopped": "The batch was stopped before its last row.",
     "failures": "The batch was stopped because too many rows failed.",
 }
@@ -45,16 +46,17 @@ class BatchRecord:
             ended: How it ended, if nothing failed.
             failure: The error after which it couldn't continue.
         """
-        counts: JsonObject = {
-            "succeeded": progress.succeeded,
-            "failed": progress.failed,
-            "unknown": progress.unknown,
-            "before": progress.before,
-        }
+        counts: JsonObject = {"succeeded": progress.succeeded, "failed": progress.failed}
+        if progress.unknown:
+            counts["unknown"] = progress.unknown
+        if progress.before:
+            counts["finished_before"] = progress.before
         meta = ResultMeta(duration_ms=progress.seconds * 1000)
         result = ToolResult(ok=True, data=counts, meta=meta)
-        if failure is not None or ended != "complete":
-            why = str(failure) if failure is not None else _WHY[ended]
+        failed, rows = progress.failed + progress.failed_before, progress.done + progress.before
+        if failure is not None or ended != "complete" or failed:
+            failures = f"{failed:,} of {count(rows, 'row')} failed."
+            why = str(failure) if failure is not None else _WHY.get(ended, failures)
             detail = "cancelled" if failure is None and ended == "stopped" else None
             error = ToolResult.failed("execution_error", why, detail).error
             result = ToolResult(ok=False, data=counts, error=error, meta=meta)

@@ -165,7 +165,7 @@ def rerun(
     runtime = open_runtime(context)
     with _exit_on_error():
         recorded = _get(runtime, call_id)
-        if recorded.source == "otel" or recorded.is_turn:
+        if recorded.source == "otel" or recorded.is_turn or recorded.is_batch:
             narrate(f"{recorded.tool} was not run again: {runtime.activity.unusable(recorded)}")
             raise typer.Exit(TOOL_FAILED)
     runtime = scanned(context, connects=True, tool=recorded.tool)

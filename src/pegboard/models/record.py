@@ -32,6 +32,11 @@ class CallRecord(DataModel):
         """Whether this is the record of a model turn, whose calls have its id as `turn`."""
         return self.turn == self.id
 
+    @property
+    def is_batch(self) -> bool:
+        """Whether this is the record of a batch, the parent of the calls of its rows."""
+        return self.source == "batch" and self.parent is None
+
     @classmethod
     def of(cls, call: ToolCall, result: ToolResult, at: datetime) -> CallRecord:
         """Return the record of a call that was requested at `at`."""

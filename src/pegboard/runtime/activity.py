@@ -171,6 +171,8 @@ class Activity:
         """Return why a call can't be opened in the form or run again; empty if it can."""
         if call.is_turn:
             return "It is a turn of a model, not a call. To repeat a turn of a chat, send its message again."
+        if call.is_batch:
+            return "It is a batch, not a call. Run its file again with `pegboard batch`, or the calls of its rows."
         if call.source == "otel":
             return "It is known from the telemetry of another agent, whose tools Pegboard can't run."
         if call.tool == _SCRIPT or self.tool_of(call) is not None:

@@ -44,6 +44,7 @@ class CallRow:
     parent: str | None
     """Id of the call or the turn that made it."""
     is_turn: bool
+    is_batch: bool
 
     @classmethod
     def of(cls, call: RecordedCall) -> CallRow:
@@ -77,6 +78,7 @@ class CallRow:
             calls=call.calls,
             parent=call.parent or (None if call.is_turn else call.turn),
             is_turn=call.is_turn,
+            is_batch=call.is_batch,
         )
 
 

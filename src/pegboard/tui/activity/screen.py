@@ -49,6 +49,8 @@ _NEED_CALL: Final = frozenset(
     }
 )
 """Actions that apply to selected calls."""
+_NEED_TOOL: Final = frozenset({"run_again", "edit", "form", "copy_as", "script", "keep", "checks"})
+"""Actions that apply to calls of a tool, not to the record of a batch."""
 _EMPTY: Final = """\
 No calls yet.
 
@@ -348,10 +350,13 @@ class ActivityScreen(PageScreen):
         """Enable the commands that have a call to apply to."""
         if action == "delete" and self._list.typing:
             return False
+        call = self._list.call
+        if action in _NEED_TOOL and call is not None and call.is_batch and not self._list.ticked:
+            return False
         if action in _NEED_CALL:
             return bool(self._targets)
         if action == "cancel":
-            return self._list.call is not None and self._list.call.state == "running"
+            return call is not None and call.state == "running"
         return True
 
     def _with_call(self, act: Callable[[RecordedCall], Awaitable[object]]) -> None:
