@@ -22,7 +22,7 @@ from pegboard.results.stored.values import StoredList
 from pegboard.results.text import json_bytes, preview
 
 CELL = 40
-"""Maximum width of a cell and its column, in characters."""
+"""Maximum width of a cell and its column, in characters, unless there is more space."""
 _COLUMNS = 50
 _MEASURED_ROWS = 100
 _LOOKED_AT = 200
@@ -108,10 +108,16 @@ class Table:
         """Whether rows are sorted, filtered out, or columns hidden."""
         return not isinstance(self._numbers, range) or bool(self.hidden)
 
-    def cell(self, row: int, column: int) -> str:
-        """Return the text of a cell, sanitized and truncated to one line; empty if the row lacks the key."""
+    def cell(self, row: int, column: int, most: int = CELL) -> str:
+        """Return the text of a cell, sanitized and in one line; empty if the row lacks the key.
+
+        Args:
+            row: Number of the row.
+            column: Number of the column.
+            most: Maximum number of characters; longer texts end with `…`.
+        """
         name, values = self.columns[column], self._row(row)
-        return _shown(values[name]) if name in values else ""
+        return _shown(values[name], most) if name in values else ""
 
     def value(self, row: int, column: int) -> JsonValue:
         """Return the value of a cell, or None if the row lacks the key."""
@@ -177,10 +183,10 @@ class Table:
                 found = name in row and any(path is not None for path in find(row[name], wanted))
                 yield (number, column) if found else None
 
-    def width(self, column: int) -> int:
-        """Return the width of a column in cells of the screen, from its name, first and last rows, at most 40."""
-        cells = (self.cell(row, column) for row in self._measured())
-        return min(max(cell_len(clean_line(self.columns[column])), *map(cell_len, cells)), CELL)
+    def width(self, column: int, most: int = CELL) -> int:
+        """Return the width of a column in cells of the screen, from its name, first and last rows, at most `most`."""
+        cells = (self.cell(row, column, most) for row in self._measured())
+        return min(max(cell_len(clean_line(self.columns[column])), *map(cell_len, cells)), most)
 
     def is_numeric(self, column: int) -> bool:
         """Return True if a column contains only numbers, judging by its first and last rows."""
@@ -258,13 +264,13 @@ def nearest_list(value: JsonValue, path: Path = ()) -> tuple[Path, JsonValue] | 
     return None
 
 
-def _shown(value: JsonValue) -> str:
+def _shown(value: JsonValue, most: int) -> str:
     """Return the text of a cell: strings without quotes, lists of strings joined by commas, other values abridged."""
-    if isinstance(value, list) and value and all(isinstance(item, str) for item in value[:CELL]):
-        value = ", ".join(str(item)[:CELL] for item in value[:CELL])
+    if isinstance(value, list) and value and all(isinstance(item, str) for item in value[:most]):
+        value = ", ".join(str(item)[:most] for item in value[:most])
     if isinstance(value, str):
-        return clean_line(value if len(value) <= CELL else value[: CELL - 1] + "…")
-    return preview(value, CELL)
+        return clean_line(value if len(value) <= most else value[: most - 1] + "…")
+    return preview(value, most)
 
 
 def _field(value: JsonValue) -> str:

@@ -331,6 +331,22 @@ async def test_columns_scroll_into_view_with_the_cursor(stage: OpenStage) -> Non
         assert re.search(r"\.\[0\]\.column4\d", on.text)
 
 
+async def test_a_table_says_what_it_cuts_and_uses_free_width(stage: OpenStage) -> None:
+    async with stage(width=65) as on:
+        await on.show([{"n": 7, "path": "/data/" + "x" * 60, "ratio": 2 / 7, "id": 1, "end": "e"}])
+        assert "/data/" + "x" * 33 + "… " in on.text
+        assert re.search(r" 0\.2857\d*… ", on.text), "the last visible cell is cut"
+        assert re.search(r" ratio +→ 2 *\n", on.text)
+        await on.press(*["right"] * 4)
+        assert re.search(r" ratio .* end ", on.text)
+        await on.pilot.resize_terminal(110, 30)
+        await on.until(lambda: re.search(r" path .* end *\n", on.text), "all columns are visible")
+        assert "/data/" + "x" * 60 in on.text
+        assert "0.2857142857142857 " in on.text
+        await on.show([{f"column{number}": "value" * 7 for number in range(5)}])
+        assert "→ 2 more columns" in on.text
+
+
 async def test_markdown_is_rendered_piece_by_piece_and_its_links_are_not_followed(stage: OpenStage) -> None:
     async with stage() as on:
         opened: list[str] = []

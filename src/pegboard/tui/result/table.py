@@ -24,6 +24,8 @@ from pegboard.tui.commands import Command, bindings
 from pegboard.tui.widgets.line_view import LineView, Span
 
 _GAP = "  "
+_NARROWEST = 4
+"""Width from which a column that doesn't fit is shown cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,23 @@ class TableView(LineView):
         self._numeric = [table.is_numeric(column) for column in columns]
         left_out = table.columns_left_out
         self._rest = f"… {count(left_out, 'more key')}" if left_out else ""
+        self._measured = tuple(self._widths)
+        self._fit_columns()
+
+    def _fit_columns(self) -> None:
+        """Give columns with cut cells the free width, or limit the first one, beside which the others scroll."""
+        self._widths = list(self._measured)
+        if not self._widths or not self.row_width:
+            return
+        free = self.row_width - self._right_edge(len(self._widths) - 1, first=1)
+        if free >= 0:
+            self._first = 1
+        else:
+            self._widths[0] = min(self._widths[0], max(self.row_width // 2, _NARROWEST))
+        for column, width in enumerate(self._measured):
+            if free > 0 and width == CELL:
+                self._widths[column] = self._all.width(column, CELL + free)
+                free -= self._widths[column] - CELL
 
     @property
     def wanted(self) -> str:
@@ -161,15 +180,28 @@ class TableView(LineView):
         return len(self._table)
 
     def header(self) -> str:
-        """Return the titles of the visible columns, and the number of keys without a column."""
+        """Return the titles of the visible columns, and how many columns and keys aren't visible."""
         columns = self._columns()
-        names = [self._heading(column) for column in columns]
-        if columns and columns[-1] == len(self._widths) - 1:
-            names.append(self._rest)
-        return " " + _GAP.join(names)
+        last = max(columns, default=0)
+        more = f" → {len(self._widths) - 1 - last}" if last < len(self._widths) - 1 else ""
+        if more:  # the last heading leaves space for it
+            free = self.row_width - sum(columns.values()) - len(_GAP) * len(columns)
+            columns[last] = max(columns[last] - max(cell_len(more) - free, 0), 1)
+        names = [self._heading(column, width) for column, width in columns.items()]
+        line = (" " + _GAP.join([*names, self._rest] if not more else names)).rstrip()
+        in_words = self._more_columns(last)
+        if in_words and cell_len(line) + len(_GAP) + cell_len(in_words) < self.row_width:
+            more = in_words
+        return f"{set_cell_size(line, self.row_width - cell_len(more) - 1)}{more}" if more else line
 
-    def _heading(self, column: int) -> str:
-        key, width = self._table.columns[column], self._widths[column]
+    def _more_columns(self, last: int) -> str:
+        """Return how many columns are out of view if `last` is the last visible one; empty if all are visible."""
+        left, right = self._first - 1, len(self._widths) - 1 - last
+        arrows = " ".join(f"{sign} {number}" for sign, number in (("←", left), ("→", right)) if number > 0)
+        return f"{arrows} more {'column' if left + right == 1 else 'columns'}" if arrows else ""
+
+    def _heading(self, column: int, width: int) -> str:
+        key = self._table.columns[column]
         name = clean_line(key)
         if self._arrangement.column == key:
             sign = "▼" if self._arrangement.descending else "▲"
@@ -225,8 +257,9 @@ class TableView(LineView):
         return next((index for index, hit in enumerate(hits) if hit >= self.cursor), 0)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Keep the cursor visible."""
+        """Fit the columns and keep the cursor visible."""
         del event
+        self._fit_columns()
         self.rows_changed()
         self._show_cursor()
 
@@ -252,8 +285,8 @@ class TableView(LineView):
 
     def _click_heading(self, x: int) -> None:
         end = 1
-        for column in self._columns():
-            end += self._widths[column] + len(_GAP)
+        for column, width in self._columns().items():
+            end += width + len(_GAP)
             if x < end:
                 self._sort_by(column)
                 return
@@ -374,20 +407,27 @@ class TableView(LineView):
 
     def _cells(self, row: int) -> Iterator[tuple[int, str]]:
         """Yield the number and the padded text of each visible cell of a row."""
-        for column in self._columns():
-            text, width = self._table.cell(row, column), self._widths[column]
+        for column, width in self._columns().items():
+            text = self._table.cell(row, column, max(width, CELL))
             if self._numeric[column]:
                 text = " " * max(width - cell_len(text), 0) + text
             yield column, f" {_fitted(text, width)} "
 
-    def _columns(self) -> list[int]:
-        """Return the visible columns: the first, and those from the scroll position on; the last one may be cut."""
-        shown = [0] if self._widths else []
-        used, end = self._frozen_width, self._first
-        while end < len(self._widths) and used < self.row_width:
-            used += self._widths[end] + len(_GAP)
-            shown.append(end)
-            end += 1
+    def _columns(self) -> dict[int, int]:
+        """Return the visible columns with their widths: the first, and those from the scroll position on.
+
+        The last one may be narrower than its cells.
+        """
+        if not self._widths:
+            return {}
+        shown = {0: min(self._widths[0], max(self.row_width - 1, 1))}
+        used = self._frozen_width
+        for column in range(self._first, len(self._widths)):
+            width = min(self._widths[column], self.row_width - used - 1)
+            if width < min(self._widths[column], _NARROWEST):
+                break
+            shown[column] = width
+            used += width + len(_GAP)
         return shown
 
     @property
@@ -403,9 +443,10 @@ class TableView(LineView):
         while self._first < column and self._right_edge(column) > self.row_width:
             self._first += 1
 
-    def _right_edge(self, column: int) -> int:
+    def _right_edge(self, column: int, first: int | None = None) -> int:
+        """Return where a column ends if the columns are scrolled to `first`; by default as they are."""
         rest = len(self._rest) + 1 if self._rest and column == len(self._widths) - 1 else 0
-        widths = self._widths[self._first : column + 1]
+        widths = self._widths[self._first if first is None else first : column + 1]
         return self._frozen_width + sum(width + len(_GAP) for width in widths) + rest
 
 
