@@ -11,6 +11,7 @@ from textual.widget import Widget
 
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.dialogs.problems import ProblemsScreen
+from pegboard.tui.form.editors import JsonBox
 from pegboard.tui.tools.screen import ToolsScreen
 from pegboard.tui.tools.tool_page import ToolPage
 
@@ -45,6 +46,20 @@ async def test_the_borders_of_the_tool_page_are_those_of_its_size_before_it_is_a
     monkeypatch.setattr(ToolPage, "on_resize", lambda *_: None)
     async with on_stage(given, size=size) as stage:
         assert stage.screen.query_one(ToolPage).has_class("-compact") is is_compact
+
+
+async def test_json_is_wrapped_for_its_new_width_after_the_terminal_is_resized(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.open("list_dir")
+        await stage.press("ctrl+t")
+        await stage.until(lambda: isinstance(stage.app.focused, JsonBox), "the JSON has the focus")
+        box = stage.screen.query_one(JsonBox)
+        box.load_text("".join(f"{number:03}," for number in range(90)))
+        for size in ((100, 30), (120, 40), (100, 30)):
+            await stage.pilot.resize_terminal(*size)
+            await stage.press()
+            shown = [line[box.region.x : box.region.right].strip("▌ ") for line in stage.lines]
+            assert box.text in "".join(shown)
 
 
 @pytest.mark.parametrize("size", [(59, 24), (80, 15), (20, 5)])

@@ -119,6 +119,17 @@ async def test_a_changed_file_applies_without_a_restart_and_names_what_does_not(
         assert stage.app.theme == "nord"
 
 
+@pytest.mark.promise("CFG-1")
+async def test_changes_that_need_a_restart_are_named_in_short() -> None:
+    async with on_stage(Runtime.from_environment(), size=(80, 24)) as stage:
+        servers = "".join(f'[mcp.servers.s{number}]\ncommand = "x"\nargs = ["{number}"]\n' for number in range(8))
+        config().write_text(f"[tools]\ntimeout = 3\n{servers}")
+        await stage.until_seen("Restart Pegboard")
+        assert "tools.timeout, MCP servers s0" in stage.text
+        assert "and 5 more." in stage.text
+        assert "mcp.servers" not in stage.text
+
+
 @pytest.mark.promise("CFG-3")
 async def test_settings_are_searched_changed_and_reset() -> None:
     async with on_stage(Runtime.from_environment(), size=(120, 40)) as stage:

@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 
 _CHECK_SECONDS = 1.0
 """Interval at which the files of the configuration are checked for changes."""
+_MOST_NAMED = 4
+"""Changed settings that a message names."""
+_LONGEST_NAME = 30
+"""Characters of a setting's name in a message."""
+_SERVERS = "mcp.servers."
 
 
 class DialogApp(ThemedApp, AppState):
@@ -104,10 +109,10 @@ class DialogApp(ThemedApp, AppState):
         if "ui.animations" in change.applied and "TEXTUAL_ANIMATIONS" not in os.environ:
             self.animation_level = "full" if self.appearance.animations else "none"
         if change.applied:
-            self.notify(f"Applied {clean_line(', '.join(change.applied))}.", markup=False)
+            self.notify(f"Applied {_in_short(change.applied)}.", markup=False)
         if change.restart:
-            names = clean_line(", ".join(change.restart))
-            self.notify(f"Restart Pegboard to apply {names}.", severity="warning", markup=False)
+            text = f"Restart Pegboard to apply {_in_short(change.restart)}."
+            self.notify(text, severity="warning", markup=False)
 
     def action_settings(self) -> None:
         """Open the settings."""
@@ -225,3 +230,20 @@ def _fingerprint(files: Sequence[Path]) -> Sequence[tuple[int, int] | None]:
         else:
             found.append((status.st_mtime_ns, status.st_size))
     return found
+
+
+def _in_short(keys: Sequence[str]) -> str:
+    """Return changed settings as a message names them, each MCP server once.
+
+    Args:
+        keys: Dotted keys.
+    """
+    servers = dict.fromkeys(key.removeprefix(_SERVERS).partition(".")[0] for key in keys if key.startswith(_SERVERS))
+    names = [key for key in keys if not key.startswith(_SERVERS) and f"{key}." != _SERVERS]
+    if servers or len(names) < len(keys):
+        title = "MCP server" if len(servers) == 1 else "MCP servers"
+        names += [" ".join((title, *list(servers)[:1])), *list(servers)[1:]]
+    cleaned = [clean_line(name) for name in names[:_MOST_NAMED]]
+    shown = [name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…" for name in cleaned]
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(shown) + more

@@ -143,6 +143,10 @@ class Lines(TextArea, inherit_bindings=False):
         if self._long is not None:
             self.load_text(self._long)
 
+    def on_resize(self) -> None:
+        """Draw the lines again: Textual draws them before it wraps them for the new size."""
+        self.refresh()
+
     def render_line(self, y: int) -> Strip:
         """Render a line; without columns, return an empty one, since Textual fails to wrap the placeholder."""
         return super().render_line(y) if self.content_size.width else Strip.blank(self.size.width)
