@@ -41,6 +41,16 @@ async def test_calls_failures_and_durations_are_shown_with_a_sparkline(
         await stage.until_seen(expected)
 
 
+async def test_only_calls_that_ran_count_as_failures_and_for_durations(runtime: Runtime, recorder: Recorder) -> None:
+    for number in range(4):
+        recorder.add("gate.shout", {"text": "code invalid_args"}, lasting(100 * (number + 1), ok=number > 0))
+    for _ in range(3):
+        recorder.add("gate.shout", {"n": 1}, ToolResult.failed("invalid_args", "`text` is required."))
+    async with on_stage(runtime) as stage:
+        await stage.open("shout")
+        await stage.until_seen("7 calls · 3 not run · 25 % failed (1) · p50 300 ms, p95 400 ms · ▃▅▆█")
+
+
 async def test_the_line_is_updated_by_a_run_and_hidden_for_other_tools(runtime: Runtime, recorder: Recorder) -> None:
     for _ in range(3):
         recorder.add("gate.shout", {"text": "x"}, lasting(100))

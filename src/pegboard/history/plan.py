@@ -102,7 +102,7 @@ def plan(query: HistoryQuery, tools: Iterable[str], terms: Mapping[str, Sequence
         _facet(made, "a", query.agents)
         _alone(made, "agent IN (SELECT value FROM json_each(?))", json.dumps(query.agents))
     if query.sessions:
-        _and(made, "facets : (" + " OR ".join(f'"s{_hex(one)}" *' for one in query.sessions) + ")")
+        _and(made, "facets : (" + " OR ".join(f'"s{hex_text(one)}" *' for one in query.sessions) + ")")
         starts = " OR ".join("substr(session, 1, length(?)) = ?" for _ in query.sessions)
         _alone(made, f"({starts})", *(part for one in query.sessions for part in (one, one)))
     if query.states:
@@ -173,7 +173,7 @@ def _times(made: Plan, query: HistoryQuery) -> None:
 
 
 def _facet(made: Plan, kind: str, values: Sequence[str]) -> None:
-    words = [f'"{kind}{_hex(value)}"' for value in values] or [f'"{kind}"']
+    words = [f'"{kind}{hex_text(value)}"' for value in values] or [f'"{kind}"']
     _and(made, f"facets : ({' OR '.join(words)})")
 
 
@@ -198,7 +198,8 @@ def _both(made: Plan, condition: str, *values: Column) -> None:
     _alone(made, condition, *values)
 
 
-def _hex(text: str) -> str:
+def hex_text(text: str) -> str:
+    """Return a text as a word of the index."""
     return text[:500].encode("utf-8", "replace").hex()
 
 

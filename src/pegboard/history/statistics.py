@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from pegboard.history.plan import hex_text
 from pegboard.history.reader import Reader
 from pegboard.history.recorded import STATES
 from pegboard.history.schema import CANCELLED, DENIED, FAILED, NOT_A_TURN, RUNNING
@@ -24,6 +25,8 @@ BUCKETS: Final = 24
 _MOST_BARS: Final = 2000
 _SHORTEST_GAP: Final = timedelta(seconds=1)
 _LABEL: Final = 60
+_REJECTED: Final = """substr(coalesce(error, ''), 1, 22) = '{"code":"invalid_args"'"""
+"""Condition on a row of `calls`: the arguments were invalid, so that the tool didn't run."""
 
 
 def statistics(reader: Reader, tools: Sequence[str] | None = None) -> tuple[ToolStatistics, ...]:
@@ -44,11 +47,12 @@ def _statistics_of(reader: Reader, row: tuple[Column, ...]) -> ToolStatistics:
     from pegboard.history.rows import moment
 
     tool, calls, failures, last = row
+    rejected = _rejected(reader, str(tool)) if failures else 0
     durations = [
         float(duration or 0)
         for (duration,) in reader.select(
             f"SELECT duration_ms FROM calls WHERE tool = ? AND deleted_at IS NULL AND {NOT_A_TURN}"  # noqa: S608 - our own text
-            " AND status NOT IN (?, ?, ?)"
+            f" AND status NOT IN (?, ?, ?) AND NOT ({_REJECTED})"
             " ORDER BY at DESC LIMIT ?",
             [tool, RUNNING, CANCELLED, DENIED, SAMPLE],
         )
@@ -58,13 +62,24 @@ def _statistics_of(reader: Reader, row: tuple[Column, ...]) -> ToolStatistics:
     return ToolStatistics(
         tool=str(tool),
         calls=int(calls or 0),
-        failures=int(failures or 0),
+        failures=max(int(failures or 0) - rejected, 0),
+        rejected=rejected,
         last_at=None if last is None else moment(last),
         p50_ms=percentile(ordered, 0.5),
         p95_ms=percentile(ordered, 0.95),
         durations_ms=_medians(durations),
         sampled=len(durations),
     )
+
+
+def _rejected(reader: Reader, tool: str) -> int:
+    """Return how many calls of a tool have invalid arguments, found by the index because they may be few of many."""
+    [(number,)] = reader.select(
+        "SELECT count(*) FROM calls_text CROSS JOIN calls ON calls.n = calls_text.rowid"  # noqa: S608 - our own text
+        f" WHERE calls_text MATCH ? AND tool = ? AND {NOT_A_TURN} AND {_REJECTED}",
+        [f'facets : "t{hex_text(tool)}" AND facets : "r{FAILED}" AND words : "code invalid_args"', tool],
+    )
+    return int(number or 0)
 
 
 def percentile(ordered: Sequence[float], share: float) -> float | None:

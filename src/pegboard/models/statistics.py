@@ -13,10 +13,12 @@ class ToolStatistics(DataModel):
     tool: str
     calls: int
     failures: int
-    """Failed calls, without cancelled and denied ones."""
+    """Failed calls, without cancelled, denied and rejected ones."""
+    rejected: int = 0
+    """Calls for which the tool didn't run, because their arguments were invalid."""
     last_at: datetime | None
     p50_ms: float | None
-    """Median duration of the latest calls; None without any."""
+    """Median duration of the latest calls that ran; None without any."""
     p95_ms: float | None
     durations_ms: tuple[float, ...]
     """Median durations of consecutive groups of the latest calls, the oldest first, for a sparkline."""
@@ -25,5 +27,6 @@ class ToolStatistics(DataModel):
 
     @property
     def failure_rate(self) -> float:
-        """Share of failed calls, 0 to 1."""
-        return self.failures / self.calls if self.calls else 0.0
+        """Share of failed calls among those that weren't rejected, 0 to 1."""
+        ran = self.calls - self.rejected
+        return self.failures / ran if ran > 0 else 0.0

@@ -72,11 +72,13 @@ def usage(statistics: ToolStatistics, width: int) -> Content:
 
 def _facts(statistics: ToolStatistics, *, is_short: bool) -> Content:
     facts = [Content(f"{statistics.calls:,} ×" if is_short else count(statistics.calls, "call"))]
+    if statistics.rejected:
+        facts.append(Content(f"{statistics.rejected:,} not run"))
     if statistics.failures:
         rate = 100 * statistics.failure_rate
         number = "" if is_short else f" ({statistics.failures:,})"
         facts.append(Content.styled(f"{f'{rate:.0f}' if rate >= 1 else '< 1'} % failed{number}", "$text-error"))
-    else:
+    elif statistics.calls > statistics.rejected:
         facts.append(Content.styled("none failed", "$text-success"))
     if statistics.p50_ms is not None and statistics.p95_ms is not None:
         facts.append(Content(f"p50 {duration(statistics.p50_ms)}, p95 {duration(statistics.p95_ms)}"))
