@@ -59,6 +59,9 @@ async def test_an_invalid_form_runs_nothing_and_focuses_the_first_error(given: G
         await stage.press("ctrl+r")
         assert not given.calls
         await stage.until(lambda: stage.form.has_focus_within, "the focus is at the fault")
+        await stage.until_seen("Not run: 1 argument is invalid.")
+        await stage.type("x")
+        await stage.until_seen("Press ctrl+r to run the tool.")
 
 
 @pytest.mark.promise("EXE-4", "TUI-1")

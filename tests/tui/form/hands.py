@@ -164,7 +164,7 @@ class Hands:
             await self._pick_in_list(place, labels[place])
             await self._press("enter")
             await self._until(lambda: not isinstance(self._app.screen, PickOne))
-        elif labels[place][:1].isalnum() and sum(text[:1] == labels[place][:1] for text in labels) == 1:
+        elif self._is_unique(labels, place) and not isinstance(choices, Selector):
             await self._press(labels[place][0])
         else:
             now = choices.current
@@ -176,6 +176,12 @@ class Hands:
             else:
                 await self._press(*["right" if now < place else "left"] * abs(place - now))
         await self._until(lambda: choices.current == place)
+
+    @staticmethod
+    def _is_unique(labels: list[str], place: int) -> bool:
+        """Return whether a label starts with a letter or digit with which no other label starts."""
+        first = labels[place][:1]
+        return first.isalnum() and sum(text[:1] == first for text in labels) == 1
 
     async def _pick_in_list(self, index: int, label: str) -> None:
         """Mark a line of the open list by typing its start and moving down."""

@@ -239,12 +239,39 @@ async def test_a_union_of_plain_values_has_its_editor_beneath_the_choice(app: Fo
 
 
 @pytest.mark.promise("TUI-3")
+async def test_what_is_typed_on_the_choice_of_a_variant_goes_to_the_editor_beneath_it(app: FormApp) -> None:
+    union: JsonObject = {"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "string", "format": "multiline"}]}
+    async with app.run_test(size=SIZE) as pilot:
+        await show(pilot, spec_of({"v": union}))
+        assert isinstance(app.focused, Selector)
+        await pilot.press(*"ten")
+        assert app.pane.submit() == {"v": "ten"}
+        await pilot.press("shift+tab", "right", "right", *"!?")
+        assert app.pane.submit() == {"v": "!?"}
+
+
+@pytest.mark.promise("TUI-3")
+async def test_opening_a_form_focuses_the_first_editor(app: FormApp) -> None:
+    section: JsonObject = {"type": "object", "properties": {"name": TEXT}}
+    either: JsonObject = {"anyOf": [{"type": "string"}, {"type": "number"}]}
+    async with app.run_test(size=SIZE) as pilot:
+        await show(pilot, spec_of({"who": section, "price": either}, "who", "price"), focus=False)
+        app.pane.focus_field()
+        await pilot.press("x")
+        assert app.form.draft() == {"who": {"name": "x"}}
+        await show(pilot, spec_of({"price": either, "who": section}, "price", name="pack.other"), focus=False)
+        app.pane.focus_field()
+        await pilot.press("7")
+        assert app.form.draft() == {"price": "7"}
+
+
+@pytest.mark.promise("TUI-3")
 async def test_any_json_value_can_be_entered_if_the_schema_allows_any(app: FormApp) -> None:
     async with app.run_test(size=SIZE) as pilot:
         await show(pilot, spec_of({"v": {}}))
-        await pilot.press("l")
-        await until(pilot, lambda: isinstance(app.focused, Selector))
-        await pilot.press("tab", "enter", "n")
+        await pilot.press("right", "right", "right")
+        assert isinstance(app.focused, Selector)
+        await pilot.press("tab", "enter", "right")
         await pilot.press("tab", "7", "enter", "tab", *"text")
         assert app.pane.submit() == {"v": [7, "text"]}
 

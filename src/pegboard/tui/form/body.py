@@ -15,13 +15,14 @@ from textual.widget import Widget
 
 from pegboard.forms import Container, Field, Form, ListField, MapField, MultiChoiceField
 from pegboard.models import Fault
+from pegboard.tui.form.editors import TextBox, TextLine
 from pegboard.tui.form.field_view import FieldView, RowView
 from pegboard.tui.form.focus import FormFocus
 from pegboard.tui.form.frame import Space
 from pegboard.tui.form.item_list import ItemList
 from pegboard.tui.form.items import Folds, FormItem
 from pegboard.tui.form.messages import Edited, LineSubmitted
-from pegboard.tui.form.rows import AddLine, Fold
+from pegboard.tui.form.rows import AddLine, Fold, Selector
 from pegboard.tui.form.view_pool import ViewPool
 
 _BATCH = 6
@@ -371,6 +372,20 @@ class FormBody(Widget):
             return
         self._items.folds.set_open(one, event.is_open)
         self.rebuild()
+
+    def on_selector_typed(self, event: Selector.Typed) -> None:
+        """Insert the character into the editor of the variant, and focus it."""
+        event.stop()
+        position = self._items.position_of_field(event.field)
+        if position is None:
+            return
+        self._form_focus.move_to(position)
+        view = self._views.get(self._items.items[position].key)
+        editor = view.main if view is not None else None
+        if isinstance(editor, TextLine):
+            editor.insert_text(event.text)
+        elif isinstance(editor, TextBox):
+            editor.insert(event.text)
 
     def on_add_line_pressed(self, event: AddLine.Pressed) -> None:
         """Add a row at the end."""

@@ -113,10 +113,10 @@ class FormFocus:
     # Moving
 
     def move_to_field(self, path: str | None) -> None:
-        """Expand and focus the field at a JSON Pointer, or the first field."""
+        """Expand and focus the field at a JSON Pointer, or the first field with an editor."""
         one = self._items.field_at(path) if path else None
         if one is None:
-            first = self._items.next_stop(-1, 1)
+            first = self._items.first_editor()
             if first is not None:
                 self.move_to(first)
             return

@@ -105,6 +105,11 @@ class ItemList:
             position += by
         return None
 
+    def first_editor(self) -> int | None:
+        """Return the index of the first item with the editor of a value, else of the first focusable item."""
+        editors = (at for at, item in enumerate(self.items) if item.is_stop and item.part in {"field", "raw"})
+        return next(editors, self.next_stop(-1, 1))
+
     def field_at(self, path: str) -> Field | None:
         """Return the field at or around a JSON Pointer, building sections on the way."""
         one = self._form.field_at(path)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from textual.message import Message
 
 from pegboard.forms import Field
+from pegboard.models import Fault
 
 
 class Edited(Message):
@@ -30,3 +33,11 @@ class LineSubmitted(Message):
     def __init__(self, field: Field) -> None:
         super().__init__()
         self.field = field
+
+
+class Rejected(Message):
+    """The form was to be run, but arguments are invalid."""
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        super().__init__()
+        self.faults = faults

@@ -23,6 +23,7 @@ from pegboard.tui.commands import Command, bindings, key_of
 from pegboard.tui.form.body import FormBody
 from pegboard.tui.form.editors import JsonBox
 from pegboard.tui.form.form_commands import FORM_COMMANDS
+from pegboard.tui.form.messages import Rejected
 from pegboard.tui.form.note import Note
 from pegboard.tui.form.rows import KeyLine
 from pegboard.tui.form.scroll import FormScroll
@@ -149,6 +150,7 @@ class FormPane(Widget):
             kept.was_run = True
             self._show_faults(error.faults)
             self.focus_field(error.faults[0].path)
+            self.post_message(Rejected(error.faults))
             return None
         kept.was_run = False
         self._show_faults(())

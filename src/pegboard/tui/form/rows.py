@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, TypeAlias
 
+from textual import events
 from textual.binding import BindingType
 from textual.content import Content
 from textual.message import Message
@@ -336,11 +337,19 @@ class _VariantChoice(ChoiceField):
 
 
 class Selector(Choices):
-    """Choice of the variant of a field.
+    """Choice of the variant of a field. What is typed goes to the text editor below it, if there is one.
 
     Args:
         field: The field with variants.
     """
+
+    class Typed(Message):
+        """A character for the editor of the chosen variant was typed."""
+
+        def __init__(self, field: Field, text: str) -> None:
+            super().__init__()
+            self.field = field
+            self.text = text
 
     def __init__(self, field: VariantField) -> None:
         super().__init__(_VariantChoice(field))
@@ -350,6 +359,15 @@ class Selector(Choices):
         """Choose the variant of another field."""
         self._variants = field
         self.show_field(_VariantChoice(field))
+
+    def on_key(self, event: events.Key) -> None:
+        """Announce a character for the editor of the chosen variant; else choose a variant by its first letter."""
+        inner = self._variants.inner
+        has_editor = not isinstance(inner, Container | VariantField) and editor_class(inner) in {TextLine, TextBox}
+        if event.is_printable and event.character != " " and has_editor and self._fits():
+            event.stop()
+            event.prevent_default()
+            self.post_message(self.Typed(inner, event.character or ""))
 
     def choose(self, position: int) -> None:
         """Choose a variant by its index."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from textual import events
 from textual.containers import Container
 from textual.reactive import var
 
+from pegboard.models import Fault
+from pegboard.results.sizes import count
 from pegboard.tui.form import FormPane
+from pegboard.tui.form.messages import Rejected
 from pegboard.tui.result import ResultPane
 from pegboard.tui.state.remembered import Remembered
 
@@ -50,8 +54,27 @@ class WorkArea(Container):
         self._result = result
         self._remembered = remembered
         self._is_dragging = False
+        self._not_run = ""
+        """The hint that the tool was not run."""
         self._columns = 0
         """Width of the form beside the result."""
+
+    def on_rejected(self, event: Rejected) -> None:
+        """Say that the tool was not run."""
+        event.stop()
+        self._show_not_run(event.faults)
+
+    def on_form_pane_changed(self, event: FormPane.Changed) -> None:
+        """Update what is said about arguments that were invalid."""
+        if self._not_run and self._result.hint == self._not_run:
+            self._show_not_run(event.faults)
+
+    def _show_not_run(self, faults: Sequence[Fault]) -> None:
+        number = len({fault.path for fault in faults})
+        reason = f"{count(number, 'argument')} {'is' if number == 1 else 'are'} invalid"
+        if self._form.form is not None and self._form.form.has_text_fault:
+            reason = "the JSON is invalid"
+        self._not_run = self._result.hint = f"Not run: {reason}." if faults else ""
 
     async def on_mount(self) -> None:
         """Mount the panes one by one, so that keys are processed in between."""
