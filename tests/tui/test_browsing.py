@@ -50,7 +50,7 @@ async def test_escape_shows_the_selected_tool_even_in_a_folded_pack(given: Given
         assert stage.marked == "fs.read_file"
 
 
-async def test_backspace_and_ctrl_w_shorten_the_filter(given: GivenRuntime) -> None:
+async def test_backspace_ctrl_w_and_ctrl_u_shorten_the_filter(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.type("list dirx")
         assert stage.list.row is None
@@ -63,6 +63,8 @@ async def test_backspace_and_ctrl_w_shorten_the_filter(given: GivenRuntime) -> N
         assert stage.marked == "fs.list_dir"
         await stage.press("ctrl+w")
         assert stage.list.sought.strip() == "list"
+        await stage.press("ctrl+u")
+        assert not stage.list.sought
 
 
 @pytest.mark.parametrize(("key", "sought"), [("n", "now"), ("space", "rea ow"), ("backspace", "reow")])

@@ -121,6 +121,18 @@ def test_a_users_theme_replaces_the_built_in_one_of_the_same_name(tmp_path: Path
 
 
 @pytest.mark.promise("TUI-6")
+async def test_the_list_of_themes_begins_with_the_current_one(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        stage.app.theme = "nord"
+        stage.app.search_themes()
+        await stage.until_seen("● nord")
+        await stage.until_seen("  dracula")
+        await stage.press("enter")
+        await stage.until(lambda: stage.app.screen is stage.screen, "the list is closed")
+        assert stage.app.theme == "nord"
+
+
+@pytest.mark.promise("TUI-6")
 async def test_a_changed_theme_file_is_applied_immediately(given: GivenRuntime) -> None:
     given.paths.themes.mkdir(parents=True)
     file = given.paths.themes / "mine.toml"

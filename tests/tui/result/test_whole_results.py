@@ -385,7 +385,18 @@ async def test_all_parts_of_a_large_text_are_reached(stage: OpenStage, tmp_path:
         await on.show_result(truncated(tmp_path, text))
         await on.until(lambda: on.pane.query(SegmentView), "the file is open")
         view = on.pane.query_one(SegmentView)
+
+        def turns() -> set[str]:
+            return {one.binding.description for one in on.app.screen.active_bindings.values()} & {
+                "Next part",
+                "Previous part",
+            }
+
+        await on.until(lambda: turns() == {"Next part"}, "there is only a next part")
+        await on.press("right")
+        assert turns() == {"Next part", "Previous part"}
         await on.press("ctrl+end", "end")
+        assert turns() == {"Previous part"}
         assert "needle at the end" in on.text
         await on.press("ctrl+home", "slash", *"needle", "enter", "w")
         await on.until(lambda: "1 of 1 in all" in on.text, "the whole has been searched")

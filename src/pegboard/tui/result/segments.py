@@ -26,7 +26,7 @@ class SegmentView(TextView):
     PAGE = "Large text"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("result.text.next", "right", "turn(1)", "Next part", "Show the next part of a large text.", True),
-        Command("result.text.previous", "left", "turn(-1)", "Previous part", "Show the previous part of a large text."),
+        Command("result.text.previous", "left", "turn(-1)", "Previous part", "Show the previous part of a large text.", True),
         Command(
             "result.text.first", "ctrl+home", "edge(-1)", "First part", "Show the beginning of the text.", meaning="Top"
         ),
@@ -53,6 +53,14 @@ class SegmentView(TextView):
         self._number = number
         self._raw = self._stored.segment(number)
         self.replace_text(clean(self._raw))
+        if self.is_attached:
+            self.refresh_bindings()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Enable the commands for parts that exist."""
+        if action == "turn" and isinstance(step := parameters[0], int):
+            return 0 <= self._number + step < self._stored.count
+        return super().check_action(action, parameters)
 
     def go_to(self, start: int, end: int) -> None:
         """Show the part with a range of characters, and mark the range."""

@@ -212,18 +212,22 @@ class ThemeProvider(Provider):
     """Every theme by name."""
 
     async def discover(self) -> Hits:
-        """Yield every theme."""
-        for name in sorted(self.app.available_themes):
-            yield DiscoveryHit(Content(clean_line(name)), self._chooser(name), name)
+        """Yield every theme, the current one first."""
+        for name in sorted(self.app.available_themes, key=lambda name: (name != self.app.theme, name)):
+            yield DiscoveryHit(Content(self._shown(name)), self._chooser(name), name)
 
     async def search(self, query: str) -> Hits:
         """Yield the themes whose name matches."""
         fuzzy = FuzzyQuery(query)
         for name in sorted(self.app.available_themes):
-            shown = clean_line(name)
-            if fuzzy.matches(shown.lower()):
-                score = 1 / (1 + fuzzy.level(shown.lower()))
-                yield Hit(score, _highlighted(shown, query, self.match_style), self._chooser(name), name)
+            found = clean_line(name).lower()
+            if fuzzy.matches(found):
+                score = 1 / (1 + fuzzy.level(found))
+                shown = _highlighted(self._shown(name), query, self.match_style)
+                yield Hit(score, shown, self._chooser(name), name)
+
+    def _shown(self, name: str) -> str:
+        return clean_line(f"{'●' if name == self.app.theme else ' '} {name}")
 
     def _chooser(self, name: str) -> Callable[[], None]:
         return partial(setattr, self.app, "theme", name)

@@ -96,6 +96,7 @@ class ToolList(FilterList):
             "Erase word",
             "Delete the last word of the filter.",
         ),
+        Command("list.erase_all", "ctrl+u", "erase_all", "Erase all", "Clear the filter."),
         Command("list.clear", "escape", "clear", "Clear filter", "Show every tool again."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
