@@ -180,6 +180,7 @@ def test_errors_before_the_first_call_are_messages(
     done = pegboard(*line)
     assert (done.returncode, done.stdout) == (code, "")
     assert words in done.stderr
+    assert "0 succeeded" not in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -120,7 +120,7 @@ async def test_a_recorded_script_is_its_text_and_nested_calls_are_left_out(
 
     both = shop.scripts.from_records([*records, _record("shop.words", {"text": "after"})])
     events = [event async for event in shop.scripts.run(both)]
-    assert "".join(event.text for event in events if event.kind == "log") == "7\n5\nafter"
+    assert "".join(event.text for event in events if event.kind == "log") == "7\n5\nafter\n"
 
 
 def test_a_record_that_only_looks_like_a_script_causes_no_error(shop: Runtime) -> None:

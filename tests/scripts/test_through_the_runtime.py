@@ -34,14 +34,14 @@ async def _stdout(runtime: Runtime, script: str) -> object:
 
 
 SCRIPTS = {
-    "text as it is": ("shop.words 'a b'; echo .", "a b.\n"),
+    "text with a newline": ("shop.words 'a b'; echo .$(shop.words c).; printf '1\\n' | shop.lines", "a b\n.c.\n1\n"),
     "anything else as JSON": ("shop.get_user 7", '{"id": 7, "name": "Ada", "orders": [70, 71]}\n'),
     "underscores": ("shop_get_user --id=7 | jq -r .name", "Ada\n"),
-    "flags": ("shop.words a --tags b --tags '[1' --loud", "A B [1"),
+    "flags": ("shop.words a --tags b --tags '[1' --loud", "A B [1\n"),
     "stdin": ("printf 'a\\nb\\n' | shop.lines", "2\n"),
     "an object": ("shop.search --filter.name x --filter.size 3 | jq -c .filter", '{"name":"x","size":3}\n'),
     "null": ("shop.search | jq -c .", '{"filter":null,"note":null}\n'),
-    "a large result is whole": ("shop.big 3000000 | wc -c", "3000000\n"),
+    "a large result is whole": ("shop.big 3000000 | wc -c", "3000001\n"),
     "join": (
         "for id in 7 8; do shop.get_user $id; done | jq -sc 'map({key: .name, value: .orders}) | from_entries'",
         '{"Ada":[70,71],"Grace":[80,81]}\n',
@@ -186,7 +186,7 @@ async def test_leaving_a_script_ends_its_calls(shop: Runtime) -> None:
 @pytest.mark.promise("SCR-5")
 async def test_a_call_that_the_script_abandons_is_ended(shop: Runtime) -> None:
     result = await _run(shop, "timeout 0.3 shop.nap 50; echo $?; shop.words on")
-    assert (result["stdout"], result["stderr"]) == ("124\non", "")
+    assert (result["stdout"], result["stderr"]) == ("124\non\n", "")
     [record] = shop.history.records(tool="shop.nap")
     assert record.error is not None
     assert record.error.detail == "cancelled"

@@ -69,18 +69,21 @@ async def test_later_starts_restore_page_tool_and_filter(given: GivenRuntime) ->
         await stage.until_seen("max_bytes  integer")
 
 
-async def test_a_restored_filter_without_matches_leaves_no_empty_box_and_is_replaced_by_the_first_letter(
-    given: GivenRuntime,
-) -> None:
+async def test_a_filter_without_matches_leaves_no_empty_box_and_is_not_restored(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.type("qqq")
-        await stage.until(lambda: stage.screen.settled, "no tool is shown")
-    async with on_stage(given) as stage:
         await stage.until_seen("No tool matches “qqq”.")
         await stage.until_seen("Select a tool to run it.")
         assert "─ Result ─" in stage.lines[1], "nothing is above the result"
+    async with on_stage(given) as stage:
+        assert not stage.list.sought
+        assert stage.marked
+        await stage.type("re")
+        await stage.until(lambda: stage.screen.settled, "the best match is shown")
+    async with on_stage(given) as stage:
+        assert stage.list.sought == "re"
         await stage.type("now")
-        assert (stage.marked, stage.list.sought) == ("time.now", "now")
+        assert (stage.marked, stage.list.sought) == ("time.now", "now"), "the first letter replaces it"
 
 
 class _SlowRuntime(GivenRuntime):
@@ -240,7 +243,7 @@ async def test_a_new_row_is_scrolled_into_view_as_a_whole(tmp_path: Path) -> Non
     guests = tool("crm.invite", guests={"type": "array", "items": row}, last={"type": "string"})
     async with on_stage(GivenRuntime(tmp_path, [guests]), size=(80, 24)) as stage:
         await stage.open("invite")
-        await stage.press("enter", "enter", "enter")
+        await stage.press("shift+tab", "enter", "enter", "enter")
         await stage.until_seen("▾ 1")
         await stage.press("enter")
         await stage.until_seen("▾ 2")

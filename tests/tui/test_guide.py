@@ -35,6 +35,8 @@ async def test_help_opens_the_guide_whose_pages_can_be_searched(given: GivenRunt
         await stage.until(lambda: 0 < options.option_count < everything, "fewer sections are listed")
         await stage.press("down")
         await stage.until(lambda: "exit" in _shown(screen).casefold(), "a section that matches is shown")
+        screen.query_one(Input).value = "add server"
+        await stage.until(lambda: _shown(screen).startswith("## Add servers"), "the section with this title is first")
         screen.query_one(Input).value = "nowhere to be found"
         await stage.until(lambda: options.option_count == 1 and not _shown(screen), "no section is shown")
         await stage.press("escape")

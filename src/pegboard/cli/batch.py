@@ -241,7 +241,8 @@ def _finish(running: Batch, failure: BatchError | None, ended: Ended, interrupti
         parts.append(f"{progress.unknown:,} of them with an unknown outcome")
     if progress.before:
         parts.append(f"{progress.before:,} finished before")
-    narrate(f"{', '.join(parts)}, in {progress.seconds:.1f} s")
+    if failure is None or progress.done or progress.before:
+        narrate(f"{', '.join(parts)}, in {progress.seconds:.1f} s")
     if ended == "failures":
         narrate(f"Stopped after {count(progress.failed, 'failure')}.")
     if ended != "complete" and (failure is None or progress.done or progress.before):

@@ -404,7 +404,9 @@ def _in_thread(work: Callable[[], object]) -> Awaitable[str]:
 
 
 def _text(data: JsonValue) -> str:
-    return encodable(data if isinstance(data, str) else json.dumps(data, ensure_ascii=False) + "\n")
+    """Return a result as its command prints it: with a final newline, unless it is the empty text."""
+    text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
+    return encodable(text if not text or text.endswith("\n") else f"{text}\n")
 
 
 def _parted(schema: JsonObject) -> tuple[dict[str, JsonObject], dict[str, JsonObject]]:

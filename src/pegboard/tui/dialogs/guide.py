@@ -40,6 +40,11 @@ class GuideSection:
     text: str
     searched: str
 
+    @property
+    def title(self) -> str:
+        """The heading, or the title of the whole page, without markup."""
+        return self.heading.replace("`", "") or self.text.partition("\n")[0].removeprefix("# ")
+
 
 class GuideScreen(Dialog[None]):
     """A dialog that shows the guide; typing searches all pages."""
@@ -104,7 +109,8 @@ class GuideScreen(Dialog[None]):
     def _search(self, event: Input.Changed) -> None:
         event.stop()
         words = event.value.casefold().split()
-        self._show([one for one in self._sections if all(word in one.searched for word in words)])
+        found = [one for one in self._sections if all(word in one.searched for word in words)]
+        self._show(sorted(found, key=lambda one: sum(word not in one.title.casefold() for word in words)))
 
     def _show(self, sections: list[GuideSection]) -> None:
         self._found = sections
@@ -166,6 +172,4 @@ def _sections_of(page: GuidePage) -> Iterable[GuideSection]:
 
 
 def _option(section: GuideSection) -> Option:
-    if section.heading:
-        return Option(Content(f"  {section.heading.replace('`', '')}"))
-    return Option(Content.styled(section.text.partition("\n")[0].removeprefix("# "), "bold"))
+    return Option(Content(f"  {section.title}") if section.heading else Content.styled(section.title, "bold"))

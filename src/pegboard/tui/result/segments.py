@@ -26,7 +26,9 @@ class SegmentView(TextView):
     PAGE = "Large text"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("result.text.next", "right", "turn(1)", "Next part", "Show the next part of a large text.", True),
-        Command("result.text.previous", "left", "turn(-1)", "Previous part", "Show the previous part of a large text.", True),
+        Command(
+            "result.text.previous", "left", "turn(-1)", "Previous part", "Show the previous part of a large text.", True
+        ),
         Command(
             "result.text.first", "ctrl+home", "edge(-1)", "First part", "Show the beginning of the text.", meaning="Top"
         ),

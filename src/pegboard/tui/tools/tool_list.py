@@ -175,7 +175,7 @@ class ToolList(FilterList):
         return True
 
     def restore(self, name: str, query: str) -> None:
-        """Filter as in the last run and select its tool, if it is found.
+        """Filter as in the last run, unless nothing matches, and select its tool, if it is found.
 
         Args:
             name: Qualified name of the tool.
@@ -185,6 +185,8 @@ class ToolList(FilterList):
         self.set_reactive(ToolList.sought, query)
         self.set_reactive(ToolList.renews, bool(query) and self.has_focus)
         self._show(None)
+        if not self._rows:
+            self.sought = ""
         if entry is not None and entry in self._rows:
             self.cursor = self._rows.index(entry)
 
