@@ -74,7 +74,7 @@ async def test_calls_of_an_approved_script_still_require_approval(tmp_path: Path
         await stage.select()
         await stage.press("a")
         await stage.idle()
-        assert "removed a.txtseen here" in stage.tool_messages[0].text
+        assert "removed a.txt\\nseen here" in stage.tool_messages[0].text
 
 
 @pytest.mark.parametrize(

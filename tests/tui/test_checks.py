@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from stage import Stage, on_stage
 
+from pegboard.checks.compare import Compatibility
 from pegboard.models import JsonObject, ToolCall
 from pegboard.runtime import Runtime
 from pegboard.tui.dialogs.ask_name import AskName
@@ -57,7 +58,7 @@ async def open_checks(stage: Stage, tool: str) -> None:
     await stage.until(lambda: "Loading…" not in stage.text, "they are read")
 
 
-async def call(packs: Path, **arguments: int) -> None:
+async def call(packs: Path, **arguments: int | str) -> None:
     """Record a call of `shop.items`."""
     async with Runtime.from_environment(packs=[packs]) as runtime:
         args: JsonObject = dict(arguments)
@@ -158,6 +159,22 @@ async def test_a_breaking_change_is_a_problem_of_the_tool_that_lists_the_calls_t
         await stage.until_seen("No checks yet.")
         await stage.press("escape")
         await stage.until(lambda: _problems(stage) == before, "it is solved")
+
+
+@pytest.mark.promise("BAT-4")
+async def test_a_breaking_change_of_a_tool_that_nothing_uses_is_no_problem(packs: Path) -> None:
+    def changed() -> list[str]:
+        runtime = Runtime.from_environment(packs=[packs])
+        runtime.tools.scan()
+        return [one.tool for one in Compatibility(runtime).changed(runtime.tools.all())]
+
+    assert not changed()
+    (packs / "shop.py").write_text(PACK.replace('kind: str = "a"', "kind: str"))
+    assert not changed()
+    await call(packs, size=1, kind="a")
+    assert not changed(), "the call was made with the changed schema"
+    (packs / "shop.py").write_text(PACK.replace('kind: str = "a"', "kind: int"))
+    assert changed() == ["shop.items"]
 
 
 def _problems(stage: Stage) -> int:

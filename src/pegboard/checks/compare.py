@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from pegboard.checks.comparable import is_comparable
 from pegboard.checks.compat import SchemaChange
-from pegboard.checks.file import CheckError
+from pegboard.checks.file import CheckError, Checks
 from pegboard.checks.schemas import SchemaVersion, SeenPack, SeenSchemas, changes_since, origin_of
 from pegboard.config.paths import BUILT_IN_PACKS
 from pegboard.data.pointer import pointer
@@ -103,7 +103,8 @@ class Compatibility:
     def changed(self, specs: Sequence[ToolSpec]) -> tuple[ToolCompatibility, ...]:
         """Note the current schemas, and return the tools whose change since the baseline breaks callers; block.
 
-        Unlike `against_baseline`, it reads the history only for tools that changed.
+        Unlike `against_baseline`, it reads the history only for tools that changed. The current schema of a tool
+        without recorded calls, checks and presets becomes the baseline, since nothing relies on the earlier one.
 
         Raises:
             OSError: The current versions can't be written.
@@ -112,11 +113,24 @@ class Compatibility:
         before = {spec.name: self.seen.of(spec) for spec in specs}
         self.seen.note(specs)
         found = []
+        unused = []
         for spec in specs:
             known = before[spec.name]
-            if known is not None and known.baseline != self.seen.digest(spec):
+            if known is None or known.baseline == self.seen.digest(spec):
+                continue
+            if self._is_used(spec.name):
                 found.append(self._compare(spec, known.base))
+            else:
+                unused.append(spec)
+        if unused:
+            self.seen.accept(unused)
         return tuple(one for one in found if one.status == "breaking")
+
+    def _is_used(self, tool: str) -> bool:
+        """Return whether a recorded call, a check or a preset uses a tool."""
+        if self._runtime.history.records(tool=tool, limit=1) or self._runtime.presets.list(tool):
+            return True
+        return any(check.tool == tool for check in Checks(self._runtime.paths).list(tool)[0])
 
     def accept(self, specs: Sequence[ToolSpec], found: Iterable[ToolCompatibility] = ()) -> None:
         """Make the current schemas of tools the baseline, and forget removed tools; block.
