@@ -162,7 +162,7 @@ async def test_a_breaking_change_is_a_problem_of_the_tool_that_lists_the_calls_t
 
 
 @pytest.mark.promise("BAT-4")
-async def test_a_breaking_change_of_a_tool_that_nothing_uses_is_no_problem(packs: Path) -> None:
+async def test_a_breaking_change_of_a_tool_that_nothing_uses_is_not_reported(packs: Path) -> None:
     def changed() -> list[str]:
         runtime = Runtime.from_environment(packs=[packs])
         runtime.tools.scan()

@@ -239,7 +239,7 @@ async def test_a_union_of_plain_values_has_its_editor_beneath_the_choice(app: Fo
 
 
 @pytest.mark.promise("TUI-3")
-async def test_what_is_typed_on_the_choice_of_a_variant_goes_to_the_editor_beneath_it(app: FormApp) -> None:
+async def test_text_typed_on_the_choice_of_a_variant_goes_to_the_editor_beneath_it(app: FormApp) -> None:
     union: JsonObject = {"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "string", "format": "multiline"}]}
     async with app.run_test(size=SIZE) as pilot:
         await show(pilot, spec_of({"v": union}))

@@ -337,7 +337,7 @@ class _VariantChoice(ChoiceField):
 
 
 class Selector(Choices):
-    """Choice of the variant of a field. What is typed goes to the text editor below it, if there is one.
+    """Choice of the variant of a field. Typed text goes to the text editor below it, if it has one.
 
     Args:
         field: The field with variants.

@@ -125,7 +125,7 @@ class TableView(LineView):
         self._fit_columns()
 
     def _fit_columns(self) -> None:
-        """Give columns with cut cells the free width, or limit the first one, beside which the others scroll."""
+        """Assign the free width to columns with cut cells, or limit the first one, beside which the others scroll."""
         self._widths = list(self._measured)
         if not self._widths or not self.row_width:
             return

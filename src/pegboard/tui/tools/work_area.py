@@ -65,7 +65,7 @@ class WorkArea(Container):
         self._show_not_run(event.faults)
 
     def on_form_pane_changed(self, event: FormPane.Changed) -> None:
-        """Update what is said about arguments that were invalid."""
+        """Update the hint about invalid arguments."""
         if self._not_run and self._result.hint == self._not_run:
             self._show_not_run(event.faults)
 
