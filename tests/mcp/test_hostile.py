@@ -327,5 +327,5 @@ async def test_a_tool_that_cannot_be_passed_on_hides_no_other_tool(open_server: 
 
 async def test_a_list_that_cannot_be_read_is_the_reason_and_not_the_end_of_the_process(open_server: Open) -> None:
     runtime = await open_server(HOSTILE_SERVER, "digits")
-    assert "is not valid JSON-RPC: number out of range" in peer(runtime).reason
+    assert peer(runtime).reason.startswith("The server's response is not valid JSON-RPC: number out of range")
     assert "ended with" not in peer(runtime).reason

@@ -18,7 +18,7 @@ from mcp_types import CONNECTION_CLOSED, UNSUPPORTED_PROTOCOL_VERSION
 from mcp_types.version import SUPPORTED_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from pegboard.mcp.texts import NOT_JSON_RPC, quotation
+from pegboard.mcp.texts import NOT_JSON_RPC, RESPONSE, quotation
 
 if TYPE_CHECKING:
     from pegboard.mcp.http import LastResponse
@@ -144,11 +144,11 @@ def _invalid_answer(config: ServerConfig, causes: list[BaseException]) -> Server
             return ServerFailure(NOT_JSON_RPC, f"Check {_entry(config, 'url')}.", is_final=True)
         if isinstance(cause, MCPError) and cause.code != CONNECTION_CLOSED:
             fix = "Report this to the server's author." if config.url is None else f"Check {_entry(config, 'url')}."
+            if cause.message.startswith(RESPONSE):  # Pegboard's own words in place of a response
+                return ServerFailure(cause.message, fix)
             return ServerFailure(f"The server rejected the connection: {quotation(cause.message)}.", fix)
         if isinstance(cause, ValueError) and config.url is None:
-            return ServerFailure(
-                f"The server's answer can't be read: {quotation(str(cause))}.", "Report this to its author."
-            )
+            return ServerFailure(f"{RESPONSE} can't be read: {quotation(str(cause))}.", "Report this to its author.")
     return None
 
 

@@ -28,6 +28,7 @@ from pydantic_core import from_json
 
 from pegboard.data.message_id import LOOKED_AT, message_id
 from pegboard.mcp.limits import LONGEST_MESSAGE
+from pegboard.mcp.texts import RESPONSE
 from pegboard.results.sizes import size as size_text
 from pegboard.worker.keeper import TERMINATE
 
@@ -350,7 +351,7 @@ class _MessageReader(asyncio.Protocol):
         size, self._skipped = self._skipped + len(end), 0
         if number is None:
             return b"(a line of " + size_text(size).encode() + b")"
-        message = f"The server's response of {size_text(size)} exceeds the limit of {size_text(LONGEST_MESSAGE)}."
+        message = f"{RESPONSE} of {size_text(size)} exceeds the limit of {size_text(LONGEST_MESSAGE)}."
         return _failed_response(number, message)
 
     def _count_garbage(self, line: bytes) -> None:
@@ -397,7 +398,7 @@ class _MessageReader(asyncio.Protocol):
                 return SessionMessage(jsonrpc_message_adapter.validate_python(_parsed(line), by_name=False))
             except ValueError as error:
                 if (number := _id_of_response(line, line)) is not None:
-                    return _failed_response(number, f"The server's response is not valid JSON-RPC: {_reason(error)}.")
+                    return _failed_response(number, f"{RESPONSE} is not valid JSON-RPC: {_reason(error)}.")
                 self._count_garbage(line)
                 if self.garbage % _GARBAGE_AT_ONCE == 0:
                     await asyncio.sleep(0)  # a flood must not keep the loop from other servers

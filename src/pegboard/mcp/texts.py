@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 _LONGEST = 300
 
 
-NOT_JSON_RPC = "The server's response is not valid JSON-RPC."
+RESPONSE = "The server's response"
+"""Start of the messages about a response that can't be used."""
+NOT_JSON_RPC = f"{RESPONSE} is not valid JSON-RPC."
 
 
 def quotation(text: str) -> str:
