@@ -17,6 +17,9 @@ from typing import Any
 
 sys.set_int_max_str_digits(0)
 MODE = sys.argv[1]
+IS_STREAM = MODE.endswith("-stream")
+"""Whether each response over HTTP is an event."""
+MODE = MODE.removesuffix("-stream")
 DIES = {"dies": True}
 ESCAPES = "\x1b]0;owned\x07\x1b[2J[bold red]x[/]\u202e\x00"
 BABBLE = {"garbage": b"log: " + b"x" * 1000 + b"\n", "lines": b"y\n" * 1000, "endless": b"x" * 65536}
@@ -302,7 +305,10 @@ class Http(BaseHTTPRequestHandler):
         if result is None:
             result = {"jsonrpc": "2.0", "id": 987654, "result": {"content": []}}
         session = [("mcp-session-id", "1")] * (MODE == "churn" and message["method"] == "initialize")
-        return self.send(200, "application/json", json.dumps(result).encode(), *session)
+        body = json.dumps(result).encode()
+        if IS_STREAM:
+            return self.send(200, "text/event-stream", b"event: message\ndata: " + body + b"\n\n", *session)
+        return self.send(200, "application/json", body, *session)
 
     def do_GET(self) -> None:
         """Offer no stream, or one that says that the lists change."""

@@ -314,8 +314,11 @@ async def test_a_server_that_ignores_its_end_is_killed(open_server: Open) -> Non
     assert child not in await asyncio.to_thread(processes_of, HOSTILE_SERVER, "stays")
 
 
-async def test_a_tool_that_cannot_be_passed_on_hides_no_other_tool(open_server: Open) -> None:
-    runtime = await open_server(HOSTILE_SERVER, "unreadable")
+@pytest.mark.parametrize(
+    ("transport", "mode"), [("stdio", "unreadable"), ("http", "unreadable"), ("http", "unreadable-stream")]
+)
+async def test_a_tool_that_cannot_be_passed_on_hides_no_other_tool(open_hostile: Open, mode: str) -> None:
+    runtime = await open_hostile(mode)
     assert [spec.name for spec in runtime.tools.all() if spec.pack == "peer"] == ["peer.ok"]
     assert [problem.message for problem in problems(runtime)] == [
         "The tool “bad” is not offered because its description is nested too deeply.",

@@ -12,12 +12,14 @@ from mcp.client._transport import TransportStreams  # the SDK exports this type 
 from mcp.client.streamable_http import streamable_http_client
 
 from pegboard.mcp.limits import LONGEST_MESSAGE
+from pegboard.mcp.specs import readable_message
 from pegboard.results.sizes import size
 
 _CONNECT_SECONDS, _READ_SECONDS = 15.0, 24 * 3600.0
 """The caller limits the time of requests; a stream for events may be silent for hours."""
 _QUOTED = 2_000
 """Bytes of an error's body to keep."""
+_DATA = b"data:"
 _TITLE = re.compile(rb"<title[^>]*>(.{1,200}?)</title>", re.IGNORECASE | re.DOTALL)
 
 
@@ -60,6 +62,40 @@ class _Bounded(httpx2.AsyncByteStream):
         await self._stream.aclose()
 
 
+class _Readable(httpx2.AsyncByteStream):
+    """Body in which a tool that can't be passed on spoils no other: the SDK parses a list as a whole.
+
+    Args:
+        stream: The body.
+        is_events: Whether it is a stream of events, whose lines are messages; else it is one message.
+    """
+
+    def __init__(self, stream: httpx2.AsyncByteStream, *, is_events: bool) -> None:
+        self._stream = stream
+        self._is_events = is_events
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        held: list[bytes] = []
+        async for chunk in self._stream:
+            *lines, rest = chunk.split(b"\n") if self._is_events else (chunk,)
+            for line in lines:
+                yield self._readable(b"".join([*held, line])) + b"\n"
+                held.clear()
+            held.append(rest)
+            if sum(map(len, held)) > LONGEST_MESSAGE:  # the SDK rejects it
+                yield b"".join(held)
+                held.clear()
+        yield self._readable(b"".join(held))
+
+    def _readable(self, text: bytes) -> bytes:
+        if not self._is_events:
+            return readable_message(text)
+        return _DATA + readable_message(text.removeprefix(_DATA)) if text.startswith(_DATA) else text
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
 class _Hook:
     """Hook that notes the last response and bounds bodies.
 
@@ -78,6 +114,9 @@ class _Hook:
             raise httpx2.RemoteProtocolError("The server sent a compressed response, which was not accepted.")
         if kind != "text/event-stream":
             response.stream = _Bounded(response.stream, self._last)
+        if kind in {"application/json", "text/event-stream"}:
+            assert isinstance(response.stream, httpx2.AsyncByteStream), "as above"
+            response.stream = _Readable(response.stream, is_events=kind == "text/event-stream")
         if response.request.method == "POST" and "event-stream" in response.request.headers.get("accept", ""):
             await self._note(response, kind)
 

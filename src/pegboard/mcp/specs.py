@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import Final, Literal
 
@@ -89,6 +91,22 @@ def readable(tool: JsonValue) -> JsonValue:
         shown = name.encode("utf-8", "replace").decode() if isinstance(name, str) else ""
         return {"name": shown, UNREADABLE: f"its description {reason}"}
     return tool
+
+
+def readable_message(text: bytes) -> bytes:
+    """Return a message in which tools that can't be passed on are replaced, see `readable`; other texts as they are."""
+    if b"\\u" not in text and text.count(b"[") + text.count(b"{") <= DEEPEST:
+        return text
+    try:
+        from_json(text)
+    except ValueError:
+        with suppress(ValueError, RecursionError):
+            message = json.loads(text)
+            result = message.get("result") if isinstance(message, dict) else None
+            if isinstance(result, dict) and isinstance(result.get("tools"), list):
+                result["tools"] = [readable(tool) for tool in result["tools"]]
+                return to_json(message)
+    return text
 
 
 def _spec(config: ServerConfig, pack: str, function: str, name: str, tool: JsonObject) -> ToolSpec:

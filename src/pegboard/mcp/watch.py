@@ -30,7 +30,7 @@ from pydantic import JsonValue, ValidationError
 
 from pegboard.mcp.forwarding import LISTS
 from pegboard.mcp.limits import MOST_OPEN_QUESTIONS
-from pegboard.mcp.specs import readable
+from pegboard.mcp.specs import UNREADABLE, readable
 from pegboard.mcp.texts import NOT_JSON_RPC, quotation
 from pegboard.results.sizes import count
 
@@ -198,7 +198,8 @@ def _shorten_parse_error(error: ErrorData) -> None:
 
 
 def _is_usable(tool: JsonValue) -> bool:
-    return isinstance(tool, dict) and isinstance(tool.get("name"), str) and readable(tool) is tool
+    is_named = isinstance(tool, dict) and isinstance(tool.get("name"), str) and UNREADABLE not in tool
+    return is_named and readable(tool) is tool
 
 
 def slim(tool: dict[str, Any], version: str) -> dict[str, Any]:
