@@ -195,7 +195,8 @@ class InputRows:
                 text.detach()
 
     def _undecodable(self, error: UnicodeError) -> RowsError:
-        if not isinstance(error, UnicodeDecodeError):  # UTF-16 or UTF-32 without a byte order mark, among others
+        lacks_mark = self._encoding in _WIDE and "BOM" in str(error)
+        if lacks_mark or not isinstance(error, UnicodeDecodeError):
             return self._fail(f"it is not {self._encoding.upper()}. Pass another --encoding, such as utf-16-le.")
         bad = f"0x{error.object[error.start]:02x}"
         fix = "" if self._was_encoding_given else " Pass --encoding, such as latin-1 or cp1252."

@@ -122,7 +122,8 @@ class DialogApp(ThemedApp, AppState):
 
     def action_help_quit(self) -> None:
         """Copy the selected text; without a selection, show how to quit."""
-        text = self.screen.get_selected_text()
+        # The palette may still be the topmost screen.
+        text = next(filter(None, (screen.get_selected_text() for screen in reversed(self.screen_stack))), None)
         if text is None:
             super().action_help_quit()
         else:
