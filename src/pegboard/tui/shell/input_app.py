@@ -7,10 +7,11 @@ from contextlib import suppress
 from weakref import WeakKeyDictionary
 
 from textual import events, on
+from textual._context import active_message_pump  # nothing public names the widget that calls
 from textual.actions import ActionParseResult
 from textual.app import ScreenStackError
 from textual.await_remove import AwaitRemove
-from textual.dom import DOMNode
+from textual.dom import DOMNode, NoScreen
 from textual.errors import NoWidget
 from textual.notifications import Notification, Notify
 from textual.screen import Screen
@@ -67,13 +68,15 @@ class InputApp(SizedApp):
         return False
 
     def clear_selection(self) -> None:
-        """Clear the selected text, if there is a screen.
+        """Clear the selected text, unless a text field of a screen that is being opened asks for it.
 
-        On Python 3.12 and later, Textual mounts the widgets of the first screen before the app knows that screen, and
-        its text fields clear the selection.
+        On Python 3.12 and later, Textual mounts the widgets of a screen before the app knows that screen, and its text
+        fields clear the selection: of the screen below, or of none.
         """
-        with suppress(ScreenStackError):
-            super().clear_selection()
+        asking = active_message_pump.get(None)
+        with suppress(ScreenStackError, NoScreen):
+            if not isinstance(asking, DOMNode) or asking.screen is self.screen:
+                super().clear_selection()
 
     async def on_event(self, event: events.Event) -> None:
         """Handle an event; input waits until the key or text before it was handled."""
