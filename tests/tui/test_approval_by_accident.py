@@ -11,7 +11,7 @@ import pytest
 from chat_stage import ChatStage, on_chat
 from models import calls, says
 from script_stage import on_script
-from stage import GivenRuntime, on_stage
+from stage import GivenRuntime, Stage, on_stage
 from textual import events
 from textual.command import CommandList
 from textual.widgets import Button
@@ -99,6 +99,14 @@ async def both(stage: ChatStage) -> tuple[CallBlock, CallBlock]:
     assert first is not None
     assert second is not None
     return first, second
+
+
+async def ask_in_form(stage: Stage) -> None:
+    """Run a destructive tool from its form, and wait for the question."""
+    await stage.open("remove")
+    await stage.type("x")
+    await stage.press("ctrl+r")
+    await stage.until(lambda: isinstance(stage.app.screen, Confirm), "it asks")
 
 
 @asynccontextmanager
@@ -464,10 +472,7 @@ async def test_the_question_of_the_form_ignores_early_keys_and_clicks(
     given: GivenRuntime, clock: StandingClock
 ) -> None:
     async with on_stage(given) as stage:
-        await stage.open("remove")
-        await stage.type("x")
-        await stage.press("ctrl+r")
-        await stage.until(lambda: isinstance(stage.app.screen, Confirm), "it asks")
+        await ask_in_form(stage)
         await stage.pilot.pause()
         await stage.press("y", "ctrl+y", "right", "enter", "tab", "enter", "n")
         await stage.pilot.click("#yes")
@@ -486,10 +491,7 @@ async def test_the_question_of_the_form_ignores_early_keys_and_clicks(
 async def test_an_assigned_key_confirms_only_after_the_delay(tmp_path: Path, clock: StandingClock, key: str) -> None:
     given = GivenRuntime(tmp_path, settings=Settings.model_validate({"keys": {"confirm.yes": key}}))
     async with on_stage(given) as stage:
-        await stage.open("remove")
-        await stage.type("x")
-        await stage.press("ctrl+r")
-        await stage.until(lambda: isinstance(stage.app.screen, Confirm), "it asks")
+        await ask_in_form(stage)
         await stage.until_seen("y confirms" if key == "y" else "esc confirms")
         await stage.press(key, "ctrl+y")
         assert not given.calls
@@ -506,10 +508,7 @@ async def test_a_button_pressed_too_early_does_not_count_later_by_enter_or_by_it
     given: GivenRuntime, clock: StandingClock
 ) -> None:
     async with on_stage(given) as stage:
-        await stage.open("remove")
-        await stage.type("x")
-        await stage.press("ctrl+r")
-        await stage.until(lambda: isinstance(stage.app.screen, Confirm), "it asks")
+        await ask_in_form(stage)
         await stage.pilot.pause()
         await stage.pilot.mouse_down("#yes")
         clock.seconds += LATE

@@ -57,6 +57,22 @@ async def test_an_mcp_request_is_copied(given: GivenRuntime) -> None:
 
 
 @pytest.mark.promise("TUI-3")
+async def test_credentials_of_a_given_server_are_masked_in_the_preview(
+    given: GivenRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(given.tools, "options", lambda _: ("--mcp", "far=server --token sesame-4711"))
+    async with on_stage(given) as stage:
+        await stage.open("read")
+        await stage.type("a")
+        await open_copy(stage)
+        await stage.until_seen("secrets are masked here, but copied in plain text")
+        await stage.until_seen("--mcp")
+        assert "sesame" not in stage.text
+        await stage.press("enter")
+        await stage.until(lambda: "--token sesame-4711" in stage.app.clipboard, "it is copied in plain text")
+
+
+@pytest.mark.promise("TUI-3")
 async def test_a_secret_is_masked_in_the_preview_and_copied_in_plain_text(tmp_path: Path) -> None:
     given = GivenRuntime(tmp_path, tools=[tool("web.login", api_key={"type": "string"})])
     async with on_stage(given) as stage:

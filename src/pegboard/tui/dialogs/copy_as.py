@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import ClassVar, NamedTuple
@@ -132,19 +133,21 @@ def copy_call(spec: ToolSpec, form: Form, options: Sequence[str] = ()) -> CopySc
         options: The options that a command line needs to find the tool, such as `--packs`.
     """
     arguments, masked, faults = form.draft(), form.draft(masked=True), len(form.faults())
+    shown = _shown_options(options)
     formats = [
         CopyFormat(
             title,
             about,
             language,
-            *(partial(copied_as, kind, spec, one, options=options) for one in (arguments, masked)),
+            partial(copied_as, kind, spec, arguments, options=options),
+            partial(copied_as, kind, spec, masked, options=shown),
         )
         for kind, title, about, language in _CALL
     ]
     return CopyScreen(
         f"Copy the call of {clean_line(spec.name)} as",
         formats,
-        note="secrets are masked here, but copied in plain text" if masked != arguments else "",
+        note="secrets are masked here, but copied in plain text" if (masked, shown) != (arguments, [*options]) else "",
         warning=f"{count(faults, 'validation error')}: copied unchanged" if faults else "",
     )
 
@@ -182,3 +185,20 @@ def _preview_of(one: CopyFormat) -> tuple[Content, int]:
     if len(text) > _LONGEST:
         return Content(f"{text[:_LONGEST]}\n… {len(text) - _LONGEST:,} more characters"), length
     return highlight(text, language=one.language), length
+
+
+def _shown_options(options: Sequence[str]) -> list[str]:
+    """Return options for the preview; the command or address of a server may contain credentials."""
+    from pegboard.config import Redactor
+    from pegboard.config.display import shown_words
+    from pegboard.data.mask import MASK
+
+    if [*options[:1]] != ["--mcp"]:
+        return [*options]
+    name, _, command = options[1].partition("=")
+    try:
+        words = shlex.split(command)
+    except ValueError:  # an address with a quotation mark
+        return ["--mcp", f"{name}={MASK}"]
+    shown = shown_words(words, Redactor({}))
+    return [*options] if shown == words else ["--mcp", f"{name}={shlex.join(shown)}"]
