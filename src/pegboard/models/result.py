@@ -20,8 +20,8 @@ class ToolError(DataModel):
     """One or more sentences, for people and models alike."""
     detail: str | None = None
     """Finer kind of failure: `timeout`, `cancelled`, `crashed`, `out_of_memory`, `import_failed`, `not_serialisable`,
-    `not_kept`, `not_allowed`, `denied`, `dependency_missing`, `too_deep`, or the code that an author passed to
-    `ToolFailed`.
+    `not_kept`, `not_allowed`, `denied`, `dependency_missing`, `too_deep`, `changed`, or the code that an author passed
+    to `ToolFailed`.
     """
     faults: tuple[Fault, ...] = Field(default=(), exclude_if=lambda faults: not faults)
     """For `invalid_args`: every validation error with its path; not in the JSON of other errors."""
