@@ -12,6 +12,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Literal, cast
 
 from given_activity import GivenActivity
+from given_servers import GivenServers
 from headless import PATIENCE, compose_frame
 
 from pegboard.config import Paths, Settings
@@ -31,7 +32,6 @@ from pegboard.models import (
     Requirement,
     RequirementKey,
     ResultMeta,
-    ServerStatus,
     Started,
     ToolCall,
     ToolResult,
@@ -39,7 +39,6 @@ from pegboard.models import (
     ToolState,
     ToolUses,
 )
-from pegboard.models.server_content import PromptInfo, ResourceInfo, ResourceTemplate
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.form import FormPane
 from pegboard.tui.result import ResultPane
@@ -50,7 +49,6 @@ from pegboard.tui.tools.tool_list import ToolList
 if TYPE_CHECKING:
     from textual.pilot import Pilot
 
-    from pegboard.ports import ServerQuestions
     from pegboard.runtime import Runtime
 
 STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -146,7 +144,7 @@ class GivenRuntime:
         self.presets = _GivenPresets(self)
         self.history = _GivenHistory(self)
         self.activity = GivenActivity(STARTED, self.tools.get, lambda: self.calls)
-        self.servers = _GivenServers()
+        self.servers = GivenServers()
 
     def problems(self) -> Sequence[Problem]:
         """Return the problems of the test."""
@@ -288,38 +286,6 @@ class _GivenHealth:
             error=errors[status],
             requirement=need,
         )
-
-
-class _GivenServers:
-    """The servers facet of a `GivenRuntime`: states and contents set by a test, without connections."""
-
-    def __init__(self) -> None:
-        self.found: tuple[ServerStatus, ...] = ()
-        self.has_resources: tuple[ResourceInfo, ...] = ()
-        self.has_prompts: tuple[PromptInfo, ...] = ()
-
-    def all(self) -> Sequence[ServerStatus]:
-        return self.found
-
-    def status(self, name: str) -> ServerStatus | None:
-        return next((server for server in self.found if server.name == name), None)
-
-    def listen(self, changed: Callable[[], None]) -> Callable[[], None]:
-        del changed
-        return lambda: None
-
-    def ask_with(self, questions: ServerQuestions | None) -> None:
-        """Do nothing: no server asks anything."""
-
-    async def resources(self, name: str) -> tuple[ResourceInfo, ...]:
-        return self.has_resources if name else ()
-
-    async def templates(self, name: str) -> tuple[ResourceTemplate, ...]:
-        del name
-        return ()
-
-    async def prompts(self, name: str) -> tuple[PromptInfo, ...]:
-        return self.has_prompts if name else ()
 
 
 class _GivenPresets:

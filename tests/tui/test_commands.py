@@ -38,7 +38,7 @@ def test_every_command_has_a_help_line_and_a_unique_id() -> None:
 
 @pytest.mark.promise("TUI-7")
 async def test_help_lists_every_available_command_with_its_id(given: GivenRuntime) -> None:
-    async with on_stage(given, size=(120, 110)) as stage:
+    async with on_stage(given, size=(120, 120)) as stage:
         in_list = [command for _, command in in_reach(stage.app.focused)]
         await stage.press("f1")
         await stage.until(lambda: isinstance(stage.app.screen, HelpScreen), "help is shown")

@@ -36,7 +36,8 @@ async def test_the_first_start_opens_a_tool_that_runs_without_arguments_and_welc
     given = GivenRuntime(tmp_path, tools, first_start=True)
     async with on_stage(given, size=(80, 24)) as stage:
         assert stage.marked == "fs.list_dir"
-        welcome = ["Press ctrl+r to run this tool.", "pegboard new NAME", "Connect a model: f6, f2; a server: "]
+        welcome = ["Press ctrl+r to run this tool.", "pegboard new NAME"]
+        welcome += ["Connect a model: f6, f2.", "Add an MCP server: ctrl+p, add mcp."]
         assert all(line in stage.text for line in welcome)
         await stage.press("ctrl+r")
         await stage.until_seen("✓ ok")

@@ -12,6 +12,7 @@ from pegboard.models import Elicitation, ServerState, ServerStatus
 from pegboard.models.server_content import PromptArgument, PromptInfo, ResourceInfo
 from pegboard.models.spec import McpHandler
 from pegboard.tui.app import PegboardApp
+from pegboard.tui.dialogs.configured_servers import AddServerScreen, ServerChangesScreen
 from pegboard.tui.dialogs.server_questions import ElicitationScreen, ServerDialogs
 from pegboard.tui.form.editors import TextLine
 
@@ -92,5 +93,34 @@ def test_the_question_of_a_server(given: GivenRuntime, snap_compare: Compare, si
         await stage.until(lambda: isinstance(stage.app.screen, ElicitationScreen), "the question is there")
         await stage.until(lambda: stage.app.screen.focused is not None, "the form has the focus")
         assert stage.app.screen.query(TextLine)
+
+    assert snap_compare(PegboardApp(as_runtime(given)), terminal_size=size, run_before=after(steps))
+
+
+@SIZES
+@pytest.mark.promise("MCP-3")
+def test_the_form_that_adds_a_server(given: GivenRuntime, snap_compare: Compare, size: tuple[int, int]) -> None:
+    async def steps(stage: Stage) -> None:
+        await stage.until(lambda: stage.screen.settled and stage.marked is not None, "the first tool is shown")
+        stage.app.push_screen(AddServerScreen(as_runtime(given)))
+        await stage.until(lambda: isinstance(stage.app.screen.focused, TextLine), "the first field has the focus")
+        await stage.type("files")
+        await stage.press("tab")
+        await stage.type("npx 'server")
+        await stage.press("ctrl+r")
+        await stage.until_seen("No closing quotation")
+
+    assert snap_compare(PegboardApp(as_runtime(given)), terminal_size=size, run_before=after(steps))
+
+
+@SIZES
+@pytest.mark.promise("MCP-3")
+def test_the_changed_servers(given: GivenRuntime, snap_compare: Compare, size: tuple[int, int]) -> None:
+    async def steps(stage: Stage) -> None:
+        await stage.until(lambda: stage.screen.settled and stage.marked is not None, "the first tool is shown")
+        long = " ".join(f"--folder=/srv/documents/{number}" for number in range(12))
+        lines = [f"Start files: npx -y @example/files {long} (env, trusted)", "Restart hub: https://example.com/mcp"]
+        stage.app.push_screen(ServerChangesScreen([*lines, "Stop old"]))
+        await stage.until_seen("Stop old")
 
     assert snap_compare(PegboardApp(as_runtime(given)), terminal_size=size, run_before=after(steps))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
@@ -188,6 +189,13 @@ def looks_secret(text: str) -> bool:
 def has_secret_argument(words: Sequence[str]) -> bool:
     """Return whether a command line seems to contain a secret."""
     return shown_words(words, Redactor({})) != [*words]
+
+
+def shown_target(command: str | None, args: Sequence[str], url: str | None, redactor: Redactor) -> str:
+    """Return the command line or the URL of a server, secrets masked; empty if it has neither."""
+    if command is None:
+        return "" if url is None else shown_words([url], redactor)[0]
+    return shlex.join(shown_words([command, *args], redactor))
 
 
 def shown_words(words: Sequence[str], redactor: Redactor) -> list[str]:

@@ -61,10 +61,7 @@ class ServerFile:
             text = self._read()
             table = self._parsed(text)
             if taken := sorted(_servers(table).keys() & entries.keys()):
-                raise ConfigError(
-                    f"The server {taken[0]} was not added because it exists in {self._file}. Choose another name, or"
-                    f" first run `pegboard mcp remove {taken[0]}`."
-                )
+                raise taken_name(taken[0], self._file)
             line_break = "\r\n" if "\r\n" in text else "\n"
             blocks = [line_break.join(_lines(name, entry)) + line_break for name, entry in entries.items()]
             before = text if not text or text.endswith("\n") else text + line_break
@@ -127,6 +124,14 @@ class ServerFile:
             yield
         finally:
             os.close(lock)
+
+
+def taken_name(name: str, file: Path) -> ConfigError:
+    """Return the error that a server exists."""
+    return ConfigError(
+        f"The server {name} was not added because it exists in {file}. Choose another name, or first run"
+        f" `pegboard mcp remove {name}`."
+    )
 
 
 def _lines(name: str, entry: Entry) -> Iterator[str]:

@@ -56,19 +56,29 @@ def given_server(text: str) -> ServerConfig:
     """
     named = _GIVEN_NAME.fullmatch(text.strip())
     name, target = (named[1], named[2].strip()) if named else ("", text.strip())
-    if _SCHEME.match(target):
-        config = models.ServerConfig(name=name, url=target, saved=False)
-    else:
-        try:
-            words = shlex.split(target)
-        except ValueError as error:
-            raise ConfigError(f"--mcp {_shown(text)} can't be parsed: {error}. Check its quotes.") from None
-        if not words:
-            raise ConfigError('--mcp needs a command or a URL, such as --mcp "npx -y some-server".')
-        config = models.ServerConfig(name=name, command=words[0], args=tuple(words[1:]), saved=False)
+    try:
+        keys = target_keys(target)
+    except ValueError as error:
+        raise ConfigError(f"--mcp {_shown(text)} can't be parsed: {error}. Check its quotes.") from None
+    if not keys:
+        raise ConfigError('--mcp needs a command or a URL, such as --mcp "npx -y some-server".')
+    config = models.ServerConfig.model_validate({"name": name, **keys, "saved": False})
     for complaint in server_complaints(config):
         raise ConfigError(f"--mcp {_shown(text)} can't be used. {complaint}")
     return config
+
+
+def target_keys(target: str) -> dict[str, object]:
+    """Return the keys of a server's configuration from a command line or a URL; empty for blank text.
+
+    Raises:
+        ValueError: A quote of the command line isn't closed.
+    """
+    if _SCHEME.match(target):
+        return {"url": target}
+    words = shlex.split(target)
+    keys: dict[str, object] = {"command": words[0]} if words else {}
+    return {**keys, "args": words[1:]} if words[1:] else keys
 
 
 def given_option(name: str, config: ServerConfig) -> str:

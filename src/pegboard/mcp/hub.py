@@ -34,21 +34,27 @@ class Hub:
     Args:
         configs: The servers.
         services: What connections need from the rest of Pegboard.
+        listeners: Functions to call, on the connections' thread, whenever a state or tool has changed; the caller may
+            change the list.
     """
 
-    def __init__(self, configs: Sequence[ServerConfig], services: Services) -> None:
+    def __init__(
+        self, configs: Sequence[ServerConfig], services: Services, listeners: Sequence[Callable[[], None]] = ()
+    ) -> None:
         self.services = services
         self._configs = list(configs)
         self._left_out: list[ServerConfig] = []
         self._connections: list[ServerConnection] = []
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._kept: dict[ServerConnection, asyncio.Task[None]] = {}
+        """Tasks that keep servers connected."""
         self._lock = threading.Lock()
         self._naming = threading.Lock()
         self._thread: threading.Thread | None = None
         self._started: Future[asyncio.AbstractEventLoop] = Future()
         self._stop: asyncio.Event | None = None
         self._is_closed = False
-        self._listeners: list[Callable[[], None]] = []
+        self._listeners = listeners
 
     # Tools and states
 
@@ -89,11 +95,6 @@ class Hub:
         found = next((one for one in connections if one.pack == name), None)
         return found or next((one for one in connections if one.config.name == name), None)
 
-    def listen(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Call a function, on the connections' thread, whenever a state or tool has changed; return how to stop it."""
-        self._listeners.append(changed)
-        return lambda: self._listeners.remove(changed)
-
     # Lifecycle
 
     def add(self, config: ServerConfig) -> None:
@@ -104,6 +105,30 @@ class Hub:
                 return
         with suppress(RuntimeError):  # the loop is closed
             self._started.result().call_soon_threadsafe(self._connect, config)
+
+    async def replace(self, name: str, config: ServerConfig | None) -> None:
+        """End the connection to a server of the configuration, if any, and start one to it as it is now configured.
+
+        Args:
+            name: The server.
+            config: Its configuration; None if it was removed.
+        """
+
+        async def replace() -> None:
+            found = [one for one in self._connections if one.config.saved and one.config.name == name]
+            for connection in found:
+                await self._end(connection)
+            with self._lock:
+                self._configs = [one for one in self._configs if not (one.saved and one.name == name)]
+                if config is not None:
+                    self._configs.append(config)
+                    # Those of the configuration come first, by name.
+                    self._configs.sort(key=lambda one: (not one.saved, one.name if one.saved else ""))
+            if config is not None:
+                self._connect(config)
+            self._changed()
+
+        await self.run(replace)
 
     def limit(self, names: Collection[str]) -> None:
         """Leave out all servers of the configuration but these; only before `start`."""
@@ -240,15 +265,24 @@ class Hub:
         self._connections.append(connection)
         if not config.enabled:
             return
-        task = asyncio.get_running_loop().create_task(connection.run())
+        task = self._kept[connection] = asyncio.get_running_loop().create_task(connection.run())
         self._tasks.add(task)
 
         def ended(task: asyncio.Task[None]) -> None:
             self._tasks.discard(task)
+            self._kept.pop(connection, None)
             if not task.cancelled() and (error := task.exception()) is not None:
                 connection.fail(error)
 
         task.add_done_callback(ended)
+
+    async def _end(self, connection: ServerConnection) -> None:
+        """End a connection for good; its calls fail, and the process of its server ends."""
+        self._connections.remove(connection)
+        task = self._kept.get(connection)
+        if task is not None:
+            task.cancel()
+            await asyncio.wait({task})
 
     def _changed(self) -> None:
         for changed in [*self._listeners]:

@@ -35,6 +35,10 @@ class Configuration:
         """The problems of the settings."""
         return tuple(self._get()[1])
 
+    def read(self) -> tuple[Settings, Sequence[Problem]]:
+        """Return what the files and the environment contain now, with its problems; use nothing of it."""
+        return self._read()
+
     def replace(self, settings: Settings, problems: Sequence[Problem]) -> None:
         """Use other settings from now on."""
         self._found = settings, problems

@@ -112,6 +112,8 @@ class Parts:
         self._packs = packs
         self._given_allow = allow
         self.registry = Registry([_PackFolders(self), _ScriptTool(self), _ServerTools(self)])
+        self.server_listeners: list[Callable[[], None]] = []
+        """Called, on another thread, whenever the state or the tools of an MCP server have changed."""
         self.sample: Callable[[SamplingRequest, float | None], Awaitable[Sampled]] | None = None
         """Asks the configured model for a server."""
 
@@ -159,6 +161,11 @@ class Parts:
         """Whether there are MCP servers, configured or given for this run."""
         return bool(self.settings.mcp.servers) or self.is_built("hub")
 
+    def listen_to_servers(self, changed: Callable[[], None]) -> Callable[[], None]:
+        """Call a function, on another thread, whenever the state of a server changes; return how to stop it."""
+        self.server_listeners.append(changed)
+        return lambda: self.server_listeners.remove(changed)
+
     @cached_property
     def hub(self) -> Hub:
         """The connections to MCP servers."""
@@ -169,14 +176,14 @@ class Parts:
         set_ = self.settings.tools
         services = Services(
             resolve=self._resolve_server,
-            packs=self._other_packs,
+            packs=self.other_packs,
             results=self.paths.results.absolute(),
             result_limit=set_.result_limit,
             log_limit=set_.log_limit,
             sample=self.sample,
             authorize=self._authorize,
         )
-        return Hub(configured_servers(self.settings), services)
+        return Hub(configured_servers(self.settings), services, self.server_listeners)
 
     def _resolve_server(self, config: ServerConfig) -> ResolvedServer | Problem:
         """Fill in the secrets of a server, and redact them from now on."""
@@ -202,7 +209,7 @@ class Parts:
 
         return Logins(self.paths.logins)
 
-    def _other_packs(self) -> frozenset[str]:
+    def other_packs(self) -> frozenset[str]:
         """Return the names of the packs that aren't servers."""
         if not self.registry.scanned:
             self.registry.scan()

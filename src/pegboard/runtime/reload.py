@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from pegboard.models import Problem
 
 _KEPT: Final = ("packs", "tools", "scripts", "mcp")
-"""Sections that apply only after a restart: workers, limits and rights are built from them once."""
+"""Sections that apply only after a restart: workers, limits and rights are built from them once. Servers of `mcp` apply
+when the user confirms it."""
+_SERVERS: Final = "mcp.servers."
 _NOT_LIVE: Final = frozenset({"ask.cache", "ui.vim_keys"})
 
 
@@ -25,6 +27,8 @@ class SettingsChange:
     """Dotted keys that changed and apply now."""
     restart: tuple[str, ...] = ()
     """Dotted keys that changed and apply after a restart."""
+    servers: tuple[str, ...] = ()
+    """Names of the MCP servers that changed; `ConfiguredServers.apply` connects to them as they are now configured."""
     blocked: Problem | None = None
     """Why nothing changed: a part that limits tools or models can't be read."""
 
@@ -46,13 +50,38 @@ def changed_settings(before: Settings, after: Settings) -> tuple[Settings, Setti
     first, second = _leaves(before), _leaves(after)
     changed = sorted(key for key in first.keys() | second.keys() if first.get(key) != second.get(key))
     kept = [key for key in changed if key.partition(".")[0] in _KEPT or key in _NOT_LIVE]
+    of_servers = [key for key in kept if f"{key}.".startswith(_SERVERS)]
+    servers, read = before.mcp.servers, after.mcp.servers
+    names = sorted(name for name in servers.keys() | read.keys() if servers.get(name) != read.get(name))
     if old.blocked is not None and new.blocked is None:
         kept.append("tools")
     origins = {key: origin for key, origin in new.origins.items() if key.partition(".")[0] not in _KEPT}
     origins |= {key: origin for key, origin in old.origins.items() if key.partition(".")[0] in _KEPT}
     loaded = replace(new, origins=origins, blocked=old.blocked, folder_file=new.folder_file or old.folder_file)
     settings = after.model_copy(update={name: getattr(before, name) for name in _KEPT}).with_loaded(loaded)
-    return settings, SettingsChange(tuple(key for key in changed if key not in kept), tuple(dict.fromkeys(kept)))
+    restart = dict.fromkeys(key for key in kept if key not in of_servers)
+    return settings, SettingsChange(tuple(key for key in changed if key not in kept), tuple(restart), tuple(names))
+
+
+def with_servers(before: Settings, read: Settings, names: Collection[str]) -> Settings:
+    """Return settings whose servers of these names are as they were read, with their origins.
+
+    Args:
+        before: The settings in use.
+        read: The settings that were read.
+        names: Names of servers.
+    """
+    keys = tuple(f"{_SERVERS}{name}." for name in names)
+    old, new = before.loaded, read.loaded
+    origins = {key: origin for key, origin in old.origins.items() if not key.startswith(keys)}
+    origins |= {key: origin for key, origin in new.origins.items() if key.startswith(keys)}
+    blocked = {name: problem for name, problem in old.blocked_servers.items() if name not in names}
+    blocked |= {name: problem for name, problem in new.blocked_servers.items() if name in names}
+    servers = {name: server for name, server in before.mcp.servers.items() if name not in names}
+    servers |= {name: server for name, server in read.mcp.servers.items() if name in names}
+    mcp = before.mcp.model_copy(update={"servers": servers})
+    loaded = replace(old, origins=origins, blocked_servers=blocked)
+    return before.model_copy(update={"mcp": mcp}).with_loaded(loaded)
 
 
 def _leaves(settings: Settings) -> dict[str, object]:

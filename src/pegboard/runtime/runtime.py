@@ -97,8 +97,8 @@ class Runtime:
     def reload(self, environ: Mapping[str, str] | None = None) -> SettingsChange:
         """Read the configuration again, and apply what can change while Pegboard runs; block for a moment.
 
-        Limits of tools never change before a restart. If a part that limits tools or models can't be read, nothing
-        changes.
+        Limits of tools never change before a restart, and MCP servers change only with `servers.configured`. If a part
+        that limits tools or models can't be read, nothing changes.
 
         Args:
             environ: The environment; that of the process by default.

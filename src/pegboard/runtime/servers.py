@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast  # Any: what co
 
 from pegboard import models
 from pegboard.errors import ModelError
+from pegboard.runtime.configured_servers import ConfiguredServers
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -53,6 +54,7 @@ class Servers:
         self._parts = parts
         self._models = models
         parts.sample = self._sample
+        self.configured = ConfiguredServers(parts)
 
     def all(self) -> tuple[ServerStatus, ...]:
         """Return the status of every server."""
@@ -104,7 +106,7 @@ class Servers:
 
     def listen(self, changed: Callable[[], None]) -> Callable[[], None]:
         """Call a function, on another thread, whenever the status of a server changes; return how to stop it."""
-        return self._parts.hub.listen(changed) if self._parts.has_servers else lambda: None
+        return self._parts.listen_to_servers(changed)
 
     async def close(self) -> None:
         """End all connections and the servers that Pegboard started."""

@@ -163,7 +163,7 @@ class Tools:
                 async for _ in changes:
                     changed.set()
 
-        ignore = self._parts.hub.listen(wake) if self._parts.has_servers else wake
+        ignore = self._parts.listen_to_servers(wake)
         try:
             await asyncio.to_thread(self.scan)
             yielded = self._parts.registry.changes

@@ -108,11 +108,13 @@ class PegboardApp(PagesApp, inherit_bindings=False):
     @work(group="scan")
     async def _scan(self) -> None:
         if self.runtime.servers.all():
-            from pegboard.tui.dialogs.server_questions import ServerDialogs
-
-            self.runtime.servers.ask_with(ServerDialogs(self))
-            self.run_worker(self._scanner.follow_servers(), group="servers")
+            self.answer_servers()
+        self.run_worker(self._scanner.follow_servers(), group="servers")
         await self._scanner.follow()
+
+    async def list_servers(self) -> None:
+        """List the MCP servers with their present states."""
+        await self._scanner.update_servers()
 
     @on(HistoryRead)
     def _show_record(self) -> None:

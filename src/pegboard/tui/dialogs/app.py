@@ -15,7 +15,7 @@ from pegboard.brake import Brake
 from pegboard.config import Appearance
 from pegboard.config.paths import working_directory
 from pegboard.results.clean import clean_line
-from pegboard.tui.messages import Copy
+from pegboard.tui.messages import Copy, OpenServer
 from pegboard.tui.shell.themed_app import ThemedApp
 from pegboard.tui.state.app_state import AppState
 from pegboard.tui.state.recent_commands import RecentCommands
@@ -52,6 +52,7 @@ class DialogApp(ThemedApp, AppState):
         super().__init__(theme_folders, runtime.paths.state / "theme", appearance.theme)
         self.recent_commands = RecentCommands(runtime.paths.state / "recent-commands")
         self.rule_undo = RuleUndo(self, runtime)
+        self._answers_servers = False
         self.wants_reload = False
         """Whether to start the app again after it ends, with the new configuration."""
 
@@ -96,7 +97,8 @@ class DialogApp(ThemedApp, AppState):
 
     async def reload_settings(self) -> None:
         """Read the configuration again, apply what can change now, and name what can't."""
-        change = await asyncio.to_thread(self.runtime.reload)
+        async with self.runtime.servers.configured.changing:
+            change = await asyncio.to_thread(self.runtime.reload)
         self.appearance = self.runtime.settings.appearance
         if change.blocked is not None:
             message = f"The configuration was not applied: {clean_line(str(change.blocked))}"
@@ -110,9 +112,45 @@ class DialogApp(ThemedApp, AppState):
             self.animation_level = "full" if self.appearance.animations else "none"
         if change.applied:
             self.notify(f"Applied {_in_short(change.applied)}.", markup=False)
+        if change.servers:
+            names = _in_short([f"{_SERVERS}{name}." for name in change.servers])
+            text = f"{names} changed. Choose “Apply MCP servers” in the palette to use the new configuration."
+            self.notify(text, markup=False)
         if change.restart:
             text = f"Restart Pegboard to apply {_in_short(change.restart)}."
             self.notify(text, severity="warning", markup=False)
+
+    # MCP servers
+
+    async def list_servers(self) -> None:
+        """List the MCP servers with their present states."""
+
+    def answer_servers(self) -> None:
+        """Show from now on what MCP servers ask."""
+        if not self._answers_servers:
+            self._answers_servers = True
+            from pegboard.tui.dialogs.server_questions import ServerDialogs
+
+            self.runtime.servers.ask_with(ServerDialogs(self))
+
+    @work(exclusive=True, group="configured servers")
+    async def action_add_server(self) -> None:
+        """Add an MCP server, and show its page."""
+        from pegboard.tui.dialogs.configured_servers import AddServerScreen
+
+        self.answer_servers()
+        name = await self.push_screen_wait(AddServerScreen(self.runtime))
+        if name is not None:
+            await self.list_servers()
+            self.post_message(OpenServer(name))
+
+    @work(exclusive=True, group="configured servers")
+    async def action_apply_servers(self) -> None:
+        """Apply what has changed in the configuration of the MCP servers."""
+        from pegboard.tui.dialogs.configured_servers import apply_changes
+
+        self.answer_servers()
+        await apply_changes(self, self.runtime)
 
     def action_settings(self) -> None:
         """Open the settings."""

@@ -152,6 +152,22 @@ APP_COMMANDS: Final[tuple[Command, ...]] = (
         words="provider key api llm base url",
     ),
     Command(
+        "app.add_server",
+        "",
+        "add_server",
+        "Add MCP server…",
+        "Add an MCP server to the configuration and connect to it.",
+        words="connect new stdio http url command",
+    ),
+    Command(
+        "app.apply_servers",
+        "",
+        "apply_servers",
+        "Apply MCP servers…",
+        "Start and end MCP servers as the configuration file has changed.",
+        words="reload connect restart changed",
+    ),
+    Command(
         "app.settings",
         "",
         "settings",

@@ -241,6 +241,11 @@ class ToolsScreen(PageScreen):
         if self._server_page is not None:
             self._server_page.log_out()
 
+    def action_remove_server(self) -> None:
+        """Remove the selected MCP server from the configuration file."""
+        if self._server_page is not None:
+            self._server_page.remove_server()
+
     def _settle(self) -> None:
         """Show the form, the last result and the use of the selected tool."""
         if self._settling is not None:
@@ -332,6 +337,8 @@ class ToolsScreen(PageScreen):
                 return self._server is not None and self._server.state is not ServerState.DISABLED
             case "log_in":
                 return self._server is not None and self._server.state is ServerState.NEEDS_LOGIN
+            case "remove_server":
+                return self._server is not None and self._server_page is not None and self._server_page.is_removable
             case "log_out":
                 return self._server is not None and self._server_page is not None and self._server_page.has_login
             case _:
@@ -374,12 +381,14 @@ class ToolsScreen(PageScreen):
 
     @work(exclusive=True, group="editor")
     async def action_source(self) -> None:
-        """Open the file of the selected tool or pack."""
+        """Open the file of the selected tool or pack, or the configuration of the selected MCP server."""
         match self.tool_list.list.row:
             case ToolEntry(spec=spec) if spec.file:
                 await self._edit(spec.file, spec.location.line)
             case PackEntry(file=str(file), problems=problems):
                 await self._edit(file, next((problem.line for problem in problems if problem.line), None))
+            case PackEntry() if self._server_page is not None and (place := self._server_page.place):
+                await self._edit(*place)
             case _:
                 self.notify("The selection has no source file.", severity="warning")
 

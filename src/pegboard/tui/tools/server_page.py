@@ -67,6 +67,7 @@ class ServerPage(Vertical):
     _login = query_one("#login", Button)
     _logout = query_one("#logout", Button)
     _reconnect = query_one("#reconnect", Button)
+    _remove = query_one("#remove", Button)
     _list = query_one(PickList)
     _filter = query_one(FilterLine)
 
@@ -91,6 +92,7 @@ class ServerPage(Vertical):
                 yield Button(Content(f"Reconnect {self._keys[0]}"), id="reconnect", compact=True)
                 yield Button(Content(f"Log in {self._keys[1]}"), id="login", variant="warning", compact=True)
                 yield Button("Log out", id="logout", compact=True)
+                yield Button("Remove…", id="remove", compact=True)
         with Vertical(id="contents") as contents:
             contents.border_title = "Resources and prompts"
             yield FilterLine("type to filter")
@@ -120,6 +122,22 @@ class ServerPage(Vertical):
     def has_login(self) -> bool:
         """Whether there is a login to the server."""
         return self.server is not None and self.server.has_login
+
+    @property
+    def _configured(self) -> str:
+        """The name of the server in the configuration; empty if it was given for this run."""
+        config = None if self.server is None else self._runtime.servers.config(self.server.name)
+        return config.name if config is not None and config.saved else ""
+
+    @property
+    def place(self) -> tuple[str, int | None] | None:
+        """The file with the server and the line where it begins; None if no file has it."""
+        return self._runtime.servers.configured.place(self._configured) if self._configured else None
+
+    @property
+    def is_removable(self) -> bool:
+        """Whether the user's configuration file has the server."""
+        return bool(self._configured) and self._runtime.servers.configured.is_removable(self._configured)
 
     def show(self, pack: PackEntry) -> None:
         """Show a server, or its new state."""
@@ -164,6 +182,7 @@ class ServerPage(Vertical):
         self._login.display = server.state is ServerState.NEEDS_LOGIN
         self._logout.display = server.has_login and not self._login.display
         self._reconnect.display = server.state is not ServerState.DISABLED
+        self._remove.display = self.is_removable
 
     # Resources and prompts
 
@@ -220,6 +239,8 @@ class ServerPage(Vertical):
                 self.log_in()
             case "logout":
                 self.log_out()
+            case "remove":
+                self.remove_server()
             case _:
                 self.reconnect()
 
@@ -228,11 +249,19 @@ class ServerPage(Vertical):
         """Connect to the server again."""
         server = self.server
         if server is None or server.state is ServerState.DISABLED:
-            text = "The server is disabled. Remove `enabled = false` from its entry and restart Pegboard."
+            text = "The server is disabled. Remove `enabled = false` from its entry."
             self.notify(text, severity="warning")
             return
         self.reread()
         await self._runtime.servers.reconnect(server.name)
+
+    @work(exclusive=True, group="server connection")
+    async def remove_server(self) -> None:
+        """Remove the server from the configuration file if the user confirms it."""
+        from pegboard.tui.dialogs.configured_servers import remove_server
+
+        if self.is_removable:
+            await remove_server(self.app, self._runtime, self._configured)
 
     @work(exclusive=True, group="server connection")
     async def log_in(self) -> None:

@@ -139,7 +139,8 @@ class ToolPage(Vertical):
         return (
             f"Press {self._key('tools.run')} to run this tool.\n"
             "Write your own tools: `pegboard new NAME`.\n"
-            f"Connect a model: {key_of(self.app, 'mode.chat')}, f2; a server: `pegboard mcp`."
+            f"Connect a model: {key_of(self.app, 'mode.chat')}, f2.\n"
+            f"Add an MCP server: {key_of(self.app, 'app.palette')}, add mcp."
         )
 
     def show_titles(self) -> None:

@@ -115,6 +115,14 @@ TOOLS_COMMANDS: Final = (
     ),
     Command("tools.log_in", "alt+l", "log_in", "Log in", "Log in to the MCP server in the browser.", footer=True),
     Command("tools.log_out", "", "log_out", "Log out", "Delete the login to the MCP server.", words="forget token"),
+    Command(
+        "tools.remove_server",
+        "",
+        "remove_server",
+        "Remove MCP server…",
+        "Remove the MCP server from the configuration file.",
+        words="delete disconnect",
+    ),
     Command("tools.batch", "", "batch", "Run over a file…", "Call the tool with every row of a file."),
     Command("tools.rescan", "", "app.rescan", "Rescan", "Scan every packs folder for tools again."),
 )

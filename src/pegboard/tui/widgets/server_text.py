@@ -72,5 +72,5 @@ def server_lines(server: ServerStatus) -> list[Content]:
 
 def _fix(server: ServerStatus) -> str:
     if server.state is ServerState.DISABLED and not server.fix:
-        return f"Remove `enabled = false` from `[mcp.servers.{server.name}]`, and restart Pegboard."
+        return f"Remove `enabled = false` from `[mcp.servers.{server.name}]`."
     return server.fix

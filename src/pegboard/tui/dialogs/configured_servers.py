@@ -1,0 +1,259 @@
+"""MCP servers of the configuration: add one, remove one, and apply changes of the file."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from pydantic import JsonValue
+from textual import work
+from textual.app import App, ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, VerticalScroll
+from textual.content import Content
+from textual.widgets import Button, Static
+
+from pegboard.config.new_servers import relative_file
+from pegboard.config.paths import working_directory
+from pegboard.config.servers import target_keys
+from pegboard.models import JsonObject, Problem, ServerConfig, ToolSpec
+from pegboard.models.spec import McpHandler
+from pegboard.results.clean import clean_line
+from pegboard.tui.commands import Command, bindings
+from pegboard.tui.dialogs.confirm import Confirm
+from pegboard.tui.form import FormPane
+from pegboard.tui.widgets.dialog import Dialog
+from pegboard.tui.widgets.question import QuestionScreen
+
+if TYPE_CHECKING:
+    from pegboard.runtime import Runtime
+    from pegboard.runtime.configured_servers import ServerChange
+
+_OTHER_KEYS: Final = ("env", "headers", "cwd", "oauth", "roots", "timeout", "tools", "trusted")
+_TEXTS: Final[JsonObject] = {"type": "object", "additionalProperties": {"type": "string"}}
+_SCHEMA: Final[JsonObject] = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "description": "Name of the pack with its tools, such as `files`."},
+        "server": {
+            "type": "string",
+            "description": "Command that starts the server, or its URL.",
+            "examples": ["npx -y @modelcontextprotocol/server-everything", "https://example.com/mcp"],
+        },
+        "env": {**_TEXTS, "description": "Environment variables of the command; `${NAME}` inserts a secret."},
+        "headers": {**_TEXTS, "description": "Headers of requests to the URL; `${NAME}` inserts a secret."},
+        "cwd": {"type": "string", "description": "Folder in which the command starts."},
+    },
+    "required": ["name", "server"],
+    "additionalProperties": False,
+}
+
+
+class AddServerScreen(Dialog[str | None]):
+    """A form that adds an MCP server to the configuration file; it returns the name of the server.
+
+    Args:
+        runtime: Runtime with the servers.
+    """
+
+    PAGE = "Add MCP server"
+    DEFAULT_CSS = """
+    AddServerScreen {
+        & > #box { width: 90; max-width: 96%; height: 24; max-height: 92%; padding: 0 1; }
+        FormPane { height: 1fr; scrollbar-size-vertical: 1; }
+        #problem { height: auto; max-height: 4; padding: 0 1; color: $text-error; }
+        #answers { height: 1; align-horizontal: right; }
+        Button { margin-left: 2; min-width: 10; }
+        KeysLine { dock: none; }
+    }
+    """
+    ACTIONS: ClassVar[tuple[Command, ...]] = (
+        Command(
+            "server.add",
+            "ctrl+r,ctrl+s,ctrl+j",
+            "add",
+            "Add",
+            "Add the server and connect to it.",
+            footer=True,
+            priority=True,
+        ),
+        Command("server.close", "escape", "close", "Close", "Close without adding a server.", footer=True),
+    )
+    BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
+
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__("Add MCP server")
+        self._runtime = runtime
+        self._form = FormPane()
+        self._problem = Static(id="problem")
+
+    def compose_body(self) -> ComposeResult:
+        """Compose the form, the reason why a server can't be added, and the buttons."""
+        yield self._form
+        yield self._problem
+        with Horizontal(id="answers"):
+            yield Button(Content("Close"), id="close", compact=True)
+            yield Button(Content("Add"), id="add", variant="primary", compact=True)
+
+    def on_mount(self) -> None:
+        """Show the form."""
+        self._problem.display = False
+        handler = McpHandler(server="servers", tool="add")
+        self._form.show(ToolSpec(name="servers.add", pack="servers", input_schema=_SCHEMA, handler=handler))
+        self._form.focus_field()
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        """Add the server, or close."""
+        event.stop()
+        if event.button.id == "add":
+            self.action_add()
+        else:
+            self.action_close()
+
+    @work(exclusive=True, group="add server")
+    async def action_add(self) -> None:
+        """Add the server if the form is valid; show why it can't be added."""
+        values = self._form.submit()
+        if values is None:
+            return
+        name = str(values["name"])
+        try:
+            entry = _entry(values)
+        except ValueError as error:
+            self._report(Problem(message=f"The command can't be parsed: {error}.", fix="Check its quotes."))
+            return
+        added = await self._runtime.servers.configured.add(name, entry)
+        if isinstance(added, Problem):
+            self._report(added)
+            return
+        for note in added:
+            self.notify(
+                clean_line(note.removeprefix("warning: ")),
+                severity="warning" if note.startswith("warning: ") else "information",
+                markup=False,
+            )
+        self.dismiss(name)
+
+    def _report(self, problem: Problem) -> None:
+        self._problem.display = True
+        self._problem.update(Content(clean_line(str(problem))))
+
+
+class ServerChangesScreen(QuestionScreen[bool]):
+    """The servers that would start and end, in full. The focus is on the text, which only scrolls.
+
+    Args:
+        lines: What would happen to each server; plain text.
+    """
+
+    PAGE = "Changed MCP servers"
+    AUTO_FOCUS = "#changes"
+    ANSWERS = ("servers.apply",)
+    DEFAULT_CSS = """
+    ServerChangesScreen {
+        & > #box { width: 80; max-width: 96%; height: auto; max-height: 92%; padding: 0 1; border: round $warning; }
+        #changes { height: auto; max-height: 1fr; margin: 1 0; scrollbar-size-vertical: 1; }
+        #changes Static { height: auto; }
+        #answers { height: auto; align-horizontal: right; }
+        Button { margin-left: 2; min-width: 10; }
+        KeysLine { dock: none; }
+    }
+    """
+    ACTIONS: ClassVar[tuple[Command, ...]] = (
+        Command("servers.apply", "ctrl+y", "answer(True)", "Apply", "Start and end these servers.", footer=True),
+        Command("servers.keep", "n,escape", "answer(False)", "Close", "Close without applying.", footer=True),
+    )
+    BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
+
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__("Apply the changed MCP servers?")
+        self._lines = lines
+
+    def compose_body(self) -> ComposeResult:
+        """Compose the changes and the buttons."""
+        with VerticalScroll(id="changes"):
+            for line in self._lines:
+                yield Static(Content(line))
+        with Horizontal(id="answers"):
+            yield Button(Content("Close"), id="close", compact=True)
+            yield Button(Content("Apply"), id="apply", variant="warning", compact=True)
+
+    def answer_by_button(self, button: str) -> None:
+        """Close with the answer of a button."""
+        self.dismiss(button == "apply")
+
+    def action_answer(self, apply: bool) -> None:
+        """Close with the answer."""
+        self.dismiss(apply)
+
+
+async def apply_changes(app: App[None], runtime: Runtime) -> None:
+    """Show how the servers in the configuration differ from those in use, and apply that if the user agrees.
+
+    Args:
+        app: The running app.
+        runtime: Runtime with the servers.
+    """
+    configured = runtime.servers.configured
+    changes = await asyncio.to_thread(configured.changes)
+    if isinstance(changes, Problem):
+        _report(app, changes)
+        return
+    if not changes:
+        app.notify("The MCP servers are as configured.")
+        return
+    lines = await asyncio.to_thread(lambda: [_line(runtime, change) for change in changes])
+    if await app.push_screen_wait(ServerChangesScreen(lines)):
+        problem = await configured.apply(changes)
+        if problem is not None:
+            _report(app, problem)
+
+
+async def remove_server(app: App[None], runtime: Runtime, name: str) -> None:
+    """Remove a server from the configuration file if the user confirms it.
+
+    Args:
+        app: The running app.
+        runtime: Runtime with the servers.
+        name: The server.
+    """
+    file = runtime.paths.config_file
+    question = f"{clean_line(name)} is removed from {file}, and its running calls fail. Its secrets stay."
+    if await app.push_screen_wait(Confirm("Remove MCP server?", question, "Remove")):
+        problem = await runtime.servers.configured.remove(name)
+        if problem is not None:
+            _report(app, problem)
+
+
+def _entry(values: JsonObject) -> dict[str, object]:
+    """Return the keys of a server in the configuration.
+
+    Raises:
+        ValueError: A quote of the command isn't closed.
+    """
+    entry: dict[str, object] = {**target_keys(str(values["server"]).strip())}
+    others: dict[str, JsonValue] = {key: values[key] for key in ("env", "headers", "cwd") if values.get(key)}
+    if not others.get("cwd") and relative_file([str(entry.get("command", "")), *map(str, _args(entry))]):
+        others["cwd"] = str(working_directory())  # else it would be found only if Pegboard starts here
+    return {**entry, **others}
+
+
+def _args(entry: dict[str, object]) -> list[object]:
+    args = entry.get("args")
+    return args if isinstance(args, list) else []
+
+
+def _line(runtime: Runtime, change: ServerChange) -> str:
+    """Return what applying a change does, with the names of the other keys that it changes."""
+    after = change.after
+    if after is None or not after.enabled:
+        return f"Stop {clean_line(change.name)}"
+    verb = "Start" if change.before is None or not change.before.enabled else "Restart"
+    before = change.before or ServerConfig()
+    keys = [key for key in _OTHER_KEYS if getattr(before, key) != getattr(after, key)]
+    more = f" ({', '.join(keys)})" if keys else ""
+    return f"{verb} {clean_line(change.name)}: {clean_line(runtime.servers.configured.target(after))}{more}"
+
+
+def _report(app: App[None], problem: Problem) -> None:
+    app.notify(clean_line(str(problem)), severity="error", markup=False)

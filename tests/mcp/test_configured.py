@@ -1,0 +1,165 @@
+"""Servers of the configuration: added, changed and removed while Pegboard runs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from servers import SDK_SERVER, call, run, start_of
+
+from pegboard.models import CallEvent, Finished, Problem, Progress, ServerState
+from pegboard.runtime import Runtime
+
+
+@pytest.fixture
+async def runtime() -> AsyncIterator[Runtime]:
+    """Yield a runtime without servers."""
+    async with Runtime.from_environment() as runtime:
+        runtime.tools.scan()
+        yield runtime
+
+
+def entry(*arguments: str, **keys: object) -> dict[str, object]:
+    """Return the configuration of a server that runs a script."""
+    command, *args = start_of(SDK_SERVER, *arguments)
+    return {"command": command, "args": args, **keys}
+
+
+def config() -> Path:
+    """Return the configuration file."""
+    return Path(os.environ["PEGBOARD_CONFIG"])
+
+
+async def apply(runtime: Runtime) -> Problem | None:
+    """Apply all changes of the servers."""
+    changes = await asyncio.to_thread(runtime.servers.configured.changes)
+    assert not isinstance(changes, Problem), changes
+    return await runtime.servers.configured.apply(changes)
+
+
+@pytest.mark.promise("MCP-1", "MCP-3")
+async def test_an_added_server_is_used_without_a_restart_and_a_removed_one_ends(runtime: Runtime) -> None:
+    async with asyncio.timeout(60):
+        assert await runtime.servers.configured.add("peer", entry()) == ()
+        await runtime.servers.connect("peer")
+        assert (await run(runtime, "peer.add", a=1, b=2)).data == {"total": 3}
+        assert runtime.servers.configured.is_removable("peer")
+        assert await runtime.servers.configured.remove("peer") is None
+    assert runtime.servers.all() == ()
+    assert "peer" not in config().read_text()
+    result = await run(runtime, "peer.add", a=1, b=2)
+    assert result.error is not None
+    assert result.error.code == "tool_not_found"
+    assert isinstance(await runtime.servers.configured.remove("peer"), Problem)
+
+
+@pytest.mark.promise("MCP-1", "MCP-8")
+async def test_a_server_that_is_removed_during_a_call_ends_with_the_call(runtime: Runtime, tmp_path: Path) -> None:
+    asleep, ended = asyncio.Event(), tmp_path / "ended"
+    events: list[CallEvent] = []
+
+    async def follow() -> None:
+        async for event in runtime.call(call("peer.sleep", 50.0, file=str(ended))):
+            events.append(event)
+            if isinstance(event, Progress):
+                asleep.set()
+
+    async with asyncio.timeout(60):
+        await runtime.servers.configured.add("peer", entry())
+        await runtime.servers.connect("peer")
+        running = asyncio.create_task(follow())
+        await asleep.wait()
+        assert await runtime.servers.configured.remove("peer") is None
+        await running
+    last = events[-1]
+    assert isinstance(last, Finished)
+    assert last.result.error is not None
+    assert last.result.error.message.startswith("The connection to the server peer ended during the call.")
+
+
+@pytest.mark.promise("MCP-1")
+async def test_a_changed_server_is_started_again_only_when_the_change_is_applied(runtime: Runtime) -> None:
+    async with asyncio.timeout(60):
+        await runtime.servers.configured.add("peer", entry())
+        await runtime.servers.connect("peer")
+        config().write_text(config().read_text() + 'tools = ["add"]\n')
+        change = await asyncio.to_thread(runtime.reload)
+        assert change.servers == ("peer",)
+        assert not change.restart
+        assert (await run(runtime, "peer.echo", message="x")).ok
+        assert await apply(runtime) is None
+        await runtime.servers.connect("peer")
+        assert [spec.name for spec in runtime.tools.all() if spec.pack == "peer"] == ["peer.add"]
+        config().write_text(config().read_text() + "enabled = false\n")
+        assert await apply(runtime) is None
+        assert [status.state for status in runtime.servers.all()] == [ServerState.DISABLED]
+        assert not [spec for spec in runtime.tools.all() if spec.pack == "peer"]
+        assert await asyncio.to_thread(runtime.servers.configured.changes) == ()
+
+
+@pytest.mark.promise("MCP-3", "CFG-1")
+async def test_a_new_server_with_a_wrong_limit_is_not_started(runtime: Runtime, tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    config().write_text(f'[mcp.servers.peer]\ncommand = "touch"\nargs = ["{started}"]\ntools = 3\n')
+    await asyncio.to_thread(runtime.reload)
+    assert await apply(runtime) is None
+    async with asyncio.timeout(60):
+        await runtime.servers.connect("peer")
+    (status,) = runtime.servers.all()
+    assert status.state is ServerState.FAILED
+    assert "mcp.servers.peer.tools" in status.reason
+    assert not started.exists()
+
+
+@pytest.mark.promise("MCP-3", "MCP-8")
+async def test_changes_after_those_that_the_user_saw_are_not_applied(runtime: Runtime, tmp_path: Path) -> None:
+    config().write_text('[mcp.servers.peer]\ncommand = "true"\n')
+    seen = await asyncio.to_thread(runtime.servers.configured.changes)
+    assert not isinstance(seen, Problem)
+    evil = tmp_path / "evil"
+    config().write_text(f'[mcp.servers.peer]\ncommand = "touch"\nargs = ["{evil}"]\n')
+    problem = await runtime.servers.configured.apply(seen)
+    assert problem is not None
+    assert "changed again" in problem.message
+    assert runtime.servers.all() == ()
+    assert not evil.exists()
+
+
+@pytest.mark.promise("MCP-3")
+@pytest.mark.parametrize(
+    ("name", "keys", "reason"),
+    [
+        ("two words", {"command": "x"}, "A name has letters"),
+        ("fs", {"command": "x"}, "A pack named fs exists"),
+        ("peer", {"url": "ftp://x"}, "Its URL doesn't start with http"),
+        ("peer", {"command": "x", "cwd": 3}, "`cwd`"),
+        ("there", {"command": "x"}, "exists"),
+    ],
+)
+async def test_a_server_that_cannot_be_added_is_a_problem_and_changes_nothing(
+    runtime: Runtime, name: str, keys: dict[str, object], reason: str
+) -> None:
+    config().write_text('[mcp.servers.there]\ncommand = "true"\nenabled = false\n')
+    assert await apply(runtime) is None
+    before = config().read_text()
+    problem = await runtime.servers.configured.add(name, keys)
+    assert isinstance(problem, Problem)
+    assert reason in problem.message
+    assert config().read_text() == before
+
+
+@pytest.mark.promise("MCP-3")
+async def test_credentials_of_an_added_server_become_secrets(runtime: Runtime) -> None:
+    token = "ghp_0123456789abcdefghijklmnopqrstuvwxyz"
+    async with asyncio.timeout(60):
+        notes = await runtime.servers.configured.add("peer", entry(env={"API_TOKEN": token}))
+        await runtime.servers.connect("peer")
+        shown = await run(runtime, "peer.environment")
+    assert isinstance(notes, tuple)
+    assert "API_TOKEN is stored as the secret API_TOKEN" in notes[0]
+    assert token not in config().read_text()
+    assert "API_TOKEN" in str(shown.data)
+    assert token not in str(shown.data)
