@@ -62,6 +62,17 @@ def test_an_unknown_command_is_not_described(pegboard: Command) -> None:
     assert "Unknown command 'tolos'" in done.stderr
 
 
+@pytest.mark.parametrize("group", ["mcp", "history", "tools", "script"])
+def test_the_commands_of_a_group_are_listed_with_whole_descriptions(pegboard: Command, group: str) -> None:
+    listed = pegboard(group, "--help").stdout.partition("Commands:")[2]
+    assert "..." not in listed
+    described = json.loads(pegboard(group, "--help", "--json").stdout)["commands"]
+    shown = " ".join(listed.split())
+    assert all(
+        f"{one['name'].split()[-1]} {one['help'].split('. ')[0].splitlines()[0]}"[:60] in shown for one in described
+    )
+
+
 def test_arguments_after_two_dashes_are_not_read_as_help(pegboard: Command) -> None:
     done = pegboard("ask", "--json", "--", "--help")
     assert json.loads(done.stdout)["sessionId"]
@@ -81,6 +92,7 @@ def test_help_is_the_same_whether_or_not_the_commands_are_loaded(home: Path, col
         for words in ([], ["--packs", "x"])
     )
     assert quick == full
+    assert "..." not in quick.partition("Commands:")[2], "a description is cut"
     assert all(f"\n  {name} " in quick for name in COMMANDS)
 
 

@@ -58,10 +58,12 @@ class _Typer(typer.Typer):
     """A typer whose commands all accept `--mcp`."""
 
     def command(self, name: str | None = None, **options: Any) -> Callable[[CommandT], CommandT]:  # noqa: ANN401 - typer's
-        """Register a command."""
-        register = super().command(name, **options)
+        """Register a command; the list of commands shows the first sentence of its help, uncut."""
 
         def decorate(function: CommandT) -> CommandT:
+            line = (options.get("help") or inspect.getdoc(function) or "").partition("\n")[0]
+            summary = f"{line.partition('. ')[0].removesuffix('.')}."
+            register = super(_Typer, self).command(name, **{"short_help": summary, **options})
             register(_with_servers(function))
             return function
 
@@ -99,7 +101,7 @@ ServersOption = Annotated[
     typer.Option(
         "--mcp",
         metavar="COMMAND-OR-URL",
-        help="Connect an MCP server for this run; NAME=… names its pack. May be repeated, before or after a command.",
+        help="Connect an MCP server for this run; NAME=… names its pack; can be repeated, before or after a command.",
         callback=_collect_servers,
     ),
 ]
@@ -123,7 +125,7 @@ def group(name: str, help_: str) -> typer.Typer:
         """Accept `--packs` and `--mcp` between the group and the command."""
 
     commands.info.help = help_
-    app.add_typer(commands)
+    app.add_typer(commands, short_help=help_)
     return commands
 
 
