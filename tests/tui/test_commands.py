@@ -98,6 +98,14 @@ async def test_the_palette_runs_a_command_that_has_no_key(given: GivenRuntime) -
         await stage.until_seen("5 tools.")
 
 
+async def test_a_command_of_the_palette_that_is_not_possible_says_so(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.press("ctrl+p")
+        await stage.type("remove mcp")
+        await stage.press("enter")
+        await stage.until_seen("“Remove MCP server” is not possible now.")
+
+
 async def test_the_palette_copies_the_selected_text(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.open("read")

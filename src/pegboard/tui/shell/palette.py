@@ -185,7 +185,9 @@ class CommandProvider(Provider):
 
     def _runner(self, node: DOMNode, command: Command) -> Callable[[], object]:
         async def run() -> None:
-            await self.app.run_action(command.action, node)
+            if not await self.app.run_action(command.action, node):
+                self.app.notify(f"“{command.title.removesuffix('…')}” is not possible now.", severity="warning")
+                return
             await asyncio.to_thread(_state(self.app).recent_commands.add, command.id)
 
         return run
