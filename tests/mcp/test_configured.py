@@ -8,9 +8,20 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from servers import SDK_SERVER, call, run, start_of
+from servers import HOSTILE_SERVER, SDK_SERVER, call, run, start_of
 
-from pegboard.models import CallEvent, Finished, Problem, Progress, ServerState
+from pegboard.models import (
+    CallEvent,
+    Finished,
+    Problem,
+    Progress,
+    ServerConfig,
+    ServerState,
+    ToolCall,
+    ToolSpec,
+)
+from pegboard.models.approval import Approval
+from pegboard.models.rule import Rule
 from pegboard.runtime import Runtime
 
 
@@ -22,10 +33,25 @@ async def runtime() -> AsyncIterator[Runtime]:
         yield runtime
 
 
-def entry(*arguments: str, **keys: object) -> dict[str, object]:
+def entry(*arguments: str, script: Path = SDK_SERVER, **keys: object) -> dict[str, object]:
     """Return the configuration of a server that runs a script."""
-    command, *args = start_of(SDK_SERVER, *arguments)
+    command, *args = start_of(script, *arguments)
     return {"command": command, "args": args, **keys}
+
+
+async def only(runtime: Runtime, *names: str) -> None:
+    """Wait until there are these servers and no others."""
+    changed, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def wake() -> None:
+        loop.call_soon_threadsafe(changed.set)
+
+    ignore = runtime.servers.listen(wake)
+    async with asyncio.timeout(60):
+        while [status.name for status in runtime.servers.all()] != [*names]:
+            await changed.wait()
+            changed.clear()
+    ignore()
 
 
 def config() -> Path:
@@ -78,6 +104,131 @@ async def test_a_server_that_is_removed_during_a_call_ends_with_the_call(runtime
     assert isinstance(last, Finished)
     assert last.result.error is not None
     assert last.result.error.message.startswith("The connection to the server peer ended during the call.")
+
+
+@pytest.mark.promise("MCP-1", "MCP-8")
+async def test_requests_fail_immediately_while_their_server_is_removed(runtime: Runtime) -> None:
+    async with asyncio.timeout(60):
+        await runtime.servers.configured.add("peer", entry("stays", script=HOSTILE_SERVER))
+        await runtime.servers.connect("peer")
+        removal = asyncio.create_task(runtime.servers.configured.remove("peer"))
+        await only(runtime)
+        assert not removal.done(), "the process ignores its end"
+        assert isinstance(await runtime.servers.resources("peer"), Problem)
+        assert [change async for change in runtime.servers.follow("peer", "memo://one")] == []
+        assert await removal is None
+
+
+@pytest.mark.promise("MCP-1")
+async def test_requests_that_wait_for_a_connection_fail_when_the_server_is_removed(runtime: Runtime) -> None:
+    async with asyncio.timeout(60):
+        await runtime.servers.configured.add("peer", entry("silent", script=HOSTILE_SERVER, timeout=3600.0))
+        waiting = [
+            asyncio.create_task(runtime.servers.resources("peer")),
+            asyncio.create_task(runtime.servers.connect("peer")),
+        ]
+        await asyncio.sleep(0)
+        assert await runtime.servers.configured.remove("peer") is None
+        problem, _ = await asyncio.gather(*waiting)
+    assert isinstance(problem, Problem)
+
+
+@pytest.mark.promise("MCP-1")
+async def test_calls_wait_while_their_server_is_started_again(runtime: Runtime) -> None:
+    async with asyncio.timeout(60):
+        await runtime.servers.configured.add("peer", entry())
+        await runtime.servers.connect("peer")
+        config().write_text(config().read_text() + "timeout = 50.0\n")
+        applied = asyncio.create_task(apply(runtime))
+        failures = []
+        while not applied.done():
+            result = await run(runtime, "peer.echo", message="x")
+            failures += [result.error.message] if result.error is not None else []
+        assert applied.result() is None
+    assert len(failures) < 2, "only a call that runs at the moment of the change"
+    assert all("ended during the call" in message for message in failures)
+
+
+@pytest.mark.promise("MCP-1", "MCP-3")
+async def test_a_change_is_completed_although_its_command_is_cancelled(runtime: Runtime) -> None:
+    async with asyncio.timeout(60):
+        await runtime.servers.configured.add("peer", entry("stays", script=HOSTILE_SERVER))
+        await runtime.servers.connect("peer")
+        added = "".join(f"{key} = {value!r}\n" for key, value in entry().items())
+        config().write_text(f"[mcp.servers.other]\n{added}")
+        applied = asyncio.create_task(apply(runtime))
+        await only(runtime, "other")
+        applied.cancel()
+        await runtime.servers.connect("other")
+        async with runtime.servers.configured.changing:
+            assert [status.state for status in runtime.servers.all()] == [ServerState.READY]
+        assert await asyncio.to_thread(runtime.servers.configured.changes) == ()
+
+
+@pytest.mark.promise("SEC-2", "MCP-8")
+@pytest.mark.parametrize("is_removed", [True, False])
+async def test_an_approval_for_a_session_does_not_cover_another_server_of_the_same_name(
+    runtime: Runtime, is_removed: bool
+) -> None:
+    class Person:
+        async def decide(self, _spec: ToolSpec, _call: ToolCall) -> Approval:
+            return Approval(answer="session", rule=Rule(allow=("peer.*",)))
+
+    runtime.rules.approve_with(Person())
+    of_model = ToolCall(name="peer.peek", source="ask", session="s")
+    async with asyncio.timeout(60):
+        await runtime.servers.configured.add("peer", entry())
+        await runtime.servers.connect("peer")
+        assert (await runtime.result(of_model))[1].ok
+        verdict = await asyncio.to_thread(runtime.rules.verdict, of_model)
+        assert verdict is not None
+        assert verdict.action == "allow"
+        if is_removed:
+            await runtime.servers.configured.remove("peer")
+            await runtime.servers.configured.add("peer", entry(env={"OTHER": "1"}))
+        else:
+            config().write_text(config().read_text() + 'env = { OTHER = "1" }\n')
+            assert await apply(runtime) is None
+        await runtime.servers.connect("peer")
+        verdict = await asyncio.to_thread(runtime.rules.verdict, of_model)
+    assert verdict is not None
+    assert verdict.action == "ask"
+
+
+@pytest.mark.promise("MCP-3")
+async def test_nothing_is_written_while_the_configuration_cannot_be_used(runtime: Runtime) -> None:
+    async with asyncio.timeout(60):
+        await runtime.servers.configured.add("peer", entry())
+        before = "[tools]\nallow = 3\n" + config().read_text()
+        config().write_text(before)
+        added = await runtime.servers.configured.add("other", entry())
+        removed = await runtime.servers.configured.remove("peer")
+    for problem in (added, removed):
+        assert isinstance(problem, Problem)
+        assert "tools.allow" in problem.message
+    assert config().read_text() == before
+    assert [status.name for status in runtime.servers.all()] == ["peer"]
+
+
+@pytest.mark.promise("MCP-3")
+async def test_the_name_of_a_server_of_this_run_is_taken(runtime: Runtime) -> None:
+    command, *args = start_of(SDK_SERVER)
+    runtime.servers.add(ServerConfig(name="peer", command=command, args=tuple(args), saved=False))
+    async with asyncio.timeout(60):
+        await runtime.servers.connect("peer")
+        problem = await runtime.servers.configured.add("peer", entry())
+    assert isinstance(problem, Problem)
+    assert "exists; choose another name" in problem.message
+
+
+@pytest.mark.promise("MCP-3")
+async def test_the_place_of_a_server_is_that_in_the_file_now(runtime: Runtime) -> None:
+    async with asyncio.timeout(60):
+        for name in ("first", "second"):
+            await runtime.servers.configured.add(name, {"command": "true", "enabled": False})
+        await runtime.servers.configured.remove("first")
+    assert await asyncio.to_thread(runtime.servers.configured.place, "second") == (str(config()), 2)
+    assert await asyncio.to_thread(runtime.servers.configured.place, "first") is None
 
 
 @pytest.mark.promise("MCP-1")

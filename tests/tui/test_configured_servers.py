@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -112,17 +114,77 @@ async def test_a_server_that_cannot_be_added_keeps_the_typed_text() -> None:
 
 
 @pytest.mark.promise("MCP-3")
-async def test_a_relative_file_of_the_command_is_found_later_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("typed", "cwd", "written"),
+    [
+        ("python server.py", "", {"command": "python", "args": ["server.py"], "cwd": "{here}"}),
+        ("./server.py", "", {"command": "{here}/server.py", "cwd": "{here}"}),
+        ("python x.py", "sub", {"command": "python", "args": ["x.py"], "cwd": "{here}/sub"}),
+        ("https://127.0.0.1:1/mcp", "", {"url": "https://127.0.0.1:1/mcp"}),
+    ],
+)
+async def test_relative_paths_start_at_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: str, cwd: str, written: dict[str, object]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "server.py").write_text("")
     async with on_stage(Runtime.from_environment()) as stage:
         await run_command(stage, "add mcp server")
-        await fill(stage, "peer", "python server.py")
+        await fill(stage, "peer", typed)
+        if cwd:
+            await stage.press("tab", "tab", "tab")
+            await stage.type(cwd)
         await stage.press("ctrl+r")
         await stage.until(lambda: "peer" in packs(stage), "the server is listed")
-        assert f'cwd = "{tmp_path}"' in config().read_text()
+    found = tomllib.loads(config().read_text())["mcp"]["servers"]["peer"]
+    assert found == json.loads(json.dumps(written).replace("{here}", str(tmp_path)))
+
+
+@pytest.mark.promise("MCP-3")
+async def test_a_second_press_adds_no_second_server() -> None:
+    async with on_stage(Runtime.from_environment()) as stage:
+        await run_command(stage, "add mcp server")
+        await fill(stage, "peer", shlex.join(start_of(SDK_SERVER)))
+        dialog = stage.app.screen
+        assert isinstance(dialog, AddServerScreen)
+        for _ in range(3):
+            dialog.action_add()
+        await ready(stage)
+        assert not isinstance(stage.app.screen, AddServerScreen)
+        assert config().read_text().count("[mcp.servers.peer]") == 1
+
+
+@pytest.mark.promise("MCP-5", "MCP-8")
+async def test_the_question_of_a_server_that_was_removed_closes_and_its_call_fails() -> None:
+    config().write_text(entry("peer"))
+    async with on_stage(Runtime.from_environment()) as stage:
+        await ready(stage)
+        stage.screen.open_tool("peer.greet")
+        await stage.until(lambda: stage.screen.settled, "the tool is shown")
+        await stage.press("ctrl+r")
+        await stage.until(lambda: isinstance(stage.app.screen, ElicitationScreen), "the server asks a question")
+        assert await stage.app.runtime.servers.configured.remove("peer") is None
+        await stage.until(lambda: not isinstance(stage.app.screen, ElicitationScreen), "the question is closed")
+        await stage.until(lambda: stage.result.result is not None, "the call ended")
+        result = stage.result.result
+        assert result is not None
+        assert result.error is not None
+        assert "Its entry in the configuration was changed or removed." in result.error.message
+
+
+@pytest.mark.promise("MCP-3")
+async def test_each_change_says_what_applying_it_does() -> None:
+    config().write_text(entry("gone") + entry("kept") + entry("off", enabled="false"))
+    async with on_stage(Runtime.from_environment()) as stage:
+        await ready(stage, "kept")
+        config().write_text(
+            entry("kept", timeout="9.0") + entry("new") + entry("new_off", enabled="false") + entry("wrong", tools="3")
+        )
+        await run_command(stage, "apply mcp servers")
+        await stage.until(lambda: isinstance(stage.app.screen, ServerChangesScreen), "the changes are shown")
+        for line in ("Stop gone", "Restart kept: ", "Start new: ", "Do not start new_off", "Remove off"):
+            assert line in stage.text, line
+        assert "Do not start wrong: `mcp.servers.wrong.tools`" in stage.text
 
 
 @pytest.mark.promise("MCP-3", "MCP-8")

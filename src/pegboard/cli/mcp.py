@@ -94,13 +94,12 @@ def add(
     Credentials in --env and --header are moved to secrets, and the file refers to them as ${NAME}.
     """
     from pegboard.cli.output import narrate
+    from pegboard.config.new_servers import command_from_here
 
     runtime = open_runtime(context)
     entry: dict[str, object] = {}
     if command:
-        entry["command"] = command[0]
-        if command[1:]:
-            entry["args"] = command[1:]
+        entry |= {"command": command_from_here(command[0]), **({"args": command[1:]} if command[1:] else {})}
     if url is not None:
         entry["url"] = url
     if env:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from pegboard.config.paths import absolute, working_directory
 from pegboard.errors import ConfigError
 from pegboard.models import Problem
 
@@ -41,6 +42,11 @@ def entry_complaint(name: str, entry: Mapping[str, object], packs: Collection[st
 def relative_file(command: Sequence[str]) -> str:
     """Return the argument of a command that names a file in the working directory; empty if none does."""
     return next((word for word in command if not os.path.isabs(word) and os.path.isfile(word)), "")  # noqa: PTH113, PTH117 - a word, perhaps no path
+
+
+def command_from_here(command: str) -> str:
+    """Return a command that is found from every folder: a relative path starts at the working directory."""
+    return str(absolute(command, working_directory())) if "/" in command else command
 
 
 def add_servers(

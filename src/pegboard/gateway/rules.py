@@ -214,6 +214,12 @@ class Rules:
         at = _last_index(seen.rules, rule)
         self.change(seen, lambda text: text.without(at))
 
+    def forget(self, pack: str) -> None:
+        """Drop the sessions' rules about a pack, because another server may get its name."""
+        with self._lock:
+            for session, rules in self._sessions.items():
+                self._sessions[session] = tuple(one for one in rules if not _names_pack(one.rule, pack))
+
     # Reading and editing the file
 
     def read(self) -> RuleFile:
@@ -289,6 +295,13 @@ def _parsed(text: str, file: Path) -> tuple[tuple[Rule, ...], Problem | None]:
 def is_unsaved(spec: ToolSpec) -> bool:
     """Return whether a tool belongs to a server that was given for this run, to which saved rules never apply."""
     return isinstance(spec.handler, McpHandler) and not spec.handler.saved
+
+
+def _names_pack(rule: Rule, pack: str) -> bool:
+    """Return whether a rule may apply to tools of a pack."""
+    from fnmatch import fnmatchcase
+
+    return any(fnmatchcase(pack, pattern.partition(".")[0]) for pattern in rule.tools)
 
 
 def _last_index(rules: Sequence[Rule], rule: Rule) -> int:

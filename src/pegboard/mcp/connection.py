@@ -11,11 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
 import anyio
 from mcp import Client
 from mcp.shared.exceptions import MCPError
-from mcp_types import (
-    Implementation,
-    LoggingMessageNotificationParams,
-    ServerNotification,
-)
+from mcp_types import Implementation, LoggingMessageNotificationParams, ServerNotification
 from pydantic import BaseModel
 
 from pegboard import __version__
@@ -30,7 +26,7 @@ from pegboard.mcp.questions import RequestAnswers
 from pegboard.mcp.specs import tool_specs
 from pegboard.mcp.texts import capability_names, log_line, quotation
 from pegboard.mcp.watch import Watch, dropped_items
-from pegboard.models import JsonObject, Problem, ServerConfig, ServerState, ServerStatus, ToolCall, ToolSpec
+from pegboard.models import JsonObject, Problem, ServerConfig, ServerState, ServerStatus, ToolCall, ToolResult, ToolSpec
 from pegboard.results.sizes import count
 
 if TYPE_CHECKING:
@@ -42,7 +38,6 @@ _MOST_FAILURES = 10
 """Failures in a row after which Pegboard waits for the user."""
 _STABLE_SECONDS = 30.0
 """Time after which a connection counts as stable, so that the next pause is short again."""
-
 _REASON_SECONDS = 1.0
 """Time to wait for the exit code of a server whose stdout was closed."""
 
@@ -92,6 +87,7 @@ class ServerConnection:
         self._retry = asyncio.Event()
         self._wake = asyncio.Event()
         self._gone = asyncio.Event()
+        self._is_over = False  # it never connects again
         self._is_stale = False
         self._closed = asyncio.Event()
         self._list_problems: dict[str, tuple[Problem, ...]] = {}
@@ -141,7 +137,7 @@ class ServerConnection:
 
     async def settle(self) -> None:
         """Connect now if the server isn't connected, and wait until it is or has failed."""
-        if self._client is None and self._settled.is_set() and self.config.enabled:
+        if self._client is None and self._settled.is_set() and self.config.enabled and not self._is_over:
             self._settled.clear()
             self._retry.set()
         await self._settled.wait()
@@ -154,6 +150,16 @@ class ServerConnection:
             self._retry.set()
             self._close()
         await self.settle()
+
+    def end(self) -> None:
+        """Fail all calls and requests, and never connect again; `run` is to be cancelled then."""
+        self._is_over, self._client = True, None
+        self._set(state=ServerState.FAILED, reason="Its entry in the configuration was changed or removed.", fix="")
+        self._settled.set()
+        message = f"The connection to the server {self.pack} ended during the call. {self.status.reason}"
+        for call, scope in [*self._calls.items()]:
+            call.end(ToolResult.failed("execution_error", message, "crashed"))
+            scope.cancel()
 
     @asynccontextmanager
     async def running(self, call: RunningCall, seconds: float) -> AsyncIterator[anyio.CancelScope]:

@@ -115,17 +115,21 @@ class Hub:
         """
 
         async def replace() -> None:
-            found = [one for one in self._connections if one.config.saved and one.config.name == name]
-            for connection in found:
-                await self._end(connection)
+            old = [one for one in self._connections if one.config.saved and one.config.name == name]
             with self._lock:
-                self._configs = [one for one in self._configs if not (one.saved and one.name == name)]
+                configs = [one for one in self._configs if not (one.saved and one.name == name)]
                 if config is not None:
-                    self._configs.append(config)
                     # Those of the configuration come first, by name.
-                    self._configs.sort(key=lambda one: (not one.saved, one.name if one.saved else ""))
-            if config is not None:
-                self._connect(config)
+                    configs = sorted([*configs, config], key=lambda one: (not one.saved, one.saved and one.name))
+                self._configs = configs
+                for connection in old:
+                    self._connections.remove(connection)
+                # Calls and requests wait for the new connection while the old one ends.
+                new = None if config is None else self._add_connection(config)
+            self._changed()
+            await asyncio.gather(*map(self._end, old))
+            if new is not None:
+                self._keep(new)
             self._changed()
 
         await self.run(replace)
@@ -259,11 +263,18 @@ class Hub:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _connect(self, config: ServerConfig) -> None:
+        self._keep(self._add_connection(config))
+
+    def _add_connection(self, config: ServerConfig) -> ServerConnection:
         from pegboard.mcp.connection import ServerConnection
 
         connection = ServerConnection(config, self.services, name_pack=self._name_pack, changed=self._changed)
         self._connections.append(connection)
-        if not config.enabled:
+        return connection
+
+    def _keep(self, connection: ServerConnection) -> None:
+        """Keep a server connected from now on, if it is enabled."""
+        if not connection.config.enabled:
             return
         task = self._kept[connection] = asyncio.get_running_loop().create_task(connection.run())
         self._tasks.add(task)
@@ -278,7 +289,7 @@ class Hub:
 
     async def _end(self, connection: ServerConnection) -> None:
         """End a connection for good; its calls fail, and the process of its server ends."""
-        self._connections.remove(connection)
+        connection.end()
         task = self._kept.get(connection)
         if task is not None:
             task.cancel()

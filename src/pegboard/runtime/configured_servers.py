@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar  # Any: what coroutines yield and receive
 
 from pegboard import models
 from pegboard.errors import ConfigError
@@ -12,8 +12,12 @@ from pegboard.errors import ConfigError
 if TYPE_CHECKING:
     import asyncio
 
+    from pegboard.config.settings import Origin
     from pegboard.models import Problem, ServerConfig
     from pegboard.runtime.parts import Parts
+
+
+_T = TypeVar("_T")
 
 
 class ServerChange(NamedTuple):
@@ -25,11 +29,21 @@ class ServerChange(NamedTuple):
     after: ServerConfig | None
     """The configuration in the files; None if the server was removed."""
 
+    @property
+    def is_real(self) -> bool:
+        """Whether the configurations differ in more than the line of a problem."""
+        if self.before is None or self.after is None:
+            return self.before is not self.after
+        problems = [str(one.problem and one.problem.message) for one in (self.before, self.after)]
+        plain = [one.model_copy(update={"problem": None}) for one in (self.before, self.after)]
+        return plain[0] != plain[1] or problems[0] != problems[1]
+
 
 class ConfiguredServers:
     """The MCP servers in the configuration files: added, removed and changed without a restart.
 
-    Nothing that the files contain is started before `apply`.
+    Nothing that the files contain is started before `apply`. A change that has begun is completed even if its caller
+    is cancelled; otherwise the settings and the connections would differ.
 
     Args:
         parts: The parts of the runtime.
@@ -37,6 +51,7 @@ class ConfiguredServers:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self._running: set[asyncio.Task[Any]] = set()
 
     @cached_property
     def changing(self) -> asyncio.Lock:
@@ -56,7 +71,7 @@ class ConfiguredServers:
         after = {config.name: config for config in configured_servers(read)}
         names = sorted(before.keys() | after.keys())
         changes = (ServerChange(name, before.get(name), after.get(name)) for name in names)
-        return tuple(change for change in changes if change.before != change.after)
+        return tuple(change for change in changes if change.is_real)
 
     async def apply(self, changes: Sequence[ServerChange]) -> Problem | None:
         """Connect to servers as they are configured now, and end the connections to those that were removed.
@@ -67,8 +82,105 @@ class ConfiguredServers:
         Returns:
             Why nothing was applied: the files have changed again, or can't be used.
         """
-        async with self.changing:
-            return await self._use(changes)
+        return await self._complete(self._use(changes))
+
+    async def add(self, name: str, entry: Mapping[str, object]) -> tuple[str, ...] | Problem:
+        """Add a server to the configuration file, its credentials to secrets, and start to connect to it.
+
+        Args:
+            name: Name of the server.
+            entry: Its keys in the configuration.
+
+        Returns:
+            What the user should know about its credentials, or why it was not added.
+        """
+        return await self._complete(self._add(name, entry))
+
+    async def remove(self, name: str) -> Problem | None:
+        """Remove a server from the configuration file, and end its connection; its secrets stay.
+
+        Returns:
+            Why it was not removed.
+        """
+        return await self._complete(self._remove(name))
+
+    def place(self, name: str) -> tuple[str, int | None] | None:
+        """Return the file with a server and the line where it begins, or None if no file has it; read the disk."""
+        read, _ = self._parts.configuration.read()
+        return _place(read.loaded.origins, name)
+
+    def is_removable(self, name: str) -> bool:
+        """Return whether the user's configuration file has the server."""
+        from pegboard.config.files import shown
+
+        place = _place(self._parts.settings.loaded.origins, name)
+        return place is not None and place[0] == shown(self._parts.paths.config_file)
+
+    def target(self, config: ServerConfig) -> str:
+        """Return the command line or the URL of a server, secrets masked; read the disk."""
+        from pegboard.config import Redactor
+        from pegboard.config.display import shown_target
+
+        return shown_target(config.command, config.args, config.url, Redactor(self._parts.secrets.known()))
+
+    async def _complete(self, change: Coroutine[Any, Any, _T]) -> _T:
+        """Make a change after those that have begun, and complete it even if this is cancelled."""
+        import asyncio
+
+        async def run() -> _T:
+            async with self.changing:
+                return await change
+
+        task = asyncio.create_task(run())
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return await asyncio.shield(task)
+
+    async def _add(self, name: str, entry: Mapping[str, object]) -> tuple[str, ...] | Problem:
+        import asyncio
+
+        written = await asyncio.to_thread(self._write, name, entry)
+        return await self._use_one(name) or written if isinstance(written, tuple) else written
+
+    def _write(self, name: str, entry: Mapping[str, object]) -> tuple[str, ...] | Problem:
+        from pegboard.config.new_servers import add_servers, entry_complaint
+
+        parts = self._parts
+        known = parts.hub.names() if parts.has_servers else ()
+        complaint = entry_complaint(name, entry, {*parts.other_packs(), *parts.settings.mcp.servers, *known})
+        if not complaint and isinstance(blocked := self.changes(), models.Problem):
+            complaint = f"The configuration can't be used: {blocked}"
+        if complaint:
+            return models.Problem(message=f"{name!r} was not added. {complaint}")
+        notes: list[str] = []
+        try:
+            add_servers(parts.paths, parts.secrets, {name: entry}, notes.append)
+        except ConfigError as error:
+            return models.Problem(message=str(error))
+        return tuple(notes)
+
+    async def _remove(self, name: str) -> Problem | None:
+        import asyncio
+
+        from pegboard.config.server_file import ServerFile
+
+        found = await asyncio.to_thread(self.changes)
+        if isinstance(found, models.Problem):
+            return models.Problem(message=f"{name} was not removed. The configuration can't be used: {found}")
+        try:
+            await asyncio.to_thread(ServerFile(self._parts.paths.config_file).remove, name)
+        except ConfigError as error:
+            return models.Problem(message=str(error))
+        return await self._use_one(name)
+
+    async def _use_one(self, name: str) -> Problem | None:
+        """Apply what the files contain about one server."""
+        import asyncio
+
+        found = await asyncio.to_thread(self.changes)
+        if isinstance(found, models.Problem):
+            return found
+        return await self._use([change for change in found if change.name == name])
 
     async def _use(self, changes: Sequence[ServerChange]) -> Problem | None:
         import asyncio
@@ -82,88 +194,23 @@ class ConfiguredServers:
             return models.Problem(message="The configuration changed again, so nothing was applied.")
         parts = self._parts
         read, problems = await asyncio.to_thread(parts.configuration.read)
+        is_connected = parts.is_built("hub")
+        for change in changes:
+            if change.before is not None:
+                connection = parts.hub.connection(change.name) if is_connected else None
+                for pack in {change.name, change.name if connection is None else connection.pack}:
+                    parts.rules.forget(pack)
         parts.configuration.replace(with_servers(parts.settings, read, [one.name for one in changes]), problems)
-        if parts.is_built("hub"):
-            for change in changes:
-                await parts.hub.replace(change.name, change.after)
+        if is_connected:
+            await asyncio.gather(*(parts.hub.replace(change.name, change.after) for change in changes))
         else:
             parts.hub.start()
         await asyncio.to_thread(parts.registry.scan)
         return None
 
-    async def add(self, name: str, entry: Mapping[str, object]) -> tuple[str, ...] | Problem:
-        """Add a server to the configuration file, its credentials to secrets, and start to connect to it.
 
-        Args:
-            name: Name of the server.
-            entry: Its keys in the configuration.
-
-        Returns:
-            What the user should know about its credentials, or why it was not added.
-        """
-        import asyncio
-
-        async with self.changing:
-            written = await asyncio.to_thread(self._write, name, entry)
-            return await self._use_one(name) or written if isinstance(written, tuple) else written
-
-    async def remove(self, name: str) -> Problem | None:
-        """Remove a server from the configuration file, and end its connection; its secrets stay.
-
-        Returns:
-            Why it was not removed.
-        """
-        import asyncio
-
-        from pegboard.config.server_file import ServerFile
-
-        async with self.changing:
-            try:
-                await asyncio.to_thread(ServerFile(self._parts.paths.config_file).remove, name)
-            except ConfigError as error:
-                return models.Problem(message=str(error))
-            return await self._use_one(name)
-
-    def place(self, name: str) -> tuple[str, int | None] | None:
-        """Return the file with a server and the line where it begins, or None if no file has it."""
-        origins = self._parts.settings.loaded.origins
-        found = [origin for key, origin in origins.items() if key.startswith(f"mcp.servers.{name}.") and origin.file]
-        if not found:
-            return None
-        return found[0].file or "", min((origin.line for origin in found if origin.line), default=None)
-
-    def is_removable(self, name: str) -> bool:
-        """Return whether the user's configuration file has the server."""
-        from pegboard.config.files import shown
-
-        place = self.place(name)
-        return place is not None and place[0] == shown(self._parts.paths.config_file)
-
-    def target(self, config: ServerConfig) -> str:
-        """Return the command line or the URL of a server, secrets masked; read the disk."""
-        from pegboard.config import Redactor
-        from pegboard.config.display import shown_target
-
-        return shown_target(config.command, config.args, config.url, Redactor(self._parts.secrets.known()))
-
-    def _write(self, name: str, entry: Mapping[str, object]) -> tuple[str, ...] | Problem:
-        from pegboard.config.new_servers import add_servers, entry_complaint
-
-        taken = {*self._parts.other_packs(), *self._parts.settings.mcp.servers}
-        notes: list[str] = []
-        if complaint := entry_complaint(name, entry, taken):
-            return models.Problem(message=f"{name!r} was not added. {complaint}")
-        try:
-            add_servers(self._parts.paths, self._parts.secrets, {name: entry}, notes.append)
-        except ConfigError as error:
-            return models.Problem(message=str(error))
-        return tuple(notes)
-
-    async def _use_one(self, name: str) -> Problem | None:
-        """Apply what the files contain about one server."""
-        import asyncio
-
-        found = await asyncio.to_thread(self.changes)
-        if isinstance(found, models.Problem):
-            return found
-        return await self._use([change for change in found if change.name == name])
+def _place(origins: Mapping[str, Origin], name: str) -> tuple[str, int | None] | None:
+    found = [origin for key, origin in origins.items() if key.startswith(f"mcp.servers.{name}.") and origin.file]
+    if not found:
+        return None
+    return found[0].file or "", min((origin.line for origin in found if origin.line), default=None)

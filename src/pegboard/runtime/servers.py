@@ -244,8 +244,8 @@ class Servers:
 
         async def subscribe() -> None:
             connection: ServerConnection | None = hub.connection(name)
-            assert connection is not None, "every server has one once the hub runs"
-            await connection.announcements.follow(uri, wake)
+            if connection is not None:  # it may have been removed just now
+                await connection.announcements.follow(uri, wake)
 
         try:
             stop = await hub.spawn(subscribe, lambda _: None)
@@ -312,8 +312,7 @@ class Servers:
 
         async def run() -> _T | Problem:
             connection: ServerConnection | None = hub.connection(name)
-            assert connection is not None, "every server has one once the hub runs"
-            return await use(connection)
+            return self._unknown(name) if connection is None else await use(connection)
 
         hub.services.user.is_here()
         return await hub.run(run)

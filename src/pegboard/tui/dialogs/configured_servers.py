@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from pydantic import JsonValue
 from textual import work
 from textual.app import App, ComposeResult
 from textual.binding import BindingType
@@ -13,8 +12,8 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Static
 
-from pegboard.config.new_servers import relative_file
-from pegboard.config.paths import working_directory
+from pegboard.config.new_servers import command_from_here, relative_file
+from pegboard.config.paths import absolute, working_directory
 from pegboard.config.servers import target_keys
 from pegboard.models import JsonObject, Problem, ServerConfig, ToolSpec
 from pegboard.models.spec import McpHandler
@@ -86,6 +85,7 @@ class AddServerScreen(Dialog[str | None]):
         self._runtime = runtime
         self._form = FormPane()
         self._problem = Static(id="problem")
+        self._is_adding = False
 
     def compose_body(self) -> ComposeResult:
         """Compose the form, the reason why a server can't be added, and the buttons."""
@@ -110,10 +110,10 @@ class AddServerScreen(Dialog[str | None]):
         else:
             self.action_close()
 
-    @work(exclusive=True, group="add server")
+    @work(group="add server")
     async def action_add(self) -> None:
         """Add the server if the form is valid; show why it can't be added."""
-        values = self._form.submit()
+        values = None if self._is_adding else self._form.submit()
         if values is None:
             return
         name = str(values["name"])
@@ -122,7 +122,11 @@ class AddServerScreen(Dialog[str | None]):
         except ValueError as error:
             self._report(Problem(message=f"The command can't be parsed: {error}.", fix="Check its quotes."))
             return
-        added = await self._runtime.servers.configured.add(name, entry)
+        self._is_adding = True
+        try:
+            added = await self._runtime.servers.configured.add(name, entry)
+        finally:
+            self._is_adding = False
         if isinstance(added, Problem):
             self._report(added)
             return
@@ -231,28 +235,31 @@ def _entry(values: JsonObject) -> dict[str, object]:
     Raises:
         ValueError: A quote of the command isn't closed.
     """
-    entry: dict[str, object] = {**target_keys(str(values["server"]).strip())}
-    others: dict[str, JsonValue] = {key: values[key] for key in ("env", "headers", "cwd") if values.get(key)}
-    if not others.get("cwd") and relative_file([str(entry.get("command", "")), *map(str, _args(entry))]):
-        others["cwd"] = str(working_directory())  # else it would be found only if Pegboard starts here
-    return {**entry, **others}
-
-
-def _args(entry: dict[str, object]) -> list[object]:
-    args = entry.get("args")
-    return args if isinstance(args, list) else []
+    entry = target_keys(str(values["server"]).strip())
+    here = working_directory()
+    args = entry.get("args", [])
+    words = [str(entry.get("command", "")), *map(str, args if isinstance(args, list) else [])]
+    if "command" in entry:
+        entry["command"] = command_from_here(words[0])
+    if values.get("cwd"):
+        entry["cwd"] = str(absolute(str(values["cwd"]), here))
+    elif relative_file(words):
+        entry["cwd"] = str(here)  # else the file would be found only if Pegboard starts here
+    return {**entry, **{key: values[key] for key in ("env", "headers") if values.get(key)}}
 
 
 def _line(runtime: Runtime, change: ServerChange) -> str:
     """Return what applying a change does, with the names of the other keys that it changes."""
-    after = change.after
-    if after is None or not after.enabled:
-        return f"Stop {clean_line(change.name)}"
-    verb = "Start" if change.before is None or not change.before.enabled else "Restart"
+    name, after = clean_line(change.name), change.after
+    is_used = change.before is not None and change.before.enabled and change.before.problem is None
+    if after is None or not after.enabled or after.problem is not None:
+        why = "" if after is None or after.problem is None else f": {clean_line(after.problem.message)}"
+        return f"{'Stop' if is_used else 'Remove' if after is None else 'Do not start'} {name}{why}"
+    verb = "Restart" if is_used else "Start"
     before = change.before or ServerConfig()
     keys = [key for key in _OTHER_KEYS if getattr(before, key) != getattr(after, key)]
     more = f" ({', '.join(keys)})" if keys else ""
-    return f"{verb} {clean_line(change.name)}: {clean_line(runtime.servers.configured.target(after))}{more}"
+    return f"{verb} {name}: {clean_line(runtime.servers.configured.target(after))}{more}"
 
 
 def _report(app: App[None], problem: Problem) -> None:

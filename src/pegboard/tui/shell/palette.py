@@ -186,7 +186,8 @@ class CommandProvider(Provider):
     def _runner(self, node: DOMNode, command: Command) -> Callable[[], object]:
         async def run() -> None:
             if not await self.app.run_action(command.action, node):
-                self.app.notify(f"“{command.title.removesuffix('…')}” is not possible now.", severity="warning")
+                text = f"“{command.title.removesuffix('…')}” is not possible now."
+                self.app.notify(text, severity="warning", markup=False)
                 return
             await asyncio.to_thread(_state(self.app).recent_commands.add, command.id)
 

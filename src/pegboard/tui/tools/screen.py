@@ -387,7 +387,7 @@ class ToolsScreen(PageScreen):
                 await self._edit(spec.file, spec.location.line)
             case PackEntry(file=str(file), problems=problems):
                 await self._edit(file, next((problem.line for problem in problems if problem.line), None))
-            case PackEntry() if self._server_page is not None and (place := self._server_page.place):
+            case PackEntry() if self._server_page is not None and (place := await self._server_page.place()):
                 await self._edit(*place)
             case _:
                 self.notify("The selection has no source file.", severity="warning")

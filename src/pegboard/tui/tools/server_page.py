@@ -129,10 +129,10 @@ class ServerPage(Vertical):
         config = None if self.server is None else self._runtime.servers.config(self.server.name)
         return config.name if config is not None and config.saved else ""
 
-    @property
-    def place(self) -> tuple[str, int | None] | None:
-        """The file with the server and the line where it begins; None if no file has it."""
-        return self._runtime.servers.configured.place(self._configured) if self._configured else None
+    async def place(self) -> tuple[str, int | None] | None:
+        """Return the file with the server and the line where it begins; None if no file has it."""
+        name = self._configured
+        return await asyncio.to_thread(self._runtime.servers.configured.place, name) if name else None
 
     @property
     def is_removable(self) -> bool:
