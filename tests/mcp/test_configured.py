@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -39,8 +39,8 @@ def entry(*arguments: str, script: Path = SDK_SERVER, **keys: object) -> dict[st
     return {"command": command, "args": args, **keys}
 
 
-async def only(runtime: Runtime, *names: str) -> None:
-    """Wait until there are these servers and no others."""
+async def until(runtime: Runtime, true: Callable[[], object]) -> None:
+    """Wait until a condition is true, which depends on the servers."""
     changed, loop = asyncio.Event(), asyncio.get_running_loop()
 
     def wake() -> None:
@@ -48,7 +48,7 @@ async def only(runtime: Runtime, *names: str) -> None:
 
     ignore = runtime.servers.listen(wake)
     async with asyncio.timeout(60):
-        while [status.name for status in runtime.servers.all()] != [*names]:
+        while not true():
             await changed.wait()
             changed.clear()
     ignore()
@@ -112,7 +112,7 @@ async def test_requests_fail_immediately_while_their_server_is_removed(runtime: 
         await runtime.servers.configured.add("peer", entry("stays", script=HOSTILE_SERVER))
         await runtime.servers.connect("peer")
         removal = asyncio.create_task(runtime.servers.configured.remove("peer"))
-        await only(runtime)
+        await until(runtime, lambda: not runtime.servers.all())
         assert not removal.done(), "the process ignores its end"
         assert isinstance(await runtime.servers.resources("peer"), Problem)
         assert [change async for change in runtime.servers.follow("peer", "memo://one")] == []
@@ -154,12 +154,13 @@ async def test_a_change_is_completed_although_its_command_is_cancelled(runtime: 
     async with asyncio.timeout(60):
         await runtime.servers.configured.add("peer", entry("stays", script=HOSTILE_SERVER))
         await runtime.servers.connect("peer")
-        added = "".join(f"{key} = {value!r}\n" for key, value in entry().items())
-        config().write_text(f"[mcp.servers.other]\n{added}")
+        old = runtime.servers.config("peer")
+        keys = "".join(f"{key} = {value!r}\n" for key, value in entry().items())
+        config().write_text(f"[mcp.servers.peer]\n{keys}")
         applied = asyncio.create_task(apply(runtime))
-        await only(runtime, "other")
+        await until(runtime, lambda: runtime.servers.config("peer") != old)
         applied.cancel()
-        await runtime.servers.connect("other")
+        await runtime.servers.connect("peer")
         async with runtime.servers.configured.changing:
             assert [status.state for status in runtime.servers.all()] == [ServerState.READY]
         assert await asyncio.to_thread(runtime.servers.configured.changes) == ()

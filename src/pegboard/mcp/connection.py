@@ -157,9 +157,8 @@ class ServerConnection:
         self._set(state=ServerState.FAILED, reason="Its entry in the configuration was changed or removed.", fix="")
         self._settled.set()
         message = f"The connection to the server {self.pack} ended during the call. {self.status.reason}"
-        for call, scope in [*self._calls.items()]:
+        for call in [*self._calls]:
             call.end(ToolResult.failed("execution_error", message, "crashed"))
-            scope.cancel()
 
     @asynccontextmanager
     async def running(self, call: RunningCall, seconds: float) -> AsyncIterator[anyio.CancelScope]:

@@ -85,7 +85,6 @@ class AddServerScreen(Dialog[str | None]):
         self._runtime = runtime
         self._form = FormPane()
         self._problem = Static(id="problem")
-        self._is_adding = False
 
     def compose_body(self) -> ComposeResult:
         """Compose the form, the reason why a server can't be added, and the buttons."""
@@ -113,7 +112,7 @@ class AddServerScreen(Dialog[str | None]):
     @work(group="add server")
     async def action_add(self) -> None:
         """Add the server if the form is valid; show why it can't be added."""
-        values = None if self._is_adding else self._form.submit()
+        values = self._form.submit()
         if values is None:
             return
         name = str(values["name"])
@@ -122,11 +121,7 @@ class AddServerScreen(Dialog[str | None]):
         except ValueError as error:
             self._report(Problem(message=f"The command can't be parsed: {error}.", fix="Check its quotes."))
             return
-        self._is_adding = True
-        try:
-            added = await self._runtime.servers.configured.add(name, entry)
-        finally:
-            self._is_adding = False
+        added = await self._runtime.servers.configured.add(name, entry)
         if isinstance(added, Problem):
             self._report(added)
             return
