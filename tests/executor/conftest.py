@@ -25,12 +25,27 @@ def spec_of(file: Path, function: str) -> ToolSpec:
     return ToolSpec(name=f"{file.stem}.{function}", pack=file.stem, input_schema={}, handler=handler)
 
 
+def _workers() -> frozenset[int]:
+    """Return the living worker processes of this process."""
+    found = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
+            command = (folder / "cmdline").read_text()
+        except OSError:  # it ended meanwhile
+            continue
+        if int(parent) == os.getpid() and state != "Z" and "pegboard.worker" in command:
+            found.add(int(folder.name))
+    return frozenset(found)
+
+
 class Harness:
     """Executor with methods to run tools and to inspect their effects."""
 
     def __init__(self, executor: Executor) -> None:
         self.executor = executor
         self.spec = spec_of
+        self._others = frozenset(_workers())  # those of earlier tests may take a moment to end
 
     async def events(
         self, function: str, file: Path = WILD, *, limit: float = 30.0, call_id: str | None = None, **args: Any
@@ -84,19 +99,9 @@ class Harness:
         """Return the number of open descriptors of this process."""
         return len(list(Path("/proc/self/fd").iterdir()))
 
-    @staticmethod
-    def workers() -> list[int]:
-        """Return the living worker processes of this process."""
-        found = []
-        for folder in Path("/proc").glob("[0-9]*"):
-            try:
-                state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
-                command = (folder / "cmdline").read_text()
-            except OSError:  # it ended meanwhile
-                continue
-            if int(parent) == os.getpid() and state != "Z" and "pegboard.worker" in command:
-                found.append(int(folder.name))
-        return found
+    def workers(self) -> frozenset[int]:
+        """Return the living worker processes that were started since this was created."""
+        return _workers() - self._others
 
     @staticmethod
     def block_until(condition: Callable[[], bool]) -> None:
