@@ -54,6 +54,14 @@ async def until(runtime: Runtime, true: Callable[[], object]) -> None:
     ignore()
 
 
+async def connect(runtime: Runtime, entry: dict[str, object]) -> tuple[str, ...]:
+    """Add the server `peer` and wait until it is connected; return the notes about its credentials."""
+    added = await runtime.servers.configured.add("peer", entry)
+    assert not isinstance(added, Problem), added
+    await runtime.servers.connect("peer")
+    return added
+
+
 def config() -> Path:
     """Return the configuration file."""
     return Path(os.environ["PEGBOARD_CONFIG"])
@@ -69,8 +77,7 @@ async def apply(runtime: Runtime) -> Problem | None:
 @pytest.mark.promise("MCP-1", "MCP-3")
 async def test_an_added_server_is_used_without_a_restart_and_a_removed_one_ends(runtime: Runtime) -> None:
     async with asyncio.timeout(60):
-        assert await runtime.servers.configured.add("peer", entry()) == ()
-        await runtime.servers.connect("peer")
+        assert await connect(runtime, entry()) == ()
         assert (await run(runtime, "peer.add", a=1, b=2)).data == {"total": 3}
         assert runtime.servers.configured.is_removable("peer")
         assert await runtime.servers.configured.remove("peer") is None
@@ -94,8 +101,7 @@ async def test_a_server_that_is_removed_during_a_call_ends_with_the_call(runtime
                 asleep.set()
 
     async with asyncio.timeout(60):
-        await runtime.servers.configured.add("peer", entry())
-        await runtime.servers.connect("peer")
+        await connect(runtime, entry())
         running = asyncio.create_task(follow())
         await asleep.wait()
         assert await runtime.servers.configured.remove("peer") is None
@@ -109,8 +115,7 @@ async def test_a_server_that_is_removed_during_a_call_ends_with_the_call(runtime
 @pytest.mark.promise("MCP-1", "MCP-8")
 async def test_requests_fail_immediately_while_their_server_is_removed(runtime: Runtime) -> None:
     async with asyncio.timeout(60):
-        await runtime.servers.configured.add("peer", entry("stays", script=HOSTILE_SERVER))
-        await runtime.servers.connect("peer")
+        await connect(runtime, entry("stays", script=HOSTILE_SERVER))
         removal = asyncio.create_task(runtime.servers.configured.remove("peer"))
         await until(runtime, lambda: not runtime.servers.all())
         assert not removal.done(), "the process ignores its end"
@@ -136,8 +141,7 @@ async def test_requests_that_wait_for_a_connection_fail_when_the_server_is_remov
 @pytest.mark.promise("MCP-1")
 async def test_calls_wait_while_their_server_is_started_again(runtime: Runtime) -> None:
     async with asyncio.timeout(60):
-        await runtime.servers.configured.add("peer", entry())
-        await runtime.servers.connect("peer")
+        await connect(runtime, entry())
         config().write_text(config().read_text() + "timeout = 50.0\n")
         applied = asyncio.create_task(apply(runtime))
         failures = []
@@ -152,8 +156,7 @@ async def test_calls_wait_while_their_server_is_started_again(runtime: Runtime) 
 @pytest.mark.promise("MCP-1", "MCP-3")
 async def test_a_change_is_completed_although_its_command_is_cancelled(runtime: Runtime) -> None:
     async with asyncio.timeout(60):
-        await runtime.servers.configured.add("peer", entry("stays", script=HOSTILE_SERVER))
-        await runtime.servers.connect("peer")
+        await connect(runtime, entry("stays", script=HOSTILE_SERVER))
         old = runtime.servers.config("peer")
         keys = "".join(f"{key} = {value!r}\n" for key, value in entry().items())
         config().write_text(f"[mcp.servers.peer]\n{keys}")
@@ -178,8 +181,7 @@ async def test_an_approval_for_a_session_does_not_cover_another_server_of_the_sa
     runtime.rules.approve_with(Person())
     of_model = ToolCall(name="peer.peek", source="ask", session="s")
     async with asyncio.timeout(60):
-        await runtime.servers.configured.add("peer", entry())
-        await runtime.servers.connect("peer")
+        await connect(runtime, entry())
         assert (await runtime.result(of_model))[1].ok
         verdict = await asyncio.to_thread(runtime.rules.verdict, of_model)
         assert verdict is not None
@@ -192,6 +194,34 @@ async def test_an_approval_for_a_session_does_not_cover_another_server_of_the_sa
             assert await apply(runtime) is None
         await runtime.servers.connect("peer")
         verdict = await asyncio.to_thread(runtime.rules.verdict, of_model)
+    assert verdict is not None
+    assert verdict.action == "ask"
+
+
+@pytest.mark.promise("SEC-2", "MCP-8")
+async def test_an_approval_that_was_pending_when_its_server_changed_runs_nothing(runtime: Runtime) -> None:
+    asked, approved = asyncio.Event(), asyncio.Event()
+
+    class Person:
+        async def decide(self, _spec: ToolSpec, _call: ToolCall) -> Approval:
+            asked.set()
+            await approved.wait()
+            return Approval(answer="session", rule=Rule(allow=("peer.*",)))
+
+    runtime.rules.approve_with(Person())
+    of_model = ToolCall(name="peer.peek", source="ask", session="s")
+    async with asyncio.timeout(60):
+        await connect(runtime, entry())
+        waiting = asyncio.create_task(runtime.result(of_model))
+        await asked.wait()
+        config().write_text(config().read_text() + 'env = { OTHER = "1" }\n')
+        assert await apply(runtime) is None
+        await runtime.servers.connect("peer")
+        approved.set()
+        _, result = await waiting
+        verdict = await asyncio.to_thread(runtime.rules.verdict, of_model)
+    assert result.error is not None
+    assert result.error.detail == "changed"
     assert verdict is not None
     assert verdict.action == "ask"
 
@@ -235,8 +265,7 @@ async def test_the_place_of_a_server_is_that_in_the_file_now(runtime: Runtime) -
 @pytest.mark.promise("MCP-1")
 async def test_a_changed_server_is_started_again_only_when_the_change_is_applied(runtime: Runtime) -> None:
     async with asyncio.timeout(60):
-        await runtime.servers.configured.add("peer", entry())
-        await runtime.servers.connect("peer")
+        await connect(runtime, entry())
         config().write_text(config().read_text() + 'tools = ["add"]\n')
         change = await asyncio.to_thread(runtime.reload)
         assert change.servers == ("peer",)
@@ -307,8 +336,7 @@ async def test_a_server_that_cannot_be_added_is_a_problem_and_changes_nothing(
 async def test_credentials_of_an_added_server_become_secrets(runtime: Runtime) -> None:
     token = "ghp_0123456789abcdefghijklmnopqrstuvwxyz"
     async with asyncio.timeout(60):
-        notes = await runtime.servers.configured.add("peer", entry(env={"API_TOKEN": token}))
-        await runtime.servers.connect("peer")
+        notes = await connect(runtime, entry(env={"API_TOKEN": token}))
         shown = await run(runtime, "peer.environment")
     assert isinstance(notes, tuple)
     assert "API_TOKEN is stored as the secret API_TOKEN" in notes[0]

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from servers import SDK_SERVER, start_of
 from stage import Stage, on_stage
+from test_servers import ready
 
-from pegboard.models import ServerState
 from pegboard.runtime import Runtime
 from pegboard.tui.dialogs.configured_servers import AddServerScreen, ServerChangesScreen
 from pegboard.tui.dialogs.confirm import Confirm
@@ -38,17 +38,6 @@ async def run_command(stage: Stage, query: str) -> None:
     await stage.press("ctrl+p")
     await stage.type(query)
     await stage.press("enter")
-
-
-async def ready(stage: Stage, name: str = "peer") -> None:
-    """Wait until a server is connected and its tools are listed."""
-    await stage.until(
-        lambda: any(
-            pack.name == name and pack.entries and pack.server and pack.server.state is ServerState.READY
-            for pack in stage.app.tool_scan.catalogue.packs
-        ),
-        "the server is listed",
-    )
 
 
 def packs(stage: Stage) -> list[str]:

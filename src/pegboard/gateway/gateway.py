@@ -18,6 +18,7 @@ from pegboard.models import (
     CallEvent,
     Finished,
     JsonObject,
+    McpHandler,
     Started,
     ToolCall,
     ToolResult,
@@ -139,7 +140,7 @@ class Gateway:
         now = await self._find(spec.name)
         if isinstance(now, ToolResult):
             return now
-        if now is spec or (now.hints, now.input_schema, now.file) == (spec.hints, spec.input_schema, spec.file):
+        if now is spec or _identity(now) == _identity(spec):
             return None
         message = f"{spec.name} was not called because the tool changed while the call was waiting. Call it again."
         return ToolResult.failed("execution_error", message, "changed")
@@ -322,6 +323,12 @@ class Gateway:
         except FormFaults as faults:
             message = f"{spec.name} was not called because the edited arguments are invalid: {faults}"
             return ToolResult.failed("invalid_args", message, None, *faults.faults)
+
+
+def _identity(spec: ToolSpec) -> tuple[object, ...]:
+    """Return what an approval of a call relies on."""
+    entry = spec.handler.entry if isinstance(spec.handler, McpHandler) else None
+    return spec.hints, spec.input_schema, spec.file, entry
 
 
 def _denied(spec: ToolSpec, why: str) -> ToolResult:

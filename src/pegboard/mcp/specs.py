@@ -46,6 +46,7 @@ def tool_specs(
         tools: The tools as the server sent them.
         rejected: Names of tools that the protocol forbids clients to offer.
     """
+    entry = hashlib.sha256(config.model_dump_json().encode("utf-8", "surrogatepass")).hexdigest()
     specs: list[ToolSpec] = []
     problems: list[Problem] = []
     taken: set[str] = set()
@@ -73,7 +74,7 @@ def tool_specs(
         # Providers accept 64 characters, and shorten longer names to that.
         function = _free_name(_safe_name(name, max(_SHORTEST_LIMIT, _LONGEST_NAME - len(pack) - 1)), taken)
         taken.add(function)
-        spec = _spec(config, pack, function, name, tool)
+        spec = _spec(config, entry, pack, function, name, tool)
         specs.append(spec)
         problems += spec.problems
     return tuple(specs), tuple(problems)
@@ -109,7 +110,7 @@ def readable_message(text: bytes) -> bytes:
     return text
 
 
-def _spec(config: ServerConfig, pack: str, function: str, name: str, tool: JsonObject) -> ToolSpec:
+def _spec(config: ServerConfig, entry: str, pack: str, function: str, name: str, tool: JsonObject) -> ToolSpec:
     qualified = f"{pack}.{function}"
     problems: list[Problem] = []
 
@@ -142,6 +143,7 @@ def _spec(config: ServerConfig, pack: str, function: str, name: str, tool: JsonO
             saved=config.saved,
             trusted=config.trusted,
             claims={key: claims[key] for key in _HINTS if isinstance(claims.get(key), bool)},
+            entry=entry,
         ),
         signature=_signature(qualified, schema),
         hints=_hints(config, claims),

@@ -60,6 +60,8 @@ class McpHandler(DataModel):
     """Whether the user trusts the server's annotations."""
     claims: dict[str, bool] = Field(default_factory=dict)
     """The server's annotations; `hints` has those that count."""
+    entry: str = Field(default="", exclude=True, repr=False)
+    """Digest of the server's configuration: another server may get its name."""
 
 
 class ScriptHandler(DataModel):

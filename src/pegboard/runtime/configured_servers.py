@@ -12,7 +12,7 @@ from pegboard.errors import ConfigError
 if TYPE_CHECKING:
     import asyncio
 
-    from pegboard.config.settings import Origin
+    from pegboard.config.settings import Origin, Settings
     from pegboard.models import Problem, ServerConfig
     from pegboard.runtime.parts import Parts
 
@@ -62,9 +62,12 @@ class ConfiguredServers:
 
     def changes(self) -> tuple[ServerChange, ...] | Problem:
         """Return the servers that differ from those in use, by name, or why the files can't be used; block."""
+        read, _ = self._parts.configuration.read()
+        return self._changes_to(read)
+
+    def _changes_to(self, read: Settings) -> tuple[ServerChange, ...] | Problem:
         from pegboard.config import configured_servers
 
-        read, _ = self._parts.configuration.read()
         if read.loaded.blocked is not None:
             return read.loaded.blocked
         before = {config.name: config for config in configured_servers(self._parts.settings)}
@@ -187,13 +190,14 @@ class ConfiguredServers:
 
         from pegboard.runtime.reload import with_servers
 
-        found = await asyncio.to_thread(self.changes)
+        # Read once: nothing may start that was not compared with what the user saw.
+        read, problems = await asyncio.to_thread(self._parts.configuration.read)
+        found = self._changes_to(read)
         if isinstance(found, models.Problem):
             return found
         if not all(change in found for change in changes):
             return models.Problem(message="The configuration changed again, so nothing was applied.")
         parts = self._parts
-        read, problems = await asyncio.to_thread(parts.configuration.read)
         is_connected = parts.is_built("hub")
         for change in changes:
             if change.before is not None:
