@@ -13,6 +13,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from processes import command_of
 
 import pegboard.packs
 from pegboard.discovery import scan
@@ -293,11 +294,4 @@ def _children() -> set[int]:
     for task in Path("/proc/self/task").iterdir():
         with contextlib.suppress(OSError):
             found.update(int(number) for number in (task / "children").read_text().split())
-    return {number for number in found if b"pegboard.discovery.reader" in _command_line(number)}
-
-
-def _command_line(process: int) -> bytes:
-    try:
-        return Path(f"/proc/{process}/cmdline").read_bytes()
-    except OSError:
-        return b""
+    return {number for number in found if b"pegboard.discovery.reader" in command_of(number)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
@@ -12,6 +11,7 @@ from typing import Any  # keywords of Executor and arguments of tools
 from uuid import uuid4
 
 import pytest
+from processes import in_group, workers
 
 from pegboard.executor import Executor
 from pegboard.models import CallEvent, Finished, Log, PackHandler, ToolCall, ToolResult, ToolSpec
@@ -25,27 +25,13 @@ def spec_of(file: Path, function: str) -> ToolSpec:
     return ToolSpec(name=f"{file.stem}.{function}", pack=file.stem, input_schema={}, handler=handler)
 
 
-def _workers() -> frozenset[int]:
-    """Return the living worker processes of this process."""
-    found = set()
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
-            command = (folder / "cmdline").read_text()
-        except OSError:  # it ended meanwhile
-            continue
-        if int(parent) == os.getpid() and state != "Z" and "pegboard.worker" in command:
-            found.add(int(folder.name))
-    return frozenset(found)
-
-
 class Harness:
     """Executor with methods to run tools and to inspect their effects."""
 
     def __init__(self, executor: Executor) -> None:
         self.executor = executor
         self.spec = spec_of
-        self._others = frozenset(_workers())  # those of earlier tests may take a moment to end
+        self._others = workers()  # those of earlier tests may take a moment to end
 
     async def events(
         self, function: str, file: Path = WILD, *, limit: float = 30.0, call_id: str | None = None, **args: Any
@@ -101,7 +87,7 @@ class Harness:
 
     def workers(self) -> frozenset[int]:
         """Return the living worker processes that were started since this was created."""
-        return _workers() - self._others
+        return workers() - self._others
 
     @staticmethod
     def block_until(condition: Callable[[], bool]) -> None:
@@ -136,18 +122,7 @@ def harness(open_harness: Callable[..., Harness]) -> Harness:
 @pytest.fixture
 def is_gone() -> Callable[[int], bool]:
     """Return a function that checks whether a process group has no living process."""
-
-    def is_gone(group: int) -> bool:
-        for folder in Path("/proc").glob("[0-9]*"):
-            try:
-                state, _, its_group = (folder / "stat").read_text().rpartition(")")[2].split()[:3]
-            except OSError:  # it ended meanwhile
-                continue
-            if int(its_group) == group and state not in {"Z", "X"}:
-                return False
-        return True
-
-    return is_gone
+    return lambda group: not in_group(group)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,23 +17,50 @@ async def until(condition: Callable[[], object], seconds: float = 30) -> None:
 
 def is_alive(pid: int) -> bool:
     """Return whether a process runs."""
+    return bool(_ids(Path(f"/proc/{pid}")))
+
+
+def in_group(group: int) -> list[int]:
+    """Return the running processes of a process group."""
+    return [pid for pid, (_, its_group) in _running().items() if its_group == group]
+
+
+def workers() -> frozenset[int]:
+    """Return the running worker processes that this process has started."""
+    children = (pid for pid, (parent, _) in _running().items() if parent == os.getpid())
+    return frozenset(pid for pid in children if b"pegboard.worker" in command_of(pid))
+
+
+def command_of(pid: int) -> bytes:
+    """Return the arguments that started a process, separated by zero bytes; empty if it has ended.
+
+    Processes of other tests have arguments in any encoding, or in none.
+    """
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in {"Z", "X"}
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
-        return False
+        return b""
 
 
 def descendants(pid: int) -> list[int]:
     """Return the running processes that descend from a process, its children first."""
-    parents = {}
-    for file in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, parent = file.read_text().rpartition(")")[2].split()[:2]
-        except OSError:  # it ended meanwhile
-            continue
-        if state != "Z":
-            parents[int(file.parent.name)] = int(parent)
+    running = _running()
     found = [pid]
     for each in found:
-        found += [child for child, parent in parents.items() if parent == each]
+        found += [child for child, (parent, _) in running.items() if parent == each]
     return found[1:]
+
+
+def _running() -> dict[int, tuple[int, int]]:
+    """Return the parent and the process group of each running process."""
+    found = {int(folder.name): _ids(folder) for folder in Path("/proc").glob("[0-9]*")}
+    return {pid: ids for pid, ids in found.items() if ids}
+
+
+def _ids(folder: Path) -> tuple[int, int] | None:
+    """Return the parent and the process group of a process; None if it has ended."""
+    try:
+        state, parent, group = (folder / "stat").read_bytes().rpartition(b")")[2].split()[:3]
+    except OSError:
+        return None
+    return None if state in {b"Z", b"X"} else (int(parent), int(group))

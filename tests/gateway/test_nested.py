@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any  # Results may be any JSON value.
 
 import pytest
-from processes import is_alive, until
+from processes import is_alive, until, workers
 
 from pegboard.models import CallRecord, CallSource, Started, ToolCall, ToolResult
 from pegboard.runtime import Runtime
@@ -58,19 +58,6 @@ def _text(file: str) -> str:
 
 def _is_written(file: Path) -> bool:
     return file.exists() and bool(file.read_text())
-
-
-def _workers() -> int:
-    """Return the number of worker processes of this process."""
-    found = 0
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
-            command = (folder / "cmdline").read_text()
-        except OSError:  # it ended while we looked
-            continue
-        found += int(parent) == os.getpid() and state != "Z" and "pegboard.worker" in command
-    return found
 
 
 @pytest.mark.promise("SDK-2", "EXE-7", "STO-1")
@@ -194,7 +181,7 @@ async def test_calls_go_sixteen_deep_with_a_single_worker_and_no_deeper(narrow: 
     result = await _result(narrow, "down", levels=17)
     assert result.error is not None
     assert "calls can be nested at most 16 levels deep" in result.error.message
-    await until(lambda: _workers() <= 1)
+    await until(lambda: len(workers()) <= 1)
 
 
 @pytest.mark.promise("SDK-2", "EXE-5")
@@ -203,7 +190,7 @@ async def test_calls_that_all_wait_for_others_get_through_a_single_worker(narrow
     wide = [_data(narrow, "many", count=6) for _ in range(2)]
     answers = await asyncio.gather(*deep, *wide)
     assert answers[:12] == [level % 4 for level in range(12)]
-    assert _workers() <= 1 + 3
+    assert len(workers()) <= 1 + 3
 
 
 @pytest.mark.promise("EXE-4")

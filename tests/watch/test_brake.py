@@ -18,6 +18,7 @@ from typing import Any
 
 import commands
 import pytest
+from processes import command_of
 from watched import PLAIN_SERVER, Watched, eventually, records
 
 from pegboard.brake import Answer, AnsweredError, Question, Questions
@@ -311,7 +312,7 @@ def test_if_the_observer_is_killed_calls_pass_only_without_rules_and_pause(watch
         int(entry.name)
         for entry in Path("/proc").iterdir()
         if entry.name.isdigit()
-        and b"watch.observer" in _command_line(entry)
+        and b"watch.observer" in command_of(int(entry.name))
         and f"PEGBOARD_STATE_DIR={home}/state".encode() in _environment(entry)
     )
     os.kill(observer, signal.SIGKILL)
@@ -322,13 +323,6 @@ def test_if_the_observer_is_killed_calls_pass_only_without_rules_and_pause(watch
     write_rules(home, ASK)
     watched.call(3, "say")
     assert "rules can't be read" in text_of(watched.receive())
-
-
-def _command_line(entry: Path) -> bytes:
-    try:
-        return (entry / "cmdline").read_bytes()
-    except OSError:
-        return b""
 
 
 def _environment(entry: Path) -> bytes:

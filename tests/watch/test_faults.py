@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from processes import descendants, is_alive
+from processes import command_of, descendants, is_alive
 from terminals import Terminal, pegboard
 from watched import PLAIN_SERVER, PROGRAM, eventually, records
 
@@ -127,14 +127,6 @@ def ours(home: Path) -> set[int]:
     return {pid for pid in found - {os.getpid()} if is_alive(pid)}
 
 
-def command_of(pid: int) -> str:
-    """Return the command line of a process."""
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-    except OSError:
-        return ""
-
-
 @contextmanager
 def approving(questions: Questions) -> Iterator[None]:
     """Approve every call that waits."""
@@ -173,7 +165,10 @@ def processes(program: str, app: Terminal, caller: Caller) -> dict[str, int]:
     """Return the processes that can be killed."""
     proxy, *below = descendants(caller.process.pid)
     found = {"app": app.process.pid, "client": caller.process.pid, "proxy": proxy}
-    words = {"watch": {"server": "plain_server", "observer": "pegboard.watch.observer"}, "serve": {"server": "worker"}}
+    words = {
+        "watch": {"server": b"plain_server", "observer": b"pegboard.watch.observer"},
+        "serve": {"server": b"worker"},
+    }
     for victim, word in words[program].items():
         matching = [pid for pid in below if word in command_of(pid)]
         if matching:
