@@ -181,6 +181,13 @@ def pytest_runtest_protocol() -> Generator[None, object, object]:
     return ran
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print why tests were repeated; pytest prints only their names."""
+    for report in terminalreporter.stats.get("rerun", []):
+        terminalreporter.section(f"repeated: {report.nodeid}")
+        terminalreporter.line(report.longreprtext)
+
+
 @pytest.fixture(scope="session")
 def built_in_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the index of the built-in packs; reading them takes longer than most tests."""
