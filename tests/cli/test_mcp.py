@@ -293,6 +293,20 @@ def test_credentials_become_secrets_unless_the_user_keeps_them(pegboard: Command
 
 
 @pytest.mark.promise("MCP-3")
+@pytest.mark.parametrize(
+    "url", ["https://localhost/mcp?api_key=0123456789", "https://localhost/mcp?page=2&token=0123456789"]
+)
+def test_a_credential_in_a_url_and_rules_for_the_same_name_are_named(pegboard: Command, home: Path, url: str) -> None:
+    (home / "approvals.toml").write_text('[[rule]]\nallow = "hub.*"\nwhere = { path = "a/**" }\n')
+    done = pegboard("mcp", "add", "hub", "--url", url)
+    assert done.returncode == 0
+    assert "warning: the URL of hub may contain a credential, which is now in plain text." in done.stderr
+    assert "warning: approvals.toml has rules that cover hub: allow hub.* where path = a/**." in done.stderr
+    assert "0123456789" not in done.stdout + done.stderr
+    assert "warning" not in pegboard("mcp", "add", "open", "--url", "https://localhost/mcp?page=2").stderr
+
+
+@pytest.mark.promise("MCP-3")
 def test_servers_of_other_clients_are_imported_and_the_reasons_for_the_others_shown(
     pegboard: Command, home: Path, tmp_path: Path
 ) -> None:

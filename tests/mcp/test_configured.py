@@ -267,7 +267,7 @@ async def test_a_changed_server_is_started_again_only_when_the_change_is_applied
     async with asyncio.timeout(60):
         await connect(runtime, entry())
         config().write_text(config().read_text() + 'tools = ["add"]\n')
-        change = await asyncio.to_thread(runtime.reload)
+        change = await runtime.reload()
         assert change.servers == ("peer",)
         assert not change.restart
         assert (await run(runtime, "peer.echo", message="x")).ok
@@ -285,7 +285,7 @@ async def test_a_changed_server_is_started_again_only_when_the_change_is_applied
 async def test_a_new_server_with_a_wrong_limit_is_not_started(runtime: Runtime, tmp_path: Path) -> None:
     started = tmp_path / "started"
     config().write_text(f'[mcp.servers.peer]\ncommand = "touch"\nargs = ["{started}"]\ntools = 3\n')
-    await asyncio.to_thread(runtime.reload)
+    await runtime.reload()
     assert await apply(runtime) is None
     async with asyncio.timeout(60):
         await runtime.servers.connect("peer")
@@ -330,6 +330,21 @@ async def test_a_server_that_cannot_be_added_is_a_problem_and_changes_nothing(
     assert isinstance(problem, Problem)
     assert reason in problem.message
     assert config().read_text() == before
+
+
+@pytest.mark.promise("MCP-3")
+async def test_rules_that_already_cover_an_added_server_are_named(runtime: Runtime) -> None:
+    rules = config().with_name("approvals.toml")
+    rules.write_text('[[rule]]\nallow = "peer.*"\n\n[[rule]]\nallow = "other.*"\n\n[[rule]]\ndeny = "peer.drop"\n')
+    notes = await connect(runtime, entry())
+    assert notes == ("warning: approvals.toml has rules that cover peer: allow peer.*.",)
+
+
+async def test_reading_the_configuration_again_waits_for_a_change_of_servers(runtime: Runtime) -> None:
+    for name in ("one", "two", "three"):
+        added, _ = await asyncio.gather(runtime.servers.configured.add(name, entry()), runtime.reload())
+        assert not isinstance(added, Problem)
+        assert await asyncio.to_thread(runtime.servers.configured.changes) == ()
 
 
 @pytest.mark.promise("MCP-3")

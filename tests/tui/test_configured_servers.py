@@ -164,6 +164,7 @@ async def test_the_question_of_a_server_that_was_removed_closes_and_its_call_fai
 @pytest.mark.promise("MCP-3")
 async def test_each_change_says_what_applying_it_does() -> None:
     config().write_text(entry("gone") + entry("kept") + entry("off", enabled="false"))
+    config().with_name("approvals.toml").write_text('[[rule]]\nallow = ["new.*", "gone.*"]\n')
     async with on_stage(Runtime.from_environment()) as stage:
         await ready(stage, "kept")
         config().write_text(
@@ -173,6 +174,8 @@ async def test_each_change_says_what_applying_it_does() -> None:
         await stage.until(lambda: isinstance(stage.app.screen, ServerChangesScreen), "the changes are shown")
         for line in ("Stop gone", "Restart kept: ", "Start new: ", "Do not start new_off", "Remove off"):
             assert line in stage.text, line
+        assert stage.text.count("approvals.toml has rules that cover") == 1
+        assert "rules that cover new: allow new.*, gone.*." in " ".join(stage.text.split())
         assert "Do not start wrong: `mcp.servers.wrong.tools`" in stage.text
 
 

@@ -68,6 +68,9 @@ def write_entries(runtime: Runtime, entries: Mapping[str, Mapping[str, object]],
     except ConfigError as error:
         narrate(str(error))
         raise typer.Exit(USAGE if is_taken else TOOL_FAILED) from None
+    for name in entries:
+        if text := runtime.rules.existing(name):
+            narrate(f"warning: {text}")
 
 
 def target(runtime: Runtime, command: object, args: object, url: object) -> str:

@@ -83,8 +83,10 @@ def add_servers(
     )
     for name, entry in entries.items():
         args = entry.get("args")
-        if isinstance(args, list) and has_secret_argument([str(word) for word in args]):
-            note(f"warning: the arguments of {name} seem to contain a credential, which is now in plain text.")
+        places = {"arguments": args if isinstance(args, list) else [], "URL": [entry.get("url") or ""]}
+        for place, words in places.items():
+            if has_secret_argument([str(word) for word in words]):
+                note(f"warning: the {place} of {name} may contain a credential, which is now in plain text.")
 
 
 def _without_literals(

@@ -220,6 +220,14 @@ class Rules:
             for session, rules in self._sessions.items():
                 self._sessions[session] = tuple(one for one in rules if not _names_pack(one.rule, pack))
 
+    def existing(self, pack: str) -> str:
+        """Return, as a sentence, which rules of the file allow calls of a pack; empty if there are none.
+
+        For a new or changed server: the rules may have been made for another server of its name.
+        """
+        found = [str(rule) for rule in self.read().rules if rule.allow and _names_pack(rule, pack)]
+        return f"{self._name} has rules that cover {pack}: {'; '.join(found)}." if found else ""
+
     # Reading and editing the file
 
     def read(self) -> RuleFile:

@@ -95,7 +95,7 @@ class ConfiguredServers:
             entry: Its keys in the configuration.
 
         Returns:
-            What the user should know about its credentials, or why it was not added.
+            What the user should know about its credentials and rules, or why it was not added.
         """
         return await self._complete(self._add(name, entry))
 
@@ -160,6 +160,8 @@ class ConfiguredServers:
             add_servers(parts.paths, parts.secrets, {name: entry}, notes.append)
         except ConfigError as error:
             return models.Problem(message=str(error))
+        if text := parts.rules.existing(name):
+            notes.append(f"warning: {text}")
         return tuple(notes)
 
     async def _remove(self, name: str) -> Problem | None:

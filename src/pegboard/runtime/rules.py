@@ -67,6 +67,13 @@ class ApprovalRules:
         spec = self._parts.usable_tool(call.name)
         return spec is not None and self._parts.rules.fits(rule, spec, call)
 
+    def existing(self, server: str) -> str:
+        """Return which rules of the file allow calls of a server that is new or changed, as a sentence; read the disk.
+
+        They may have been made for another server of that name. Empty if there are none.
+        """
+        return self._parts.rules.existing(server)
+
     def undo(self, added: AddedRule) -> None:
         """Remove a rule that an approval added; write the disk if it is permanent.
 

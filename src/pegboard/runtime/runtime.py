@@ -94,8 +94,8 @@ class Runtime:
         allow = None if tool_allow is None else AllowList.parse(tool_allow)
         return cls(partial(_read_settings, environ), paths, packs=packs, allow=allow)
 
-    def reload(self, environ: Mapping[str, str] | None = None) -> SettingsChange:
-        """Read the configuration again, and apply what can change while Pegboard runs; block for a moment.
+    async def reload(self, environ: Mapping[str, str] | None = None) -> SettingsChange:
+        """Read the configuration again, and apply what can change while Pegboard runs.
 
         Limits of tools never change before a restart, and MCP servers change only with `servers.configured`. If a part
         that limits tools or models can't be read, nothing changes.
@@ -103,6 +103,12 @@ class Runtime:
         Args:
             environ: The environment; that of the process by default.
         """
+        import asyncio
+
+        async with self.servers.configured.changing:
+            return await asyncio.to_thread(self._reload, environ)
+
+    def _reload(self, environ: Mapping[str, str] | None) -> SettingsChange:
         from pegboard.runtime.reload import changed_settings
 
         read, problems = _read_settings(environ)

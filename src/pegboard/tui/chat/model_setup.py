@@ -201,7 +201,7 @@ class ModelSetup(Dialog[str | None]):
         if problem is not None:
             self._show_outcome(f"✗ {problem}", "$text-error")
             return
-        await asyncio.to_thread(self._runtime.reload)
+        await self._runtime.reload()
         settings = self._runtime.settings
         if (settings.model.name, settings.model.base_url) != (name, url):
             origin = settings.origin("model.name" if settings.model.name != name else "model.base_url")

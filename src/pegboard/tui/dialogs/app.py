@@ -97,8 +97,7 @@ class DialogApp(ThemedApp, AppState):
 
     async def reload_settings(self) -> None:
         """Read the configuration again, apply what can change now, and name what can't."""
-        async with self.runtime.servers.configured.changing:
-            change = await asyncio.to_thread(self.runtime.reload)
+        change = await self.runtime.reload()
         self.appearance = self.runtime.settings.appearance
         if change.blocked is not None:
             message = f"The configuration was not applied: {clean_line(str(change.blocked))}"

@@ -254,7 +254,9 @@ def _line(runtime: Runtime, change: ServerChange) -> str:
     before = change.before or ServerConfig()
     keys = [key for key in _OTHER_KEYS if getattr(before, key) != getattr(after, key)]
     more = f" ({', '.join(keys)})" if keys else ""
-    return f"{verb} {name}: {clean_line(runtime.servers.configured.target(after))}{more}"
+    rules = clean_line(runtime.rules.existing(change.name))
+    start = f"{verb} {name}: {clean_line(runtime.servers.configured.target(after))}{more}"
+    return f"{start}\n{rules}" if rules else start
 
 
 def _report(app: App[None], problem: Problem) -> None:
