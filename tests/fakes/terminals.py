@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import os
 import pty
@@ -37,6 +38,7 @@ class Terminal:
         self._before: list[Any] = termios.tcgetattr(secondary)
         self._secondary = secondary
         self.output = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")  # reads may split characters
         self.process = subprocess.Popen(
             command,
             stdin=secondary,
@@ -96,7 +98,7 @@ class Terminal:
     def _read(self) -> bool:
         if not select.select([self._primary], [], [], 0.05)[0]:
             return False
-        self.output += os.read(self._primary, 65536).decode(errors="replace")
+        self.output += self._decoder.decode(os.read(self._primary, 65536))
         return True
 
     def close(self) -> None:
