@@ -18,6 +18,7 @@ from distributed import Client, LocalCluster
 
 from pegboard.batch import node
 from pegboard.batch.engines.dask import DaskEngine
+from pegboard.batch.engines.dask_cluster import DaskCluster
 from pegboard.batch.engines.embedded import EmbeddedEngine
 from pegboard.batch.errors import EngineError
 from pegboard.batch.plan import BatchPlan
@@ -223,6 +224,29 @@ async def test_rows_of_a_lost_worker_run_again_only_if_that_is_safe(
     assert len(await wait_for(pids)) == calls
     with Client(cluster) as client:  # type: ignore[no-untyped-call]  # for the next tests
         await asyncio.to_thread(client.wait_for_workers, 2, 30)
+
+
+async def test_the_engine_closes_even_if_the_scheduler_answers_at_that_moment(
+    runtime: Runtime, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = runtime.tools.get("rows.double")
+    assert spec is not None
+    cluster = DaskCluster(address)
+    async with runtime:
+        engine = DaskEngine(runtime, cluster)
+        await cluster.open()
+        await engine.start(spec)
+        closing: asyncio.Future[asyncio.Task[None]] = asyncio.get_running_loop().create_future()
+        refresh = engine._refresh
+
+        async def refresh_and_close() -> None:
+            await refresh()
+            if not closing.done():
+                closing.set_result(asyncio.create_task(engine.close()))
+
+        monkeypatch.setattr(engine, "_refresh", refresh_and_close)
+        await asyncio.wait_for(await closing, 30)
+    await cluster.close()
 
 
 async def test_the_files_of_a_killed_worker_are_deleted_by_the_next_batch(

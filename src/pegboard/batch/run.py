@@ -265,7 +265,8 @@ class Batch:
             if result.ok or attempt > plan.retry or self._is_stopping() or not is_worth_repeating(plan.spec, result):
                 break
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), pause(attempt))
+                async with asyncio.timeout(pause(attempt)):
+                    await self._wake.wait()
             if self._is_stopping() or not await self._pace.wait(self._wake):
                 break
         self._write(await self._row_result(row.number, call, result, attempt))
@@ -337,7 +338,8 @@ class _Pace:
         if start <= now:
             return True
         try:
-            await asyncio.wait_for(stop.wait(), start - now)
+            async with asyncio.timeout(start - now):
+                await stop.wait()
         except TimeoutError:
             return True
         return False

@@ -62,7 +62,8 @@ async def _gathered(waiting: asyncio.Queue[frozenset[str]]) -> frozenset[str]:
     end = asyncio.get_running_loop().time() + _PATIENCE
     with suppress(TimeoutError):
         while (left := end - asyncio.get_running_loop().time()) > 0:
-            files |= await asyncio.wait_for(waiting.get(), min(_QUIET, left))
+            async with asyncio.timeout(min(_QUIET, left)):
+                files |= await waiting.get()
     return files
 
 

@@ -104,8 +104,8 @@ class DaskEngine:
         addresses = [*self._dispatcher.workers, *self._rejected]  # those that can't run the tool have the pack as well
         if addresses and self._gone is None:
             with suppress(OSError, TimeoutError):
-                request = self._client.run(node.release, self._id, workers=addresses, on_error="ignore")
-                await asyncio.wait_for(request, CONNECT_SECONDS)
+                async with asyncio.timeout(CONNECT_SECONDS):
+                    await self._client.run(node.release, self._id, workers=addresses, on_error="ignore")
         if self._owns_cluster:
             await self._cluster.close()
 
@@ -205,14 +205,15 @@ class DaskEngine:
             await asyncio.sleep(node.LEASE_SECONDS / 10)
             with suppress(OSError, RuntimeError):  # the watch detects lost workers
                 addresses = [*self._dispatcher.workers]
-                request = self._client.run(node.renew, self._id, workers=addresses, on_error="ignore")
-                await asyncio.wait_for(request, 2 * CONNECT_SECONDS)
+                async with asyncio.timeout(2 * CONNECT_SECONDS):
+                    await self._client.run(node.renew, self._id, workers=addresses, on_error="ignore")
 
     async def _watch_workers(self) -> None:
         while self._gone is None:
             await asyncio.sleep(_WATCH_SECONDS)
             try:
-                await asyncio.wait_for(self._refresh(), 2 * CONNECT_SECONDS)
+                async with asyncio.timeout(2 * CONNECT_SECONDS):
+                    await self._refresh()
             except (OSError, EngineError, RuntimeError) as error:
                 reason = str(error).split("\n", 1)[0] or type(error).__name__
                 self._gone = EngineError(f"The connection to the Dask scheduler of {self.name} was lost: {reason}.")

@@ -126,4 +126,5 @@ class DaskCluster:
         for one in (self.client, self._cluster):
             if one is not None:
                 with suppress(OSError, TimeoutError):
-                    await asyncio.wait_for(one.close(), CONNECT_SECONDS)
+                    async with asyncio.timeout(CONNECT_SECONDS):
+                        await one.close()

@@ -103,6 +103,7 @@ class DaskDispatcher:
         self._waiting: deque[RemoteCall] = deque()
         self._sent: dict[str, tuple[RemoteCall, DaskWorker]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._answering: set[asyncio.Task[Answer | None]] = set()
         self._to_cancel: dict[str, list[str]] = {}
         self._is_scheduled = False
         self._is_stopped = False
@@ -247,14 +248,16 @@ class DaskDispatcher:
         future = self._cluster.client.submit(
             node.run_calls, message, key=f"pegboard-{attempt}", workers=[worker.address], pure=False, retries=0
         )
-        answering = asyncio.ensure_future(_result(future))
+        answering = asyncio.create_task(_result(future))
+        self._answering.add(answering)
+        answering.add_done_callback(self._answering.discard)
         lost = asyncio.ensure_future(worker.lost.wait())
         try:
             await asyncio.wait({answering, lost}, return_when=asyncio.FIRST_COMPLETED)
-            answer = answering.result() if answering.done() else None
+            answer = answering.result() if answering.done() and not answering.cancelled() else None
         finally:
-            answering.cancel()
             lost.cancel()
+            # This ends `answering`. To cancel it would cancel those that share its request to the scheduler.
             future.release()
         if answer is None or node.REFUSED in answer:
             return [None] * len(group)
@@ -270,8 +273,8 @@ class DaskDispatcher:
         cancelled, self._to_cancel = self._to_cancel, {}
         for address, ids in cancelled.items():
             with suppress(OSError, TimeoutError):
-                request = self._cluster.client.run(node.cancel_calls, ids, workers=[address], on_error="ignore")
-                await asyncio.wait_for(request, CONNECT_SECONDS)
+                async with asyncio.timeout(CONNECT_SECONDS):
+                    await self._cluster.client.run(node.cancel_calls, ids, workers=[address], on_error="ignore")
 
 
 async def _result(future: Any) -> Answer | None:  # noqa: ANN401 - Dask has no types

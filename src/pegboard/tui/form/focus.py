@@ -171,7 +171,8 @@ class FormFocus:
         if not target.is_mounted:
             # The next key may already be typed, and belongs to the field that is being mounted.
             with suppress(TimeoutError):
-                await asyncio.wait_for(target.mounted.wait(), _MOUNT_TIMEOUT)
+                async with asyncio.timeout(_MOUNT_TIMEOUT):
+                    await target.mounted.wait()
             self.view_mounted(target)
         return True
 

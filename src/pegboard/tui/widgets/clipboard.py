@@ -73,7 +73,8 @@ async def _copy_by_system(text: str) -> bool:
 
     try:
         # Some clipboard programs wait for a display that never responds.
-        await asyncio.wait_for(asyncio.to_thread(pyperclip.copy, text), _SYSTEM_SECONDS)
+        async with asyncio.timeout(_SYSTEM_SECONDS):
+            await asyncio.to_thread(pyperclip.copy, text)
     except (pyperclip.PyperclipException, OSError, TimeoutError):
         return False
     return True
