@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 from stage import GivenRuntime, on_stage
 
 from pegboard.models import Problem
+from pegboard.tui.messages import HistoryRead
 from pegboard.tui.widgets.external_editor import editor_command
 
 BROKEN = Problem(message="It can't be parsed: invalid syntax.", fix="Fix the syntax.", file="/packs/broken.py", line=3)
@@ -22,6 +25,17 @@ async def test_problems_are_counted_in_the_header_and_listed_errors_first(given:
         assert stage.text.index("✖ It can't be parsed: invalid syntax.") < stage.text.index("! `x` has no type.")
         assert "broken.py:3" in stage.text
         assert "Fix the syntax." in stage.text
+
+
+async def test_problems_that_are_read_twice_in_one_moment_print_no_warning_of_python(
+    given: GivenRuntime, recwarn: pytest.WarningsRecorder
+) -> None:
+    async with on_stage(given) as stage:
+        for _ in "ab":
+            stage.app.post_message(HistoryRead())
+        await stage.press("exclamation_mark")
+    gc.collect()
+    assert [str(one.message) for one in recwarn if "never awaited" in str(one.message)] == []
 
 
 async def test_a_problem_is_copied_with_its_location(given: GivenRuntime) -> None:

@@ -117,9 +117,10 @@ class PegboardApp(PagesApp, inherit_bindings=False):
         await self._scanner.update_servers()
 
     @on(HistoryRead)
-    def _show_record(self) -> None:
+    @work(exclusive=True, group="problems read")
+    async def _show_record(self) -> None:
         self.unrecorded = self.runtime.unrecorded()
-        self.run_worker(self._scanner.read_problems(), exclusive=True, group="problems read")
+        await self._scanner.read_problems()
 
     @work
     async def _check_keys(self) -> None:
@@ -142,16 +143,18 @@ class PegboardApp(PagesApp, inherit_bindings=False):
             self._compare_schemas()
 
     @on(SchemaAccepted)
-    def _compare_schemas(self) -> None:
-        self.run_worker(self._scanner.compare_schemas(), exclusive=True, group="schemas")
+    @work(exclusive=True, group="schemas")
+    async def _compare_schemas(self) -> None:
+        await self._scanner.compare_schemas()
 
     def _show_health(self, health: HealthState) -> None:
         if self.is_running:  # a check that ends with the app has nothing left to update
             self.health = health
 
-    def watch_health(self) -> None:
+    @work(exclusive=True, group="states")
+    async def watch_health(self) -> None:
         """Update the states of the tools."""
-        self.run_worker(self._scanner.update_states(), exclusive=True, group="states")
+        await self._scanner.update_states()
 
     @work(exclusive=True, group="rescan")
     async def action_rescan(self) -> None:
