@@ -307,6 +307,28 @@ def test_a_credential_in_a_url_and_rules_for_the_same_name_are_named(pegboard: C
 
 
 @pytest.mark.promise("MCP-3")
+def test_an_import_leaves_out_pegboard_itself_and_unwraps_watched_servers(
+    pegboard: Command, home: Path, tmp_path: Path
+) -> None:
+    program = str(Path(sys.executable).with_name("pegboard"))
+    servers = {
+        "tools": {"command": program, "args": ["serve", "--tool-allow", "fs.*"]},
+        "module": {"command": sys.executable, "args": ["-m", "pegboard", "--packs", "x", "serve"]},
+        "files": {"command": program, "args": ["watch", "--name", "files", "--", "npx", "-y", "files", "--", "."]},
+        "hub": {"command": program, "args": ["watch", "--name", "hub", "--url", "https://localhost/mcp"]},
+        "other": {"command": "uvx", "args": ["pegboards", "serve"]},
+    }
+    (tmp_path / "servers.json").write_text(json.dumps({"mcpServers": servers}))
+    done = pegboard("mcp", "import", "servers.json")
+    assert tomllib.loads(config(home))["mcp"]["servers"] == {
+        "files": {"command": "npx", "args": ["-y", "files", "--", "."]},
+        "other": {"command": "uvx", "args": ["pegboards", "serve"]},
+    }
+    assert done.stdout.count("it is Pegboard itself") == 2
+    assert "skipped hub: it runs behind `pegboard watch`; `pegboard adopt FILE --undo` restores it" in done.stdout
+
+
+@pytest.mark.promise("MCP-3")
 def test_servers_of_other_clients_are_imported_and_the_reasons_for_the_others_shown(
     pegboard: Command, home: Path, tmp_path: Path
 ) -> None:

@@ -225,7 +225,7 @@ async def test_a_server_gets_only_a_minimal_environment_and_its_own_variables(
     seen = (await run(runtime, "peer.environment")).data
     assert isinstance(seen, dict)
     base = {"HOME", "LANG", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"}
-    assert set(seen) <= base | {"MINE_ONE", "MINE_TWO", "PYTHONUTF8"}
+    assert set(seen) <= base | {"PEGBOARD_STARTED", "MINE_ONE", "MINE_TWO", "PYTHONUTF8"}
     assert seen["MINE_ONE"] == "1"
     assert seen["MINE_TWO"] != "very secret", "the secret is redacted in the result"
     assert "very secret" not in str(seen)

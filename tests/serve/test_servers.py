@@ -51,6 +51,17 @@ async def answer_roots(context: Any) -> ListRootsResult:
     return ListRootsResult(roots=[Root(uri=FileUrl("file:///srv/project"))])
 
 
+@pytest.mark.promise("MCP-1")
+async def test_a_server_that_pegboard_started_starts_no_configured_servers(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PEGBOARD_STARTED", "1")
+    async with connect() as client:
+        assert (await client.call_tool("kit.add", {"a": 2, "b": 3})).structured_content == {"result": 5}
+        with pytest.raises(MCPError, match=r"Unknown tool: one\.add"):
+            await client.call_tool("one.add", {"a": 2, "b": 3})
+
+
 @pytest.mark.promise("MCP-2")
 async def test_content_of_a_server_arrives_unchanged(connect: Connect) -> None:
     async with connect() as client:

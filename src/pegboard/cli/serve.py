@@ -78,7 +78,12 @@ def serve(
         return
     runtime = open_runtime(context, allow)
     from pegboard.cli import servers
+    from pegboard.cli.output import narrate
+    from pegboard.config.servers import STARTED
 
+    if os.environ.get(STARTED):
+        runtime.servers.limit(())
+        narrate("Pegboard started this server, so the tools of configured MCP servers are left out.")
     servers.add_given(runtime, context.meta.get("pegboard.mcp", ()))
     serve_, process = _over_http(runtime, host, port, token_file) if http else (_over_stdio(), os.getppid())
     raise typer.Exit(_run(runtime, serve_, process=process))

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final, TypeAlias
 
 from pegboard.config.files import read_text, shown
@@ -213,7 +213,7 @@ class _Reader:
         more = args if isinstance(args, list) else None
         if not words or more is None or not all(isinstance(word, str | int | float) for word in (*words, *more)):
             raise _SkippedError("its command or its arguments are not text")
-        plain = [self._plain(str(word)) for word in (*words, *more)]
+        plain = _unwatched([self._plain(str(word)) for word in (*words, *more)])
         found: _Entry = {"command": plain[0]}
         if plain[1:]:
             found["args"] = plain[1:]
@@ -294,6 +294,24 @@ class _Reader:
             case "pathSeparator" | "/":
                 return "/"
         return None
+
+
+def _unwatched(command: list[str]) -> list[str]:
+    """Return the command of a server, without the `pegboard watch` that runs it.
+
+    Raises:
+        _SkippedError: It is Pegboard's own server, or a bridge to a URL.
+    """
+    is_module = len(command) > 2 and command[1:3] == ["-m", "pegboard"]
+    if not is_module and PurePath(command[0]).stem != "pegboard":
+        return command
+    end = command.index("--") if "--" in command else len(command)
+    own, server = command[:end], command[end + 1 :]
+    if "serve" in own:
+        raise _SkippedError("it is Pegboard itself")
+    if "watch" in own and not server:
+        raise _SkippedError("it runs behind `pegboard watch`; `pegboard adopt FILE --undo` restores it")
+    return server if "watch" in own else command
 
 
 def _variable(text: str) -> tuple[str, str | None]:

@@ -32,7 +32,7 @@ NOT_USED: Final = "The server is not used until this is fixed."
 _VARIABLE = re.compile(r"PEGBOARD_(\w+?(?:__\w+?)+)")
 _OTHER_VARIABLES = frozenset(
     {"PEGBOARD_CONFIG", "PEGBOARD_DATA_DIR", "PEGBOARD_STATE_DIR", "PEGBOARD_CACHE_DIR", "PEGBOARD_PACKS"}
-    | {"PEGBOARD_SERVE_TOKEN"}
+    | {"PEGBOARD_SERVE_TOKEN", "PEGBOARD_STARTED"}
 )
 _DOTTED = (("keys",), ("tools", "timeouts"))
 """Tables whose keys contain dots, which a user may leave unquoted."""

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 SECRET: Final = re.compile(r"\$\{([^{}]*)\}")
 """A reference to a secret in a variable or a header: `${NAME}`."""
 
+STARTED: Final = "PEGBOARD_STARTED"
+"""Variable of every server that Pegboard starts. `pegboard serve` that has it leaves out the configured servers: it may
+be one of them, and would start itself without end."""
+
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _GIVEN_NAME: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_-]{0,63})=(?!=)(.*)", re.DOTALL)
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")

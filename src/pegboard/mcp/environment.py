@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pegboard.config.servers import STARTED
+
 _BASE = frozenset({
     "HOME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER",
     *(f"XDG_{name}" for name in ("CACHE_HOME", "CONFIG_HOME", "DATA_HOME", "RUNTIME_DIR", "STATE_HOME")),
@@ -12,7 +14,7 @@ _BASE = frozenset({
 
 
 def server_environment(environ: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a server: a minimal base, and the variables of its entry.
+    """Return the environment of a server: a minimal base, `STARTED`, and the variables of its entry.
 
     Args:
         environ: Pegboard's environment.
@@ -20,4 +22,4 @@ def server_environment(environ: Mapping[str, str], own: Mapping[str, str]) -> di
     """
     # A value that starts with `()` is a function of an old shell, which a child shell would define.
     base = {name: value for name, value in environ.items() if name in _BASE and not value.startswith("()")}
-    return {**base, **own}
+    return {**base, STARTED: "1", **own}
