@@ -89,6 +89,33 @@ def test_without_a_matching_rule_calls_pass_and_a_deny_rule_rejects(watched: Wat
 
 
 @pytest.mark.promise("WAT-4", "SEC-4")
+@pytest.mark.parametrize(
+    ("where", "omitting", "other"),
+    [
+        ('path = "/etc/**"', {}, {"path": "/tmp/x"}),
+        ('"files.path" = "/etc/**"', {"files": [{"path": "a"}, {}]}, {"files": [{"path": "a"}]}),
+    ],
+)
+def test_until_a_tool_is_listed_its_defaults_are_unknown_and_a_deny_rule_matches(
+    watched: Watched, home: Path, log: Path, where: str, omitting: dict[str, Any], other: dict[str, Any]
+) -> None:
+    write_rules(home, f'[[rule]]\ndeny = "plain.delete"\nwhere = {{ {where} }}\n')
+    watched.call(1, "delete", **omitting)
+    assert "A rule of approvals.toml denies plain.delete" in text_of(watched.receive())
+    watched.call(2, "delete", **other)
+    assert watched.receive()["result"]["isError"] is False
+    watched.send({"jsonrpc": "2.0", "id": 3, "method": "tools/list"})
+    assert watched.receive()["result"]["tools"]
+
+    def is_forwarded() -> bool:
+        watched.call(4, "delete", **omitting)
+        return watched.receive()["result"]["isError"] is False
+
+    eventually(is_forwarded)
+    assert calls(log) == [["delete", other], ["delete", omitting]]
+
+
+@pytest.mark.promise("WAT-4", "SEC-4")
 def test_rules_that_cannot_be_read_reject_every_call(watched: Watched, home: Path, log: Path) -> None:
     write_rules(home, "[[rule]\n")
     watched.call(1, "say")

@@ -109,6 +109,16 @@ class Echo(BaseHTTPRequestHandler):
         """Be silent."""
 
 
+def respond(handler: BaseHTTPRequestHandler, message: Any, status: int = 200, **headers: str) -> None:
+    """Respond with a JSON message."""
+    data = json.dumps(message, indent=1).encode()
+    handler.send_response(status)
+    for name, value in {"Content-Type": "application/json", "Content-Length": str(len(data)), **headers}.items():
+        handler.send_header(name.replace("_", "-"), value)
+    handler.end_headers()
+    handler.wfile.write(data)
+
+
 @contextmanager
 def echo_server(handler: type[BaseHTTPRequestHandler] = Echo) -> Iterator[str]:
     """Run such a server and yield its address."""
@@ -283,6 +293,39 @@ def test_the_brake_holds_calls_over_http(home: Path) -> None:
     assert last.error.detail == "cancelled"
 
 
+@pytest.mark.promise("WAT-4", "SEC-4")
+def test_a_deny_rule_knows_the_defaults_of_a_server_without_sessions_over_http(home: Path) -> None:
+    called: list[Any] = []
+
+    class Server(Echo):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            result: dict[str, Any] = {"content": []}
+            if body["method"] == "tools/list":
+                forced: dict[str, Any] = {"type": "object", "properties": {"force": {"default": True}}}
+                result = {"tools": [{"name": "x", "inputSchema": forced}, {"name": "y"}]}
+            else:
+                called.append(body["params"])
+            respond(self, {"jsonrpc": "2.0", "id": body["id"], "result": result})
+
+    (home / "approvals.toml").write_text('[[rule]]\ndeny = "remote.*"\nwhere = { force = true }\n')
+    with echo_server(Server) as url, http_proxy(url) as address:
+
+        def passes(tool: str, **arguments: Any) -> bool:
+            params = {"name": tool, "arguments": arguments}
+            sent = httpx2.post(address, json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+            return "isError" not in sent.json()["result"]
+
+        assert not passes("x")
+        assert not passes("y")
+        assert passes("x", force=False)
+        assert httpx2.post(address, json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).is_success
+        eventually(lambda: passes("y"))
+        assert not passes("x")
+        assert passes("x", force=False)
+    assert [one["name"] for one in called] == ["x", "y", "x"]
+
+
 @pytest.mark.promise("WAT-4")
 def test_no_encoding_of_a_body_passes_a_deny_rule(home: Path) -> None:
     call = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "x"}})
@@ -304,12 +347,7 @@ def test_headers_and_address_of_a_bridge_come_from_the_environment_and_are_not_i
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             seen.append({name.lower(): value for name, value in self.headers.items()})
-            data = json.dumps({"jsonrpc": "2.0", "id": body["id"], "result": {"content": []}}, indent=1).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
+            respond(self, {"jsonrpc": "2.0", "id": body["id"], "result": {"content": []}})
 
     with echo_server(Server) as url:
         env = {**os.environ, "PEGBOARD_WATCH_URL": url + "?key=sesame-1", "PEGBOARD_WATCH_HEADER_0": "X-Key: sesame-2"}

@@ -1,6 +1,7 @@
 r"""Matching of rules and calls: names after alias resolution, values by type, paths after resolution.
 
-`deny` and `ask` rules match if any interpretation of the call matches, `allow` rules only if every one does.
+`deny` and `ask` rules match if any interpretation of the call matches, `allow` rules only if every one does. An omitted
+argument of a tool whose schema is unknown may have any default.
 
 Patterns: `?` is one character and `*` any number, both within one folder of a path; `**` crosses folders. `[*]`, `[?]`
 and `[[]` are the characters themselves; `pegboard.models.rule_scope.literal` writes them.
@@ -19,7 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pegboard.models import OF_CLIENTS
+from pegboard.models import OF_CLIENTS, McpHandler
 from pegboard.models.rule_scope import matches_exactly
 
 if TYPE_CHECKING:
@@ -90,7 +91,10 @@ def _where_matches(
     rule: Rule, patterns: Sequence[str], arguments: Arguments, key: str, args: JsonObject, folders: Folders
 ) -> bool:
     strict = rule.action == "allow"
-    found = [leaf for value in arguments.values(args, key) for leaf in _leaves(value)]
+    values = [*arguments.values(args, key)]
+    if not (strict or arguments.are_listed) and (not values or any(value.is_missing for value in values)):
+        return True
+    found = [leaf for value in values for leaf in _leaves(value)]
     fitting = (any(value_matches(pattern, value, folders, strict=strict) for pattern in patterns) for value in found)
     return bool(found) and (all(fitting) if strict else any(fitting))
 
@@ -137,6 +141,11 @@ class Arguments:
         self._spec = spec
         self._shapes: Shapes = Shapes(checked)
         self._root = self._variants([checked.schema])
+
+    @property
+    def are_listed(self) -> bool:
+        """Whether the schema is known, and with it the defaults."""
+        return not isinstance(self._spec.handler, McpHandler) or self._spec.handler.listed
 
     def values(self, args: JsonObject, key: str) -> Iterator[ArgumentValue]:
         """Yield the values under a key: a name, an alias or a dotted path. Missing arguments have their defaults.

@@ -62,6 +62,8 @@ class McpHandler(DataModel):
     """The server's annotations; `hints` has those that count."""
     entry: str = Field(default="", exclude=True, repr=False)
     """Digest of the server's configuration: another server may get its name."""
+    listed: bool = Field(default=True, exclude=True, repr=False)
+    """Whether the server described the tool; the schema of any other is unknown."""
 
 
 class ScriptHandler(DataModel):

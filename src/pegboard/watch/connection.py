@@ -47,23 +47,24 @@ class ClientConnection:
         recorder: The record.
         server: The server's name, which rules use.
         agent: The client, as far as it is known.
+        tools: The tools that the server listed, by its own names; all its connections share them.
     """
 
     recorder: CallRecorder
     server: str
     agent: Agent
+    tools: dict[str, ToolSpec]
     flights: dict[str, deque[Flight]] = field(default_factory=dict)
-    tools: dict[str, ToolSpec] = field(default_factory=dict)
 
     @classmethod
-    def opened(cls, about: dict[str, Any], recorder: CallRecorder) -> ClientConnection:
+    def opened(cls, about: dict[str, Any], recorder: CallRecorder, tools: dict[str, ToolSpec]) -> ClientConnection:
         """Return the connection that the proxy describes."""
         name = str(about.get("name") or "")
         if not name:
             command = about.get("command")
             name = pack_name(str(command[0]) if isinstance(command, list) and command else str(about.get("url", "")))
         process = int(about.get("client_pid") or 0) or None
-        return cls(recorder, name, Agent.connected(process, started=str(about.get("started") or "")))
+        return cls(recorder, name, Agent.connected(process, started=str(about.get("started") or "")), tools)
 
     # Messages of the client
 
@@ -164,10 +165,10 @@ class ClientConnection:
         """Return the description of a tool by the server's own name; a minimal one if the server hasn't listed it."""
         if tool not in self.tools:
             found, _ = tool_specs(self._config, self.server, [{"name": tool or "unnamed"}], ())
+            handler = McpHandler(server=self.server, tool=tool, listed=False)
             if not found:
-                handler = McpHandler(server=self.server, tool=tool)
                 return ToolSpec(name=f"{self.server}.unnamed", pack=self.server, input_schema={}, handler=handler)
-            return found[0]
+            return found[0].model_copy(update={"handler": handler})
         return self.tools[tool]
 
     def spec_named(self, name: str) -> ToolSpec:

@@ -28,6 +28,7 @@ from pegboard.watch.link import (
 )
 
 if TYPE_CHECKING:
+    from pegboard.models import ToolSpec
     from pegboard.watch.connection import ClientConnection
 
 _POLL_SECONDS = 0.03
@@ -58,6 +59,7 @@ class Observer:
         rules = Rules(paths.approvals)
         self._judge = Judge(rules, str(paths.approvals), Questions(paths.state), settings.brake.wait, self._decided)
         self._connections: dict[int, ClientConnection] = {}
+        self._tools: dict[str, ToolSpec] = {}
         self._send(HELLO, 0, b"\0".join((os.fsencode(paths.approvals), os.fsencode(paths.brake))))
 
     def run(self) -> None:
@@ -86,7 +88,8 @@ class Observer:
         from pegboard.watch.messages import read
 
         if frame.kind == OPENED:
-            self._connections[frame.connection] = ClientConnection.opened(read(frame.payload) or {}, self._recorder)
+            about = read(frame.payload) or {}
+            self._connections[frame.connection] = ClientConnection.opened(about, self._recorder, self._tools)
             return
         connection = self._connections.get(frame.connection)
         if connection is None:
