@@ -244,6 +244,28 @@ async def test_a_call_appears_as_running_while_it_waits_and_then_as_done(
     assert agent == Agent.connected(os.getpid(), name="tester", version="7")
 
 
+@pytest.mark.promise("WAT-4", "SEC-4")
+@pytest.mark.parametrize(
+    ("rules", "reason"),
+    [
+        ('[[rule]]\ndeny = "plain.delete"\n', "A rule of approvals.toml denies plain.delete"),
+        ("[[rule]\n", "The rules can't be read"),
+    ],
+)
+@pytest.mark.parametrize("edit", [None, {"path": "b"}])
+def test_an_approved_call_is_rejected_if_rules_deny_it_by_then(
+    watched: Watched, home: Path, log: Path, questions: Questions, rules: str, reason: str, edit: dict[str, Any] | None
+) -> None:
+    write_rules(home, ASK)
+    with questions.announce():
+        watched.call(1, "delete", path="a")
+        question = waiting(questions)
+        write_rules(home, rules)
+        questions.answer(question.id, Answer("approve", args=edit))
+        assert reason in text_of(watched.receive())
+    assert calls(log) == []
+
+
 @pytest.mark.promise("WAT-4")
 def test_of_simultaneous_answers_one_counts_and_the_call_runs_once(
     watched: Watched, home: Path, log: Path, questions: Questions

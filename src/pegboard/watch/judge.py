@@ -147,22 +147,20 @@ class Judge:
                 said = f"The user rejected this call.{f' They said: {said}' if said.strip() else ''}"
             self._reject(number, held.connection, held.line, calls, held.at, said)
             return
-        if answer.args is None:
-            if held.asked.question.kind == "paused" and answer.by == RESUMED:
-                self.decide(number, held.connection, held.line, held.at)  # The rules may have changed meanwhile.
-                return
-            self._release(number, held.connection, calls, held.at, PASS)
+        if held.asked.question.kind == "paused" and answer.by == RESUMED:
+            self.decide(number, held.connection, held.line, held.at)  # The rules may have changed meanwhile.
             return
-        edited = held.call.model_copy(update={"args": answer.args})
-        action, reason = self._verdict(held.connection, edited)
-        line = with_arguments(held.line, answer.args)
+        line: bytes | None = b""
+        note = ""
+        if answer.args is not None:
+            calls = [(held.key, held.call.model_copy(update={"args": answer.args}))]
+            line = with_arguments(held.line, answer.args)
+            note = "The user edited the arguments."
+        action, reason = self._verdict(held.connection, calls[0][1])  # The rules may have changed meanwhile.
         if action == "deny" or line is None:
-            calls = [(held.key, edited)]
             self._reject(number, held.connection, held.line, calls, held.at, reason or "The edit can't be applied.")
             return
-        self._release(
-            number, held.connection, [(held.key, edited)], held.at, PASS + line, "The user edited the arguments."
-        )
+        self._release(number, held.connection, calls, held.at, PASS + line, note)
 
     def _release(
         self,
