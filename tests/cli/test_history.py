@@ -64,6 +64,21 @@ def test_a_call_is_shown_copied_and_run_again_with_changes(pegboard: Command, re
     assert "feedbeef doesn't identify exactly one recorded call." in unknown.stderr
 
 
+@pytest.mark.promise("ACT-2", "STO-2")
+def test_a_call_without_its_secret_is_not_run_again_unless_the_value_is_given(
+    pegboard: Command, packs: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GREETING_KEY", "sk-1234567890abcdef")
+    pegboard("tools", "invoke", "greet.hello", "--arg", "name=sk-1234567890abcdef", "--packs", packs)
+    [call] = ids(pegboard)
+    refused = pegboard("history", "rerun", call, "--packs", packs)
+    assert refused.returncode == 2
+    assert "«secret GREETING_KEY» hides a value that is not recorded. Enter it with --arg or --args." in refused.stdout
+    assert ids(pegboard) == [call]
+    given = pegboard("history", "rerun", call, "--arg", "name=Ada", "--data", "--packs", packs)
+    assert (given.returncode, given.stdout) == (0, "Hello Ada\n")
+
+
 @pytest.mark.promise("ACT-3")
 def test_two_calls_are_compared(pegboard: Command, recorded: list[str], packs: str) -> None:
     add = recorded[1]

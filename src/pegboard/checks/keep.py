@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from pegboard.checks.file import CheckError
 from pegboard.checks.model import Check, Expectations, ExpectedError, StoredSnapshot
-from pegboard.data.json_text import write
+from pegboard.data.mask import masked_secret
 from pegboard.models import CallRecord, JsonObject, ToolResult, ToolSpec
 from pegboard.results.export import whole
 from pegboard.runtime import Runtime
@@ -18,8 +18,6 @@ Kept: TypeAlias = Literal["snapshot", "exact", "schema", "outcome"]
 
 _LARGEST: Final = 1_000_000
 """Bytes of data that a check contains."""
-_HIDDEN: Final = "«secret "
-"""Beginning of the text that replaces a secret in records."""
 _SEARCHED: Final = 100_000
 _SHORTEST_ID: Final = 4
 
@@ -70,7 +68,7 @@ def kept_check(runtime: Runtime, record: CallRecord, result: ToolResult, name: s
     Raises:
         CheckError: The arguments or the data contain a redacted secret, or the data can't be stored in a check.
     """
-    if _HIDDEN in write(record.args):
+    if masked_secret(record.args) is not None:
         raise CheckError(
             f"The call of {record.tool} was not kept because its arguments contain a redacted secret."
             " Write the check with `pegboard check new`."

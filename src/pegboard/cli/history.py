@@ -17,7 +17,7 @@ from pegboard.results.sizes import count
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from pegboard.models import HistoryQuery, RecordedCall
+    from pegboard.models import HistoryQuery, JsonObject, RecordedCall
     from pegboard.models.difference import JsonDifference, ValueDiff
     from pegboard.runtime import Runtime
 
@@ -180,16 +180,18 @@ def rerun(
     raise typer.Exit(interruption or exit_code_of(result))
 
 
-def _changed_arguments(
-    runtime: Runtime, recorded: RecordedCall, args: str | None, pairs: list[str]
-) -> dict[str, object]:
+def _changed_arguments(runtime: Runtime, recorded: RecordedCall, args: str | None, pairs: list[str]) -> JsonObject:
     import json
+
+    from pegboard.data.mask import unrecorded_secret
 
     given = {**recorded.args, **(read_object(args) if args is not None else {})}
     spec = runtime.tools.get(recorded.tool)
-    if not pairs or spec is None:
-        return {**given}
-    return {**read_arguments(runtime, spec, json.dumps(given), pairs)}
+    if pairs and spec is not None:
+        given = read_arguments(runtime, spec, json.dumps(given), pairs)
+    if hidden := unrecorded_secret(given):
+        raise ArgumentError(f"{recorded.tool} was not run again: {hidden} Enter it with --arg or --args.")
+    return given
 
 
 @commands.command("diff")

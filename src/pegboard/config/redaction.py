@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, quote_plus, unquote
 
+from pegboard.data.mask import SECRET
+
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
@@ -39,7 +41,7 @@ class Redactor:
         mark: Replacement, with `{}` for the name.
     """
 
-    def __init__(self, values: Mapping[str, str], mark: str = "«secret {}»") -> None:
+    def __init__(self, values: Mapping[str, str], mark: str = SECRET) -> None:
         self._mark = mark
         found: dict[str, str] = {}
         for name, value in values.items():

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from pegboard import storage
 from pegboard.config import Redactor
 from pegboard.config.redaction import SHORTEST
+from pegboard.data.mask import REDACTED
 from pegboard.errors import StoreError
 from pegboard.models.erasure import RedactionReport
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from pegboard.history.erase import Replacement
     from pegboard.runtime.parts import Parts
 
-MARK: Final = "«redacted»"
 _CHUNK: Final = 4_000_000
 _LARGEST_TEXT: Final = 256_000_000
 """Bytes of a file beyond which the value is overwritten in place instead of replaced."""
@@ -40,7 +40,7 @@ def redact(parts: Parts, value: str) -> RedactionReport:
     from pegboard.history.erase import Replacement, erase
 
     value = value.strip("\r\n")
-    redactor = Redactor({"redacted": value}, MARK)
+    redactor = Redactor({"redacted": value}, REDACTED)
     if not redactor.forms:
         raise StoreError(
             f"Nothing was redacted: the value has fewer than {SHORTEST} characters, which would match unrelated text."
@@ -139,7 +139,7 @@ def _text_of(file: Path, text: str, replacement: Replacement) -> str:
         try:
             tomllib.loads(kept)
         except tomllib.TOMLDecodeError:  # the value was a number or a bare key
-            return re.sub(rf'(?<!["\'\w]){re.escape(MARK)}(?!["\'\w])', f'"{MARK}"', kept)
+            return re.sub(rf'(?<!["\'\w]){re.escape(REDACTED)}(?!["\'\w])', f'"{REDACTED}"', kept)
     return kept
 
 

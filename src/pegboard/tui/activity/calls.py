@@ -13,6 +13,7 @@ from textual.screen import Screen
 
 from pegboard import storage
 from pegboard.config.paths import expanded, working_directory
+from pegboard.data.mask import unrecorded_secret
 from pegboard.errors import StoreError
 from pegboard.models import Finished, JsonObject, RecordedCall, ToolSpec
 from pegboard.models.call import new_call_id
@@ -23,6 +24,7 @@ from pegboard.results.sizes import count, duration
 from pegboard.results.text import as_text
 from pegboard.tui.activity.detail import call_of
 from pegboard.tui.activity.rows import CallRow
+from pegboard.tui.commands import key_of
 from pegboard.tui.messages import Called, OpenCall, OpenScript, OpenTurn, TalkAbout
 
 if TYPE_CHECKING:
@@ -246,6 +248,11 @@ class CallActions:
         usable = [call for call in calls if await self._is_usable(call)]
         if len(usable) < len(calls) or not usable:
             return
+        for call in usable:
+            if hidden := unrecorded_secret(call.args if arguments is None else arguments):
+                way = key_of(self._page, "activity.edit") or "Edit and run"
+                self._notify(f"{call.tool} can't be run again: {hidden} Enter it with {way}.", "warning")
+                return
         specs = {call.tool: await asyncio.to_thread(self._activity.tool_of, call) for call in usable}
         if not await self._confirm(usable, specs, arguments):
             return

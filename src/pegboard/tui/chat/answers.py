@@ -49,7 +49,8 @@ async def approval_of(
         case "edit":
             from pegboard.tui.dialogs.edit_call import EditCallScreen
 
-            edited: JsonObject | None = await app.push_screen_wait(EditCallScreen(request.spec, shown.args))
+            dialog_of_edit = EditCallScreen(request.spec, shown.args, request.call.args)
+            edited: JsonObject | None = await app.push_screen_wait(dialog_of_edit)
             return Approval(answer="once", args=edited) if edited is not None else None
         case "once" | "reject":
             return Approval(answer=chosen)

@@ -143,7 +143,7 @@ class ApprovalCards:
                 f"{name} was not answered because the call has already ended.", severity="warning", markup=False
             )
         elif block.asks_about == call_id:
-            block.is_edited = block.is_edited or (approval.args is not None and approval.args != shown.args)
+            block.is_edited = block.is_edited or approval.args not in (None, request.call.args)
             block.answered()
         if all(request.call.id == call_id for request in self.requests):
             self._transcript.follow()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +19,7 @@ from textual.widgets import Button, Static
 
 from pegboard.brake import RESUMED, Answer, AnsweredError, AnswerTerm, BrakeError, Question, Questions
 from pegboard.data.json_text import JsonTextError, parse
+from pegboard.data.mask import moved_secret, restored
 from pegboard.models import ToolCall
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.text import as_text, json_parts
@@ -31,13 +31,10 @@ from pegboard.tui.result.text import TextView
 from pegboard.tui.widgets.question import QuestionScreen
 
 if TYPE_CHECKING:
-    from pegboard.models import JsonObject
     from pegboard.models.approval import Approval
     from pegboard.runtime import Runtime
     from pegboard.tui.state.rule_undo import RuleUndo
 
-_HIDDEN: Final = re.compile("«secret [^»]*»")
-"""What the arguments show instead of a secret."""
 _TERMS: Final[dict[AnswerTerm, str]] = {"once": "", "session": " for its session", "always": " with a permanent rule"}
 _Choice: TypeAlias = Literal["once", "session", "always", "reject", "reject_why", "edit"]
 _OF_RULES: Final = {"session": "agent.session", "always": "agent.always"}
@@ -68,7 +65,7 @@ class AgentCall:
 
     def restored(self, edited: JsonValue) -> JsonValue:
         """Return edited arguments with the secrets that the user saw masked and left unchanged."""
-        return _restored(edited, self.args, self.question.args)
+        return restored(edited, self.args, self.question.args)
 
     @property
     def call(self) -> ToolCall:
@@ -316,23 +313,7 @@ def _problem(text: str, *, call: AgentCall) -> str:
         return f"The text {error}."
     if not isinstance(value, dict):
         return 'The arguments must be a JSON object such as {"path": "."}.'
-    marks = _HIDDEN.findall(as_text(call.restored(value)))
-    moved = next((mark for mark in marks if mark not in as_text(call.question.args)), None)
-    return "" if moved is None else f"{moved} hides a value that was moved or changed. Put it back, or enter a value."
-
-
-def _restored(edited: JsonValue, shown: JsonValue, full: JsonValue) -> JsonValue:
-    if shown is full:
-        return edited
-    if isinstance(edited, dict) and isinstance(shown, dict) and isinstance(full, dict):
-        both: JsonObject = {
-            key: _restored(value, shown[key], full[key]) if key in shown and key in full else value
-            for key, value in edited.items()
-        }
-        return both
-    if isinstance(edited, list) and isinstance(shown, list) and isinstance(full, list) and len(edited) == len(full):
-        return [_restored(*values) for values in zip(edited, shown, full, strict=True)]
-    return full if edited == shown else edited
+    return moved_secret(call.restored(value), call.question.args)
 
 
 def _outcome(question: Question, answer: Answer | None) -> str:

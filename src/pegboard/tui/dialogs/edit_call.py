@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
+from pegboard.data.mask import moved_secret, restored, unrecorded_secret
 from pegboard.models import JsonObject, ToolSpec
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
@@ -19,7 +20,8 @@ class EditCallScreen(Dialog[JsonObject | None]):
 
     Args:
         spec: The tool.
-        arguments: The proposed arguments.
+        arguments: The proposed arguments, without secrets.
+        full: The same arguments with their secrets, which the edited ones get back; None if they aren't known.
         title: Title of the dialog; plain text. By default, it names the tool.
         note: Text at the lower edge of the frame.
     """
@@ -47,11 +49,18 @@ class EditCallScreen(Dialog[JsonObject | None]):
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     def __init__(
-        self, spec: ToolSpec, arguments: JsonObject, *, title: str = "", note: str = "the model sees your changes"
+        self,
+        spec: ToolSpec,
+        arguments: JsonObject,
+        full: JsonObject | None = None,
+        *,
+        title: str = "",
+        note: str = "the model sees your changes",
     ) -> None:
         super().__init__(title or f"Edit {clean_line(spec.name)} before it runs", note)
         self._spec = spec
         self._arguments = arguments
+        self._full = full
         self._form = FormPane()
 
     def compose_body(self) -> ComposeResult:
@@ -64,7 +73,17 @@ class EditCallScreen(Dialog[JsonObject | None]):
         self._form.focus_field()
 
     def action_run(self) -> None:
-        """Close with the arguments if they are valid."""
-        arguments = self._form.submit()
-        if arguments is not None:
+        """Close with the arguments if they are valid and complete."""
+        edited = self._form.submit()
+        if edited is None:
+            return
+        if self._full is None:
+            arguments, problem = edited, unrecorded_secret(edited)
+            problem = problem and f"{problem} Enter the value."
+        else:
+            arguments = cast("JsonObject", restored(edited, self._arguments, self._full))
+            problem = moved_secret(arguments, self._full)
+        if problem:
+            self.notify(clean_line(problem), severity="warning", markup=False)
+        else:
             self.dismiss(arguments)

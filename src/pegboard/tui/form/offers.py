@@ -10,14 +10,13 @@ from textual.app import App
 from textual.widget import Widget
 
 from pegboard.data.json_text import same, write
+from pegboard.data.mask import masked_secret
 from pegboard.data.pointer import steps
 from pegboard.forms import Field, TextField
 from pegboard.models import JsonObject
 from pegboard.tui.form.popups import Anchor, PickOne, label
 from pegboard.tui.widgets.pick_list import PickLine
 
-_HIDDEN = "«secret "
-"""Start of what the history stores instead of a secret."""
 _MOST_RECENT = 8
 """Most recently used values that are offered for a field."""
 
@@ -130,7 +129,7 @@ def _recent(editor: OfferEditor) -> list[JsonValue]:
     for arguments in editor.recent.recent:
         for value in _values_at(arguments, one):
             is_new = value not in (None, "") and not any(same(value, other) for other in (*known, *found))
-            if is_new and _HIDDEN not in write(value):
+            if is_new and masked_secret(value) is None:
                 found.append(value)
                 if len(found) == _MOST_RECENT:
                     return found
