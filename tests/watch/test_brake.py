@@ -397,6 +397,38 @@ def test_other_users_can_neither_read_nor_answer_questions(home: Path, questions
         assert "secret" not in "".join(file.read_text() for file in folder.glob("*.answer"))
 
 
+@pytest.mark.promise("WAT-4", "STO-2")
+@pytest.mark.parametrize("next_process", ["lists", "asks", "answers"])
+def test_a_killed_process_leaves_no_arguments_and_its_call_cannot_be_approved(
+    home: Path, questions: Questions, next_process: str
+) -> None:
+    code = (
+        "import sys, time; from pathlib import Path; from pegboard.brake import Question, Questions\n"
+        "asked = Questions(Path(sys.argv[1])).open(Question('a.b', {'key': 'sk-1234'}, 'agent', 'a', 'Why.'))\n"
+        "print(asked.question.id, flush=True); time.sleep(60)"
+    )
+    ids = []
+    for is_answered in (True, False):
+        asking = subprocess.Popen([sys.executable, "-c", code, str(home / "state")], stdout=subprocess.PIPE, text=True)
+        assert asking.stdout is not None
+        ids.append(asking.stdout.readline().strip())
+        if is_answered:
+            questions.answer(ids[0], Answer("approve", args={"key": "sk-1234"}))
+        asking.kill()
+        asking.wait()
+        asking.stdout.close()
+    if next_process == "answers":
+        late = commands.pegboard("approve", ids[1], "--yes")
+        assert late.returncode == 3
+        assert "no longer waiting" in late.stderr
+    elif next_process == "asks":
+        questions.open(Question("a.c", {}, "agent", "a", "Why.")).close("The test ends.")
+    else:
+        assert commands.pegboard("approve", "--json").stdout.strip() == "[]"
+    left = "".join(file.read_text() for file in (home / "state" / "questions").iterdir() if file.is_file())
+    assert "sk-1234" not in left
+
+
 @pytest.mark.promise("WAT-4")
 def test_questions_cross_processes_and_a_dead_app_does_not_count(home: Path, questions: Questions) -> None:
     code = (

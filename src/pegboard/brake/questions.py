@@ -208,7 +208,8 @@ class Questions:
         """
         if not id_.isalnum():
             raise AnsweredError(f"No call {id_!r} is waiting.")
-        if not self._question_file(id_).exists():
+        question = _read_question(self._question_file(id_))
+        if question is None or not question.is_asked:
             raise AnsweredError("The call is no longer waiting: it was answered, or it ended.")
         try:
             storage.write(self._answer_file(id_), _content(answer), replace=False, durable=False)
@@ -264,13 +265,17 @@ class Questions:
                 return _refusal("The answer can't be read.")
 
     def finish(self, id_: str) -> None:
-        """Remove a question that was answered; keep the answer without its arguments and its rule."""
+        """Remove a question that was answered; keep the answer without its arguments and its rule.
+
+        The question is removed last: if this process is killed before, others find it and remove both.
+        """
         with suppress(OSError):
-            self._question_file(id_).unlink(missing_ok=True)
             answer = self.read_answer(id_)
             if answer is not None and (answer.args is not None or answer.rule is not None):
                 content = _content(replace(answer, args=None, rule=None))
                 storage.write(self._answer_file(id_), content, durable=False)
+        with suppress(OSError):
+            self._question_file(id_).unlink(missing_ok=True)
 
     def report_rule(self, call: str, outcome: RuleOutcome) -> None:
         """Report the outcome of the rule of an answer.
@@ -304,6 +309,7 @@ class Questions:
         return self._folder / f"{call}.rule"
 
     def _all(self) -> Iterator[Question]:
+        """Yield the questions of processes that run; remove those of killed ones, which contain arguments."""
         try:
             names = os.listdir(self._folder)  # noqa: PTH208 - names suffice
         except OSError:
@@ -314,11 +320,16 @@ class Questions:
             question = _read_question(self._folder / name)
             if question is None:
                 continue
-            if not question.is_asked:  # Its process was killed.
-                with suppress(OSError):
-                    (self._folder / name).unlink(missing_ok=True)
-                continue
-            yield question
+            if question.is_asked:
+                yield question
+            else:
+                self._remove(name.removesuffix(".question"))
+
+    def _remove(self, id_: str) -> None:
+        """Remove a question and its answer, in the same order as `finish`."""
+        with suppress(OSError):
+            self._answer_file(id_).unlink(missing_ok=True)
+            self._question_file(id_).unlink(missing_ok=True)
 
     def _mark(self) -> tuple[object, ...]:
         marks: list[object] = []
@@ -331,7 +342,9 @@ class Questions:
         return tuple(marks)
 
     def _sweep(self) -> None:
-        """Remove old answers, and drafts that killed processes left."""
+        """Remove old answers, and the questions and drafts that killed processes left."""
+        for _ in self._all():
+            pass
         oldest = time.time() - _KEPT_SECONDS
         for name in os.listdir(self._folder):  # noqa: PTH208 - names suffice
             if name.endswith((".answer", ".rule")) or name.startswith("."):
