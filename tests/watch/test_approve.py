@@ -113,6 +113,45 @@ def test_a_call_that_is_answered_elsewhere_is_no_longer_asked(
     assert not log.exists()
 
 
+SECRET = "sk-1234567890abcdef"
+MASKED = "«secret SEARCH_API_KEY»"
+
+
+@pytest.mark.promise("WAT-4", "STO-2")
+def test_secrets_are_masked_and_edited_arguments_keep_them(
+    watched: Watched, log: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEARCH_API_KEY", SECRET)
+    questions = Questions(home / "state")
+    with questions.announce():
+        watched.call(1, "delete", path="a", key=SECRET)
+        (question,) = eventually(questions.pending)
+        listed, printed = commands.pegboard("approve"), commands.pegboard("approve", "--json")
+        for done in (listed, printed):
+            assert MASKED in done.stdout
+            assert SECRET not in done.stdout + done.stderr
+        moved = commands.pegboard("approve", question.id, "--yes", "--args", json.dumps({"path": MASKED + "/b"}))
+        assert moved.returncode == 2
+        assert f"{MASKED} hides a value that was moved or changed." in moved.stderr
+        args = json.dumps({"path": "b", "key": MASKED})
+        assert commands.pegboard("approve", question.id, "--yes", "--args", args).returncode == 0
+        assert watched.receive()["id"] == 1
+    with pegboard("approve", environ={"EDITOR": "", "VISUAL": ""}) as terminal:
+        terminal.read_until("Waiting for calls")
+        watched.call(2, "delete", path="c", key=SECRET)
+        terminal.read_until(RUN)
+        assert MASKED in terminal.output
+        assert SECRET not in terminal.output
+        moved_args, args = json.dumps({"path": MASKED, "key": ""}), json.dumps({"path": "d", "key": MASKED})
+        answer(terminal, (RUN, "e"), ("Arguments as JSON", moved_args))
+        terminal.read_until("The arguments are unchanged: ")
+        answer(terminal, (RUN, "e"), ("Arguments as JSON", args), ("Edited arguments:", "y"))
+        assert watched.receive()["id"] == 2
+        assert SECRET not in terminal.output
+    received = [json.loads(line)[1] for line in log.read_text().splitlines()]
+    assert received == [{"path": "b", "key": SECRET}, {"path": "d", "key": SECRET}]
+
+
 def test_without_a_waiting_call_the_list_says_so(home: Path) -> None:
     done = commands.pegboard("approve")
     assert done.returncode == 0

@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from pegboard.cli.brake import open_questions, question_json
-from pegboard.cli.root import NOT_FOUND, TOOL_FAILED, USAGE, JsonOption, app
+from pegboard.cli.brake import WaitingCall, open_questions, question_json
+from pegboard.cli.root import NOT_FOUND, TOOL_FAILED, USAGE, JsonOption, app, open_runtime
 
 if TYPE_CHECKING:
     from pegboard.brake import Answer, Question, Questions
     from pegboard.models import JsonObject
+    from pegboard.runtime import Runtime
 
 
 @app.command()
 def approve(
+    context: typer.Context,
     call: Annotated[str | None, typer.Argument(metavar="[ID]", help="Id of the waiting call to answer.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Approve the call.")] = False,
     session: Annotated[
@@ -46,36 +48,46 @@ def approve(
     from pegboard.data.json_text import write
 
     questions = open_questions()
+    runtime = open_runtime(context)
     if call is not None:
-        _answer(questions, call, yes=yes, session=session, no=no, args=args)
+        _answer(runtime, questions, call, yes=yes, session=session, no=no, args=args)
         return
     if yes or session or no is not None or args is not None:
         narrate("Name the call to answer: pegboard approve ID --yes. `pegboard approve --json` lists their ids.")
         raise typer.Exit(USAGE)
     if json:
-        print_json([question_json(question) for question in questions.pending()])
+        print_json([question_json(WaitingCall.of(runtime, question).shown) for question in questions.pending()])
         return
     if sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty():
-        asyncio.run(_answer_all(questions))
+        asyncio.run(_answer_all(runtime, questions))
         return
+    waiting = [WaitingCall.of(runtime, question).shown for question in questions.pending()]
     print_table(
-        [(one.id, _age(one), one.agent, one.tool, write(one.args)) for one in questions.pending()],
+        [(one.id, _age(one), one.agent, one.tool, write(one.args)) for one in waiting],
         ("ID", "WAITS", "AGENT", "TOOL", "ARGUMENTS"),
         empty="No call is waiting for approval.",
     )
 
 
-def _answer(questions: Questions, call: str, *, yes: bool, session: bool, no: str | None, args: str | None) -> None:
+def _answer(
+    runtime: Runtime, questions: Questions, call: str, *, yes: bool, session: bool, no: str | None, args: str | None
+) -> None:
     from pegboard.brake import Answer, AnsweredError, BrakeError
     from pegboard.cli.output import narrate
 
     if [yes, session, no is not None].count(True) != 1 or (args is not None and not yes):
         narrate("Answer with --yes, with --session or with --no REASON; --args needs --yes.")
         raise typer.Exit(USAGE)
-    if session and any(one.id == call and not one.accepts_rule for one in questions.pending()):
+    asked = next((one for one in questions.pending() if one.id == call), None)
+    if session and asked is not None and not asked.accepts_rule:
         narrate("The call was not answered because --session works only for calls of `pegboard serve`. Use --yes.")
         raise typer.Exit(USAGE)
     edited = None if args is None else _object(args)
+    if edited is not None and asked is not None:
+        edited, problem = WaitingCall.of(runtime, asked).restored(edited)
+        if problem:
+            narrate(f"The call was not answered: {problem}")
+            raise typer.Exit(USAGE)
     approval = Answer("approve", args=edited, by=_BY, lasts="session" if session else "once")
     answer = approval if no is None else Answer("reject", no, by=_BY)
     try:
@@ -109,7 +121,7 @@ def _object(text: str) -> JsonObject:
     return value
 
 
-async def _answer_all(questions: Questions) -> None:
+async def _answer_all(runtime: Runtime, questions: Questions) -> None:
     from pegboard.brake import AnsweredError, BrakeError
     from pegboard.cli.approval import ask_line
     from pegboard.cli.output import narrate
@@ -127,7 +139,8 @@ async def _answer_all(questions: Questions) -> None:
                 continue
             question, is_announced = pending[0], False
             try:
-                answer = await _decide(questions, question)
+                call = await asyncio.to_thread(WaitingCall.of, runtime, question)
+                answer = await _decide(questions, call)
             except AnsweredError as error:
                 narrate(str(error))
                 # Input for this call must not answer the next one, whose moment an agent can choose.
@@ -145,7 +158,7 @@ async def _answer_all(questions: Questions) -> None:
                 narrate(_done(answer))
 
 
-async def _decide(questions: Questions, question: Question) -> Answer | None:
+async def _decide(questions: Questions, call: WaitingCall) -> Answer | None:
     """Show a call and return the answer; None if it stays unanswered.
 
     Raises:
@@ -153,18 +166,24 @@ async def _decide(questions: Questions, question: Question) -> Answer | None:
     """
     from pegboard.brake import Answer
     from pegboard.cli.approval import edit_arguments
+    from pegboard.cli.output import narrate
 
-    args: JsonObject | None = None
+    question = call.question
+    args: JsonObject | None = None  # as they are shown
     while True:
-        _show(question, args)
+        _show(call.shown, args)
         accepts_rule = question.accepts_rule and args is None
         keys = "y/s/n/e" if accepts_rule else "y/n/e"
         typed = (await _line(questions, question, f"Run it? [{keys}] ")).casefold()
         if typed in {"e", "edit"}:
-            changed = await edit_arguments(question.args if args is None else args)
-            args = args if changed is None else changed
+            changed = await edit_arguments(call.shown.args if args is None else args)
+            problem = "" if changed is None else call.restored(changed)[1]
+            if problem:
+                narrate(f"The arguments are unchanged: {problem}")
+            elif changed is not None:
+                args = changed
         elif typed in {"y", "yes"}:
-            return Answer("approve", args=args, by=_BY)
+            return Answer("approve", args=None if args is None else call.restored(args)[0], by=_BY)
         elif accepts_rule and typed in {"s", "session"}:
             return Answer("approve", by=_BY, lasts="session")
         elif typed in {"n", "no"}:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
@@ -10,6 +11,31 @@ from pegboard.cli.root import TOOL_FAILED
 
 if TYPE_CHECKING:
     from pegboard.brake import BrakeState, Question, Questions
+    from pegboard.models import JsonObject
+    from pegboard.runtime import Runtime
+
+
+@dataclass(frozen=True)
+class WaitingCall:
+    """A pending call as it may be printed."""
+
+    question: Question
+    """The question with all secrets."""
+    shown: Question
+    """The question without known secrets."""
+
+    @classmethod
+    def of(cls, runtime: Runtime, question: Question) -> WaitingCall:
+        """Return the call of a question; read the disk."""
+        args = cast("JsonObject", runtime.redacted_args(question.args))
+        return cls(question, replace(question, args=args, reason=runtime.redacted(question.reason)))
+
+    def restored(self, edited: JsonObject) -> tuple[JsonObject, str]:
+        """Return edited arguments with the secrets that were printed masked, and why they can't be used, if so."""
+        from pegboard.data.mask import moved_secret, restored
+
+        args = cast("JsonObject", restored(edited, self.shown.args, self.question.args))
+        return args, moved_secret(args, self.question.args)
 
 
 def open_questions() -> Questions:
