@@ -37,6 +37,10 @@ def fail() -> None:
     """Fail."""
     raise ToolFailed("No such shelf.", code="no_shelf")
 
+def sell() -> None:
+    """Fail with data."""
+    raise ToolFailed("Sold out.", data={"success": False, "left": 0})
+
 def evil() -> dict[str, str]:
     """Return control characters."""
     return {"[b]key[/b]": "\\x1b[31mred\\x00\\ufffe\\ud800"}
@@ -142,6 +146,29 @@ def test_each_expectation_is_verified(
     pegboard: Command, packs: str, check_file: Callable[[str, str], Path], expect: str, message: str | None
 ) -> None:
     check_file("one", f'tool = "shop.items"\n[expect]\n{expect}\n')
+    done = pegboard("check", "run", "--json", "--packs", packs)
+    found = _messages(done, "one")
+    assert (done.returncode, bool(found)) == ((0, False) if message is None else (1, True)), found
+    assert message is None or message in found[0].replace("Expected ", "")
+
+
+@pytest.mark.promise("BAT-3")
+@pytest.mark.parametrize(
+    ("expect", "message"),
+    [
+        ("exact = {success = false, left = 0}", None),
+        ("exact = {success = false, left = 1}", "`left` to be 1, got 0."),
+        ("subset = {success = true}", "`success` to be true, got false."),
+        ('schema = {type = "string"}', "must be text, not an object."),
+        ('jq = ["false"]', "`false` returned false instead of true."),
+        ("snapshot = {data = {success = false, left = 0}}", None),
+        ("snapshot = {data = {success = false}}", "`left` is unexpected."),
+    ],
+)
+def test_the_data_of_a_call_that_fails_as_expected_is_verified(
+    pegboard: Command, packs: str, check_file: Callable[[str, str], Path], expect: str, message: str | None
+) -> None:
+    check_file("one", f'tool = "shop.sell"\n[expect]\noutcome = "failed"\n{expect}\n')
     done = pegboard("check", "run", "--json", "--packs", packs)
     found = _messages(done, "one")
     assert (done.returncode, bool(found)) == ((0, False) if message is None else (1, True)), found

@@ -71,7 +71,7 @@ class CheckRunner:
             return _unable(check, Problem(message=str(error), file=check.file))
         found: list[FailedExpectation] = [*_of_outcome(check.expect, result)]
         stored = False
-        if not found and result.ok:
+        if not found:
             try:
                 data = await asyncio.to_thread(_whole, result)
             except (OSError, ValueError) as error:
