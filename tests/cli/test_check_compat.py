@@ -44,6 +44,16 @@ def _compat(pegboard: Command, packs: Path, *options: str) -> tuple[int, dict[st
     return done.returncode, {one["tool"]: one for one in json.loads(done.stdout or "[]")}, done.stderr
 
 
+def _commit(folder: Path) -> pygit2.Repository:
+    """Commit the packs of a folder to a new repository."""
+    repository = pygit2.init_repository(str(folder))
+    repository.index.add_all(["packs"])
+    author = pygit2.Signature("Ada", "ada@example.org")
+    repository.create_commit("HEAD", author, author, "Add", repository.index.write_tree(), [])
+    repository.index.write()
+    return repository
+
+
 def _breaking(found: dict[str, Any]) -> list[str]:
     return [change["message"] for change in found["changes"] if change["breaking"]]
 
@@ -104,11 +114,7 @@ def test_since_a_revision_compares_with_the_pack_of_that_commit_without_running_
     pegboard: Command, packs: Path, tmp_path: Path
 ) -> None:
     (packs / "shop.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n{BEFORE}")
-    repository = pygit2.init_repository(str(tmp_path))
-    repository.index.add_all(["packs"])
-    author = pygit2.Signature("Ada", "ada@example.org")
-    repository.create_commit("HEAD", author, author, "Add", repository.index.write_tree(), [])
-    repository.index.write()
+    _commit(tmp_path)
     (packs / "_kinds.py").write_text(KINDS.replace('"b"', '"c"'))
     (packs / "shop.py").write_text(AFTER.partition("def other")[0])
     (packs / "added.py").write_text('def now() -> int:\n    """Now."""\n    return 1\n')
@@ -124,6 +130,22 @@ def test_since_a_revision_compares_with_the_pack_of_that_commit_without_running_
     assert "Not compared, because not in a git repository: 1 tool (far.off)." in errors
     code, _, errors = _compat(pegboard, packs, "--since", "nowhere")
     assert (code, "The revision nowhere is unknown." in errors) == (2, True)
+
+
+@pytest.mark.promise("BAT-4")
+@pytest.mark.parametrize("is_worktree", [False, True])
+def test_since_a_revision_works_in_a_folder_of_a_repository_or_worktree_whose_files_are_elsewhere(
+    home: Path, packs: Path, tmp_path: Path, is_worktree: bool
+) -> None:
+    del home
+    repository = _commit(tmp_path)
+    if is_worktree:
+        elsewhere = tmp_path.with_name(f"{tmp_path.name}-worktree")
+        repository.add_worktree("other", str(elsewhere))
+        packs = elsewhere / "packs"
+    (packs / "shop.py").write_text(AFTER)
+    done = commands.pegboard("--packs", ".", "check", "compat", "--since", "HEAD", cwd=packs)
+    assert (done.returncode, "breaking  shop.search: `limit` is now required" in done.stdout) == (1, True), done.stderr
 
 
 @pytest.mark.promise("BAT-4")

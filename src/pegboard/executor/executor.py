@@ -78,6 +78,7 @@ class Executor:
         *,
         timeout: float,  # noqa: ASYNC109 - it bounds the tool, not the caller's waiting
         calls: Calls | None = None,
+        granted: Granted | None = None,
     ) -> AsyncGenerator[CallEvent]:
         """Run a call, and never raise because of the tool. Closing the generator early ends the tool.
 
@@ -87,6 +88,7 @@ class Executor:
             timeout: Time limit in seconds, from the start in a worker, including the import of the pack. Time during
                 which nested calls await approval doesn't count.
             calls: Target of nested calls, which end with this one; None rejects them.
+            granted: Configuration and secrets for this call; None means those that the user set for the pack.
 
         Yields:
             `Started`, then `Log` and `Progress` as they occur, and finally `Finished`; in between, the events of nested
@@ -100,7 +102,7 @@ class Executor:
         assert isinstance(spec.handler, PackHandler), "others are rejected"
         running = self._running[call.id] = ActiveCall(call, depth, self._log_limit)
         try:
-            granted = await self._granted(running, spec.handler)
+            granted = granted or await self._granted(running, spec.handler)
             if (
                 granted is not None
                 and await self._take_worker(running, spec.handler, granted)
