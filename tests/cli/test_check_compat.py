@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -130,6 +131,41 @@ def test_since_a_revision_compares_with_the_pack_of_that_commit_without_running_
     assert "Not compared, because not in a git repository: 1 tool (far.off)." in errors
     code, _, errors = _compat(pegboard, packs, "--since", "nowhere")
     assert (code, "The revision nowhere is unknown." in errors) == (2, True)
+
+
+@pytest.mark.promise("BAT-4")
+def test_since_a_revision_a_removed_pack_is_breaking_even_if_it_was_the_only_one(
+    pegboard: Command, packs: Path, tmp_path: Path
+) -> None:
+    (packs / "added.py").write_text('def now() -> int:\n    """Now."""\n    return 1\n')
+    (packs / "broken.py").write_text("def broken(:\n")
+    _commit(tmp_path)
+    (packs / "broken.py").unlink()
+    (packs / "shop.py").rename(packs / "store.py")
+    code, found, _ = _compat(pegboard, packs, "--since", "HEAD")
+    assert (code, {name: one["status"] for name, one in found.items()}) == (
+        1,
+        {
+            "added.now": "compatible",
+            "store.search": "new",
+            "store.other": "new",
+            "shop.search": "removed",
+            "shop.other": "removed",
+        },
+    )
+    assert "shop.search" not in _compat(pegboard, packs, "added", "--since", "HEAD")[1]
+    assert "added.now" not in _compat(pegboard, packs / "shop.py", "--since", "HEAD")[1]
+    (packs / "store.py").write_text("def broken(:\n")
+    (packs / "added.py").write_text("def broken(:\n")
+    code, found, _ = _compat(pegboard, packs, "--since", "HEAD")
+    assert (code, set(found)) == (1, {"shop.search", "shop.other"}), "nothing is known of tools in unreadable files"
+    shutil.rmtree(packs)
+    code, found, _ = _compat(pegboard, packs, "--since", "HEAD")
+    assert (code, {name: one["status"] for name, one in found.items()}) == (
+        1,
+        {"added.now": "removed", "shop.search": "removed", "shop.other": "removed"},
+    )
+    assert _compat(pegboard, tmp_path / "typo", "--since", "HEAD")[0] == 2
 
 
 @pytest.mark.promise("BAT-4")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Literal
@@ -15,8 +15,8 @@ from typing import Final, Literal
 from pegboard.checks.comparable import is_comparable
 from pegboard.checks.compat import SchemaChange
 from pegboard.checks.file import CheckError, Checks
+from pegboard.checks.revision import PacksAtRevision, UnparsablePackError, is_built_in, repository_of, resolved
 from pegboard.checks.schemas import SchemaVersion, SeenPack, SeenSchemas, changes_since, origin_of
-from pegboard.config.paths import BUILT_IN_PACKS
 from pegboard.data.pointer import pointer
 from pegboard.errors import FormFaults
 from pegboard.models import CallRecord, DataModel, Fault, PackHandler, ToolSpec
@@ -27,7 +27,6 @@ _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d.*")
 _MOST_CALLS: Final = 1000
 """Recorded calls of a tool that are validated, the newest ones."""
 _MOST_SHOWN: Final = 50
-_MOST_HELPERS: Final = 50
 
 
 class BrokenCall(DataModel):
@@ -157,44 +156,79 @@ class Compatibility:
             found.append(_new(spec) if version is None else self._compare(spec, version))
         return tuple(found)
 
-    async def at_revision(self, specs: Sequence[ToolSpec], revision: str) -> tuple[ToolCompatibility, ...]:
+    async def at_revision(
+        self, specs: Sequence[ToolSpec], revision: str, *, removed: bool = False
+    ) -> tuple[ToolCompatibility, ...]:
         """Compare the tools of packs in a git repository with those of a commit.
 
         Tools that aren't in a repository are left out, unless all of them are. If all tools of a pack are given, tools
         that the commit has in addition are reported as removed.
+
+        Args:
+            specs: The tools.
+            revision: A branch, a tag, or another name of a commit.
+            removed: Whether to report the tools of packs that no longer exist, too.
 
         Raises:
             CheckError: No tool is in a repository, or the repository or the revision can't be read.
         """
         files: dict[str, list[ToolSpec]] = {}
         for spec in specs:
-            if isinstance(spec.handler, PackHandler) and _top(spec.handler.file) is not None:
+            if isinstance(spec.handler, PackHandler) and repository_of(spec.handler.file) is not None:
                 files.setdefault(spec.handler.file, []).append(spec)
-        if not files:
-            raise CheckError(_nothing_compared(specs, revision))
+        packs = PacksAtRevision(self._runtime, revision)
+        old = {file: await packs.tools(file) for file in files}
+        lost = await self._removed_packs(packs) if removed else []
+        known = {name: version for tools in reversed([*old.values(), *lost]) for name, version in tools.items()}
         found: list[ToolCompatibility] = []
         for file, tools in files.items():
-            old = await self._tools_at(file, revision)
             for spec in tools:
-                version = _named(old, spec)
+                version = _named(known, spec)
                 found.append(
                     _new(spec)
                     if version is None
                     else await asyncio.to_thread(self._compare, spec, version, since=revision)
                 )
             if len(tools) == sum(spec.file == file for spec in self._runtime.tools.all()):
-                gone = [name for name in old if self._runtime.tools.get(name) is None]
-                found += [ToolCompatibility(tool=name, status="removed", since=revision) for name in gone]
+                lost.append(old[file])
+        gone = {name: None for tools in lost for name in tools if self._is_missing(name)}
+        found += [ToolCompatibility(tool=name, status="removed", since=revision) for name in gone]
+        if not found:
+            raise CheckError(_nothing_compared(specs, revision))
         return tuple(found)
 
-    async def since(self, specs: Sequence[ToolSpec], text: str) -> tuple[ToolCompatibility, ...]:
+    async def _removed_packs(self, packs: PacksAtRevision) -> list[dict[str, SchemaVersion]]:
+        """Return the tools of each pack that the packs folders had, but that has no tools now."""
+        present = {str(resolved(spec.file)) for spec in self._runtime.tools.all() if spec.file} | self._unread()
+        found = []
+        for folder in self._folders_in_repositories():
+            for file in await packs.files(folder):
+                if str(resolved(file)) not in present:
+                    with suppress(UnparsablePackError):  # it had no tools
+                        found.append(await packs.tools(file))
+        return found
+
+    def _folders_in_repositories(self) -> list[Path]:
+        """Return the packs folders in git repositories, even missing ones other than the user's own."""
+        own = self._runtime.paths.packs
+        folders = [folder for folder in self._runtime.folders if folder != own or folder.is_dir()]
+        return [folder for folder in folders if repository_of(folder) is not None]
+
+    async def since(
+        self, specs: Sequence[ToolSpec], text: str, *, removed: bool = False
+    ) -> tuple[ToolCompatibility, ...]:
         """Compare tools with a date (`2026-07-31`, optionally with a time) or a git revision.
+
+        Args:
+            specs: The tools.
+            text: The date or the revision.
+            removed: Whether to report the tools of packs that the revision has in addition, too.
 
         Raises:
             CheckError: The date is invalid, or the tools of the revision can't be read.
         """
         if not _DATE.fullmatch(text):
-            return await self.at_revision(specs, text)
+            return await self.at_revision(specs, text, removed=removed)
         try:
             moment = datetime.fromisoformat(text)
         except ValueError:
@@ -245,7 +279,7 @@ class Compatibility:
 
     def _removed(self) -> Iterable[ToolCompatibility]:
         """Return the tools that were seen and no longer exist; packs that can't be read now are left out."""
-        unread = {os.path.realpath(problem.file) for problem in self._runtime.problems() if problem.file}
+        unread = self._unread()
         current = {origin for spec in self._runtime.tools.all() if (origin := origin_of(spec)) is not None}
         folders = {os.path.realpath(folder) for folder in self._runtime.folders}
         for pack in self.seen.packs():
@@ -254,66 +288,20 @@ class Compatibility:
             if pack.origin in current or (was_scanned and pack.origin not in unread):
                 yield from self._gone(pack)
 
+    def _unread(self) -> set[str]:
+        """Return the files with problems, which may have tools that aren't known."""
+        return {os.path.realpath(problem.file) for problem in self._runtime.problems() if problem.file}
+
     def _gone(self, pack: SeenPack) -> Iterable[ToolCompatibility]:
         for name, tool in pack.tools.items():
-            why = self._runtime.tools.why_not(name)
-            if why is not None and why.error is not None and why.error.detail != "not_allowed":
+            if self._is_missing(name):
                 since = tool.base.at.isoformat(timespec="seconds")
                 yield ToolCompatibility(tool=name, status="removed", since=since)
 
-    async def _tools_at(self, file: str, revision: str) -> dict[str, SchemaVersion]:
-        """Return the tools that a pack file has at a revision, without running it.
-
-        Raises:
-            CheckError: The repository or the revision can't be read.
-        """
-        top = _top(file)
-        assert top is not None, "verified before"
-        source = await self._text_at(top, Path(file), revision)
-        if source is None:
-            return {}
-        # Helper modules define types that the schemas use, so they come from the same revision.
-        siblings = sorted(Path(file).parent.glob("_*.py"))[:_MOST_HELPERS]
-        helpers = [(one.name, await self._text_at(top, one, revision)) for one in siblings if _imports(source, one)]
-        return await asyncio.to_thread(_parsed, Path(file).name, source, helpers, revision)
-
-    async def _text_at(self, top: Path, file: Path, revision: str) -> str | None:
-        """Return the text of a file at a revision, or None if the commit doesn't have it."""
-        path = _resolved(file).relative_to(top)
-        result = await self._runtime.queries.file_at(str(top), path.as_posix(), revision)
-        if result.error is not None:
-            if result.error.detail == "not_found":
-                return None
-            raise CheckError(f"{path} can't be read at {revision}. {result.error.message}")
-        return str(result.data)
-
-
-def _parsed(
-    name: str, source: str, helpers: Sequence[tuple[str, str | None]], revision: str
-) -> dict[str, SchemaVersion]:
-    from pegboard.discovery import read
-
-    with tempfile.TemporaryDirectory(prefix="pegboard-") as folder:
-        for helper, text in helpers:
-            if text is not None:
-                (Path(folder) / helper).write_text(text, encoding="utf-8")
-        specs, problems = read(source, str(Path(folder) / name))
-    if not specs and any(problem.severity == "error" for problem in problems):
-        raise CheckError(f"{name} can't be parsed at {revision}. {problems[0].message}")
-    now = datetime.now(UTC)
-    versions = {}
-    for spec in specs:
-        version = SchemaVersion(at=now, digest="", input_schema=spec.input_schema, output_schema=spec.output_schema)
-        versions[spec.name] = version
-    return versions
-
-
-def _resolved(file: Path | str) -> Path:
-    return Path(os.path.realpath(file))
-
-
-def _imports(source: str, helper: Path) -> bool:
-    return helper.stem in source
+    def _is_missing(self, name: str) -> bool:
+        """Return whether no tool has this name, not even one that isn't allowed."""
+        why = self._runtime.tools.why_not(name)
+        return why is not None and why.error is not None and why.error.detail != "not_allowed"
 
 
 def _named(old: dict[str, SchemaVersion], spec: ToolSpec) -> SchemaVersion | None:
@@ -321,21 +309,10 @@ def _named(old: dict[str, SchemaVersion], spec: ToolSpec) -> SchemaVersion | Non
     return next((old[name] for name in (spec.name, *spec.aliases) if name in old), None)
 
 
-def _top(file: str) -> Path | None:
-    """Return the top folder of the git repository that contains a pack; None for others and for built-in packs."""
-    if _is_built_in(file):
-        return None
-    return next((folder for folder in _resolved(file).parents if (folder / ".git").exists()), None)
-
-
-def _is_built_in(file: str) -> bool:
-    return _resolved(file).is_relative_to(os.path.realpath(BUILT_IN_PACKS))
-
-
 def _nothing_compared(specs: Sequence[ToolSpec], revision: str) -> str:
     """Return why none of these tools can be compared with a git revision, and what to do."""
     handlers = [spec.handler for spec in specs]
-    files = {one.file for one in handlers if isinstance(one, PackHandler) and not _is_built_in(one.file)}
+    files = {one.file for one in handlers if isinstance(one, PackHandler) and not is_built_in(one.file)}
     folders = sorted({str(Path(file).parent) for file in files})
     if not folders:
         why = "no tool is in a pack of yours. Name the folder of your packs with --packs"

@@ -265,7 +265,7 @@ def compat(
     async def compare() -> tuple[ToolCompatibility, ...]:
         async with runtime:
             if since is not None:
-                return await comparison.since(specs, since)
+                return await comparison.since(specs, since, removed=tool is None)
             return await asyncio.to_thread(comparison.against_baseline, specs, removed=tool is None)
 
     try:

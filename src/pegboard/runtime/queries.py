@@ -13,11 +13,12 @@ from pegboard.ports import Granted
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from pegboard.models import JsonObject, ToolResult
+    from pegboard.models import JsonObject, ToolResult, ToolSpec
     from pegboard.runtime.parts import Parts
 
 _JQ_SECONDS: Final = 10.0
 _GIT_SECONDS: Final = 20.0
+_GIT_FILES: Final = str(BUILT_IN_PACKS / "_git_files.py")
 _LARGEST_PACK: Final = 10_000_000
 """Bytes of a pack file at a revision."""
 _ANYWHERE: Final = Granted({"roots": [os.sep]}, {})
@@ -39,26 +40,37 @@ class Queries:
     async def jq(self, program: str, value: JsonValue, *, max_results: int = 1000) -> ToolResult:
         """Run a jq filter on a value; the data of the result is `{"results": […], "truncated": …}`."""
         args: JsonObject = {"filter": program, "value": value, "max_results": max_results}
-        return await self._run("json.query", args, _JQ_SECONDS)
+        spec = self._parts.registry.get("json.query")
+        if spec is None or not isinstance(spec.handler, models.PackHandler) or not _is_built_in(spec.handler.file):
+            return models.ToolResult.failed(
+                "tool_not_found", "The built-in tool json.query is missing. Reinstall Pegboard."
+            )
+        return await self._run(spec, args, _JQ_SECONDS)
 
-    async def file_at(self, repository: str, path: str, revision: str) -> ToolResult:
-        """Return the text of a file at a git revision.
+    async def python_files_at(self, repository: str, folder: str, revision: str) -> ToolResult:
+        """Return the texts of the Python files in a folder at a git revision, by name.
+
+        Those that are too large or aren't UTF-8 have None as their text. The folder may be missing.
 
         Args:
             repository: The top folder of the repository, which may be outside the folders that the git pack may read.
-            path: The file, relative to it.
+            folder: The folder, relative to it.
             revision: A branch, a tag, or another name of a commit.
         """
-        args: JsonObject = {"repository": repository, "path": path, "revision": revision, "max_bytes": _LARGEST_PACK}
-        return await self._run("git.read_file", args, _GIT_SECONDS, granted=_ANYWHERE)
+        args: JsonObject = {
+            "repository": repository,
+            "folder": folder,
+            "revision": revision,
+            "max_bytes": _LARGEST_PACK,
+        }
+        handler = models.PackHandler(pack="git", function="python_files", file=_GIT_FILES, line=1)
+        spec = models.ToolSpec(name="git.python_files", pack="git", input_schema={}, handler=handler)
+        return await self._run(spec, args, _GIT_SECONDS, granted=_ANYWHERE)
 
-    async def _run(self, name: str, args: JsonObject, seconds: float, granted: Granted | None = None) -> ToolResult:
-        spec = self._parts.registry.get(name)
-        if spec is None or not isinstance(spec.handler, models.PackHandler) or not _is_built_in(spec.handler.file):
-            return models.ToolResult.failed(
-                "tool_not_found", f"The built-in tool {name} is missing. Reinstall Pegboard."
-            )
-        call = models.ToolCall(name=name, args=args, source="check")
+    async def _run(
+        self, spec: ToolSpec, args: JsonObject, seconds: float, granted: Granted | None = None
+    ) -> ToolResult:
+        call = models.ToolCall(name=spec.name, args=args, source="check")
         async with aclosing(self._parts.executor.run(spec, call, timeout=seconds, granted=granted)) as events:
             async for event in events:
                 if isinstance(event, models.Finished) and event.owner == call.id:
