@@ -13,18 +13,15 @@ from pegboard.cli.root import TOOL_FAILED, USAGE, JsonOption, PacksOption, group
 from pegboard.cli.server_entries import (
     check_entry,
     found_row,
-    is_configured,
     note_relative_files,
     pack_names,
     pair,
     print_found,
-    target,
     write_entries,
 )
 from pegboard.cli.servers import ElicitOption, answer_questions, check_prompt, narrate_new_problems
 
 if TYPE_CHECKING:
-    from pegboard.config.client_files import FoundServer
     from pegboard.models import Problem, ServerConfig, ServerStatus
     from pegboard.runtime import Runtime
 
@@ -221,8 +218,7 @@ def import_(
 
     from pegboard.cli.output import narrate, print_json
     from pegboard.config import Secrets
-    from pegboard.config.client_files import CLIENTS, client_files, folder_file, read_client_file
-    from pegboard.errors import ConfigError
+    from pegboard.config.client_files import CLIENTS, client_files, folder_file, is_configured, read_client_files
 
     runtime = open_runtime(context)
     secrets = Secrets(runtime.paths)
@@ -236,22 +232,14 @@ def import_(
             looked = ", ".join(map(str, client_files(source)))
             narrate(f"No file of {source} was found: {looked}. Pass the file instead.")
             raise typer.Exit(USAGE)
-    found: list[FoundServer] = []
-    reason = ""
-    taken = {*pack_names(runtime), *runtime.settings.mcp.servers}
-    for file in files:
-        try:
-            new = read_client_file(
-                file, taken | {one.new_name for one in found}, lambda name: secrets.find(name) is not None, os.environ
-            )
-            found += new
-        except ConfigError as error:
-            reason = reason or str(error)
-    if reason:
+    servers = runtime.settings.mcp.servers
+    taken = {*pack_names(runtime), *servers}
+    found, reasons = read_client_files(files, taken, lambda name: secrets.find(name) is not None, os.environ)
+    for reason in reasons[:1]:
         narrate(reason)
     if not found:
         raise typer.Exit(USAGE)
-    added = [one for one in found if not (one.skipped or is_configured(runtime, one))]
+    added = [one for one in found if not (one.skipped or is_configured(one, servers))]
     entries = {one.new_name: one.entry for one in added}
     if entries and not dry_run:
         write_entries(runtime, entries, keep_literals=keep_literals)
@@ -494,6 +482,6 @@ def _configs(runtime: Runtime) -> Iterator[tuple[ServerConfig, ServerStatus]]:
 def _row(runtime: Runtime, config: ServerConfig, status: ServerStatus) -> dict[str, Any]:
     return {
         **status.model_dump(mode="json", by_alias=True, exclude={"content_changes", "has_login"}),
-        "target": target(runtime, config.command, config.args, config.url),
+        "target": runtime.servers.configured.target(config.command, config.args, config.url),
         "origin": _origin(runtime, config.name) if config.saved else "--mcp",
     }

@@ -46,15 +46,6 @@ def pair(text: str, sign: str, option: str, *, alone: bool = False) -> tuple[str
     return (key.strip(), value.strip()) if sign == ":" else (key, value)
 
 
-def is_configured(runtime: Runtime, found: FoundServer) -> bool:
-    """Return whether a server of another client is configured already, perhaps with another name."""
-    servers = runtime.settings.mcp.servers
-    if found.name in servers:
-        return True
-    wanted = (found.entry.get("command"), found.entry.get("args", []), found.entry.get("url"))
-    return any((one.command, [*one.args], one.url) == wanted for one in servers.values())
-
-
 def write_entries(runtime: Runtime, entries: Mapping[str, Mapping[str, object]], *, keep_literals: bool) -> None:
     """Write servers to the configuration file, their credentials to secrets; exit if that fails."""
     from pegboard.config import Secrets
@@ -73,24 +64,15 @@ def write_entries(runtime: Runtime, entries: Mapping[str, Mapping[str, object]],
             narrate(f"warning: {text}")
 
 
-def target(runtime: Runtime, command: object, args: object, url: object) -> str:
-    """Return the command line or the URL of a server, without credentials; empty if it has neither."""
-    from pegboard.config import Redactor, Secrets
-    from pegboard.config.display import shown_target
-
-    words = [str(word) for word in args] if isinstance(args, list | tuple) else []
-    redactor = Redactor(Secrets(runtime.paths).known())
-    return shown_target(None if command is None else str(command), words, None if url is None else str(url), redactor)
-
-
 def found_row(runtime: Runtime, found: FoundServer, added: Sequence[FoundServer]) -> dict[str, Any]:
     """Return a server of another client as `mcp import --json` prints it."""
     entry = found.entry
+    target = runtime.servers.configured.target
     is_known = not found.skipped and found not in added
     return {
         "name": found.name,
         "added": found.new_name if found in added else None,
-        "target": target(runtime, entry.get("command"), entry.get("args"), entry.get("url")) if entry else None,
+        "target": target(entry.get("command"), entry.get("args"), entry.get("url")) if entry else None,
         "skipped": "it is configured already" if is_known else found.skipped or None,
         "notes": list(found.notes),
         "file": str(found.file),

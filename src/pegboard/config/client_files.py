@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from pegboard.config.files import read_text, shown
 from pegboard.config.paths import working_directory
@@ -17,6 +17,9 @@ from pegboard.config.servers import is_server_name, pack_name
 from pegboard.data.json_text import JsonTextError, parse
 from pegboard.errors import ConfigError
 from pegboard.models import JsonObject, Problem
+
+if TYPE_CHECKING:
+    from pegboard.config.settings import McpServer
 
 CLIENTS: Final = ("claude-code", "claude-desktop", "cursor", "vscode")
 """Names of the clients whose files are found by themselves."""
@@ -144,6 +147,33 @@ def read_client_file(
         names.add(new_name)
         found.append(FoundServer(name, file, converted, new_name, notes=tuple(notes)))
     return tuple(found)
+
+
+def read_client_files(
+    files: Iterable[Path], taken: Collection[str], is_set: Callable[[str], bool], environ: Mapping[str, str]
+) -> tuple[tuple[FoundServer, ...], tuple[str, ...]]:
+    """Return the servers in files of other clients, and why files can't be used; see `read_client_file`."""
+    found: list[FoundServer] = []
+    reasons: list[str] = []
+    for file in files:
+        try:
+            found += read_client_file(file, {*taken, *(one.new_name for one in found)}, is_set, environ)
+        except ConfigError as error:
+            reasons.append(str(error))
+    return tuple(found), tuple(reasons)
+
+
+def is_configured(found: FoundServer, servers: Mapping[str, McpServer]) -> bool:
+    """Return whether a server of another client is configured already, perhaps with another name.
+
+    Args:
+        found: The server.
+        servers: The configured servers by name.
+    """
+    if found.name in servers:
+        return True
+    wanted = (found.entry.get("command"), found.entry.get("args", []), found.entry.get("url"))
+    return any((one.command, [*one.args], one.url) == wanted for one in servers.values())
 
 
 def _servers(value: object) -> Iterator[tuple[str, object]]:

@@ -12,6 +12,7 @@ from pegboard.errors import ConfigError
 if TYPE_CHECKING:
     import asyncio
 
+    from pegboard.config.client_files import FoundServer
     from pegboard.config.settings import Origin, Settings
     from pegboard.models import Problem, ServerConfig
     from pegboard.runtime.parts import Parts
@@ -37,6 +38,15 @@ class ServerChange(NamedTuple):
         problems = [str(one.problem and one.problem.message) for one in (self.before, self.after)]
         plain = [one.model_copy(update={"problem": None}) for one in (self.before, self.after)]
         return plain[0] != plain[1] or problems[0] != problems[1]
+
+
+class ClientServer(NamedTuple):
+    """A server in the file of another client, or a file that can't be used."""
+
+    client: str
+    found: FoundServer
+    skipped: str
+    """Why it can't be added; empty if it can."""
 
 
 class ConfiguredServers:
@@ -99,6 +109,33 @@ class ConfiguredServers:
         """
         return await self._complete(self._add(name, entry))
 
+    def of_clients(self) -> tuple[ClientServer, ...]:
+        """Return the servers in the files of known clients; read the disk."""
+        import os
+
+        from pegboard.config.client_files import CLIENTS, FoundServer, client_files, is_configured, read_client_files
+
+        def is_set(name: str) -> bool:
+            return self._parts.secrets.find(name) is not None
+
+        servers = self._parts.settings.mcp.servers
+        taken = {*self._taken(), *servers}
+        listed: list[ClientServer] = []
+        for client in CLIENTS:
+            files = [file for file in client_files(client) if file.exists()]
+            found, reasons = read_client_files(files, taken, is_set, os.environ)
+            taken |= {one.new_name for one in found}
+            for one in found:
+                known = "it is configured already" if is_configured(one, servers) else ""
+                listed.append(ClientServer(client, one, one.skipped or known))
+            listed += [ClientServer(client, FoundServer(client, files[0]), reason) for reason in reasons]
+        return tuple(listed)
+
+    def _taken(self) -> set[str]:
+        """Return the names that packs and servers of this run have."""
+        parts = self._parts
+        return {*parts.other_packs(), *(parts.hub.names() if parts.has_servers else ())}
+
     async def remove(self, name: str) -> Problem | None:
         """Remove a server from the configuration file, and end its connection; its secrets stay.
 
@@ -119,12 +156,15 @@ class ConfiguredServers:
         place = _place(self._parts.settings.loaded.origins, name)
         return place is not None and place[0] == shown(self._parts.paths.config_file)
 
-    def target(self, config: ServerConfig) -> str:
-        """Return the command line or the URL of a server, secrets masked; read the disk."""
+    def target(self, command: object, args: object, url: object) -> str:
+        """Return the command line or the URL of a server, secrets masked; empty if it has neither; read the disk."""
         from pegboard.config import Redactor
         from pegboard.config.display import shown_target
 
-        return shown_target(config.command, config.args, config.url, Redactor(self._parts.secrets.known()))
+        words = [str(word) for word in args] if isinstance(args, list | tuple) else []
+        redactor = Redactor(self._parts.secrets.known())
+        start = None if command is None else str(command)
+        return shown_target(start, words, None if url is None else str(url), redactor)
 
     async def _complete(self, change: Coroutine[Any, Any, _T]) -> _T:
         """Make a change after those that have begun, and complete it even if this is cancelled."""
@@ -149,8 +189,7 @@ class ConfiguredServers:
         from pegboard.config.new_servers import add_servers, entry_complaint
 
         parts = self._parts
-        known = parts.hub.names() if parts.has_servers else ()
-        complaint = entry_complaint(name, entry, {*parts.other_packs(), *parts.settings.mcp.servers, *known})
+        complaint = entry_complaint(name, entry, {*self._taken(), *parts.settings.mcp.servers})
         if not complaint and isinstance(blocked := self.changes(), models.Problem):
             complaint = f"The configuration can't be used: {blocked}"
         if complaint:

@@ -144,6 +144,17 @@ class DialogApp(ThemedApp, AppState):
             self.post_message(OpenServer(name))
 
     @work(exclusive=True, group="configured servers")
+    async def action_import_servers(self) -> None:
+        """Add MCP servers of other clients, and show the page of the last one."""
+        from pegboard.tui.dialogs.import_servers import import_servers
+
+        self.answer_servers()
+        name = await import_servers(self, self.runtime)
+        if name is not None:
+            await self.list_servers()
+            self.post_message(OpenServer(name))
+
+    @work(exclusive=True, group="configured servers")
     async def action_apply_servers(self) -> None:
         """Apply what has changed in the configuration of the MCP servers."""
         from pegboard.tui.dialogs.configured_servers import apply_changes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import work
@@ -10,6 +11,7 @@ from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
+from textual.notifications import SeverityLevel
 from textual.widgets import Button, Static
 
 from pegboard.config.new_servers import command_from_here, relative_file
@@ -125,12 +127,7 @@ class AddServerScreen(Dialog[str | None]):
         if isinstance(added, Problem):
             self._report(added)
             return
-        for note in added:
-            self.notify(
-                clean_line(note.removeprefix("warning: ")),
-                severity="warning" if note.startswith("warning: ") else "information",
-                markup=False,
-            )
+        show_notes(self.app, added)
         self.dismiss(name)
 
     def _report(self, problem: Problem) -> None:
@@ -143,6 +140,7 @@ class ServerChangesScreen(QuestionScreen[bool]):
 
     Args:
         lines: What would happen to each server; plain text.
+        title: The question.
     """
 
     PAGE = "Changed MCP servers"
@@ -164,8 +162,8 @@ class ServerChangesScreen(QuestionScreen[bool]):
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
-    def __init__(self, lines: list[str]) -> None:
-        super().__init__("Apply the changed MCP servers?")
+    def __init__(self, lines: list[str], title: str = "Apply the changed MCP servers?") -> None:
+        super().__init__(title)
         self._lines = lines
 
     def compose_body(self) -> ComposeResult:
@@ -184,6 +182,18 @@ class ServerChangesScreen(QuestionScreen[bool]):
     def action_answer(self, apply: bool) -> None:
         """Close with the answer."""
         self.dismiss(apply)
+
+
+def show_notes(app: App[None], notes: Iterable[str]) -> None:
+    """Show what the user should know about an added server.
+
+    Args:
+        app: The running app.
+        notes: As `ConfiguredServers.add` returns them.
+    """
+    for note in notes:
+        severity: SeverityLevel = "warning" if note.startswith("warning: ") else "information"
+        app.notify(clean_line(note.removeprefix("warning: ")), severity=severity, markup=False)
 
 
 async def apply_changes(app: App[None], runtime: Runtime) -> None:
@@ -255,7 +265,8 @@ def _line(runtime: Runtime, change: ServerChange) -> str:
     keys = [key for key in _OTHER_KEYS if getattr(before, key) != getattr(after, key)]
     more = f" ({', '.join(keys)})" if keys else ""
     rules = clean_line(runtime.rules.existing(change.name))
-    start = f"{verb} {name}: {clean_line(runtime.servers.configured.target(after))}{more}"
+    target = runtime.servers.configured.target(after.command, after.args, after.url)
+    start = f"{verb} {name}: {clean_line(target)}{more}"
     return f"{start}\n{rules}" if rules else start
 
 

@@ -160,6 +160,14 @@ APP_COMMANDS: Final[tuple[Command, ...]] = (
         words="connect new stdio http url command",
     ),
     Command(
+        "app.import_servers",
+        "",
+        "import_servers",
+        "Import MCP servers…",
+        "Add MCP servers of Claude Code, Claude Desktop, Cursor or VS Code.",
+        words="add client copy",
+    ),
+    Command(
         "app.apply_servers",
         "",
         "apply_servers",
