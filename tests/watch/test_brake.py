@@ -353,6 +353,31 @@ def test_a_pause_holds_calls_until_they_are_resumed_or_stopped(
     assert len(calls(log)) == 2
 
 
+@pytest.mark.promise("WAT-4")
+@pytest.mark.parametrize("rules", ["", '[[rule]]\nask = "plain.*"\n'])
+async def test_a_resumed_call_is_asked_about_by_the_rules_and_recorded_once(
+    watched: Watched, home: Path, questions: Questions, rules: str
+) -> None:
+    assert commands.pegboard("pause").returncode == 0
+    async with Runtime.from_environment() as runtime:
+
+        def recorded() -> set[tuple[str, str]]:
+            return {(call.id, call.state) for call in runtime.activity.page().calls}
+
+        with questions.announce():
+            watched.call(1, "say")
+            held = waiting(questions)
+            eventually(lambda: recorded() == {(held.call, "running")})
+            write_rules(home, rules)
+            commands.pegboard("resume")
+            if rules:
+                asked = eventually(lambda: [one for one in questions.pending() if one.kind == "ask"])[0]
+                assert asked.call == held.call
+                questions.answer(asked.id, Answer("approve"))
+            assert watched.receive()["id"] == 1
+            eventually(lambda: recorded() == {(held.call, "ok")})
+
+
 @pytest.mark.promise("WAT-4", "SEC-4")
 def test_if_the_observer_is_killed_calls_pass_only_without_rules_and_pause(watched: Watched, home: Path) -> None:
     watched.call(1, "say")

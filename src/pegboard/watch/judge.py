@@ -65,13 +65,26 @@ class Judge:
         message = read(line)
         seen = connection.calls(message)
         calls = [(key, call) for key, call, _ in seen]
-        state = self.questions.brake.state
         if has_repeated_keys(line):
             self._reject(number, connection, line, calls, at, "A key occurs twice in it, so rules can't be applied.")
             return
         if message is None or any(note for *_, note in seen):
             self._reject(number, connection, line, calls, at, "It is not JSON, or is nested too deeply to apply rules.")
             return
+        self._decide(number, connection, line, calls, at)
+
+    def _decide(
+        self,
+        number: int,
+        connection: ClientConnection,
+        line: bytes,
+        calls: list[tuple[str, ToolCall]],
+        at: float,
+        *,
+        is_held: bool = False,
+    ) -> None:
+        """Decide on the calls of a message, which may already be held."""
+        state = self.questions.brake.state
         verdicts = [self._verdict(connection, call) for _, call in calls]
         denied = next((reason for action, reason in verdicts if action == "deny"), None)
         asking = next((reason for action, reason in verdicts if action == "ask"), None)
@@ -80,7 +93,7 @@ class Judge:
         elif calls and state == "stopped":
             self._reject(number, connection, line, calls, at, "All calls from agents are stopped in Pegboard.")
         elif calls and (asking is not None or state == "paused"):
-            if len(items(message)) > 1:
+            if len(items(read(line))) > 1:
                 text = "Calls in a batch can't wait for approval. Send them one by one."
                 self._reject(number, connection, line, calls, at, text)
                 return
@@ -99,7 +112,11 @@ class Judge:
             except BrakeError as error:
                 self._reject(number, connection, line, calls, at, str(error))
                 return
-            self._ask(number, _Held(connection, line, key, call, at, asked))
+            if not is_held:
+                connection.recorder.started(call, moment(at))
+                self.send(number, HOLD)
+            self._held[number] = _Held(connection, line, key, call, at, asked)
+            self.poll()
         else:
             self._release(number, connection, calls, at, PASS)
 
@@ -133,12 +150,6 @@ class Judge:
         for number in [*self._held]:
             self.gone(number, "disconnected", 0.0)
 
-    def _ask(self, number: int, held: _Held) -> None:
-        self._held[number] = held
-        held.connection.recorder.started(held.call, moment(held.at))
-        self.send(number, HOLD)
-        self.poll()
-
     def _apply(self, number: int, held: _Held, answer: Answer) -> None:
         calls = [(held.key, held.call)]
         if answer.kind != "approve":
@@ -148,7 +159,7 @@ class Judge:
             self._reject(number, held.connection, held.line, calls, held.at, said)
             return
         if held.asked.question.kind == "paused" and answer.by == RESUMED:
-            self.decide(number, held.connection, held.line, held.at)  # The rules may have changed meanwhile.
+            self._decide(number, held.connection, held.line, calls, held.at, is_held=True)
             return
         line: bytes | None = b""
         note = ""
