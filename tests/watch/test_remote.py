@@ -361,6 +361,66 @@ def test_headers_and_address_of_a_bridge_come_from_the_environment_and_are_not_i
     assert len(recorded(1)) == 1
 
 
+@pytest.mark.promise("WAT-1")
+def test_a_bridge_reports_that_the_server_ended_the_session_and_initialize_starts_a_new_one() -> None:
+    sessions: list[str] = []
+    listening: list[str | None] = []
+
+    class Server(Echo):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            session = self.headers.get("mcp-session-id")
+            if session is not None and session not in sessions:
+                error = {"code": -32600, "message": "Session not found"}
+                respond(self, {"jsonrpc": "2.0", "id": None, "error": error}, 404)
+            elif body["method"] == "initialize":
+                sessions.append(f"s{body['id']}")
+                result = {"protocolVersion": f"of {body['id']}"}
+                respond(self, {"jsonrpc": "2.0", "id": body["id"], "result": result}, Mcp_Session_Id=sessions[-1])
+            elif "id" in body:
+                seen = [session, self.headers.get("mcp-protocol-version")]
+                respond(self, {"jsonrpc": "2.0", "id": body["id"], "result": {"content": seen}})
+            else:
+                respond(self, {}, 202)
+
+        def do_GET(self) -> None:
+            listening.append(self.headers.get("mcp-session-id"))
+            respond(self, {}, 405)
+
+    with echo_server(Server) as url, Watched(PROGRAM, "watch", "--name", "far", "--url", url, direct=True) as started:
+        for id_ in (1, 3):
+            started.send({"jsonrpc": "2.0", "id": id_, "method": "initialize"})
+            assert started.receive()["id"] == id_
+            started.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+            eventually(lambda: listening[-1:] == sessions)
+            started.call(id_, "say")
+            assert started.receive()["result"]["content"] == [f"s{id_}", f"of {id_}"]
+            sessions.clear()
+            started.call(id_ + 1, "say")
+            ended = started.receive()
+            assert ended["id"] == id_ + 1
+            assert "The server has ended the session" in ended["error"]["message"]
+    assert [record.ok for record in recorded(4)] == [False, True, False, True]
+
+
+@pytest.mark.promise("WAT-1")
+@pytest.mark.parametrize("status", [200, 400])
+def test_a_bridge_responds_to_a_request_that_the_server_only_answers_without_its_id(status: int) -> None:
+    class Server(Echo):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            respond(self, {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "Not so"}}, status)
+
+    with echo_server(Server) as url, Watched(PROGRAM, "watch", "--name", "far", "--url", url, direct=True) as started:
+        started.call(1, "say")
+        received = started.receive()
+        if status == 200:
+            assert received["id"] is None
+            received = started.receive()
+        assert received["id"] == 1
+        assert "Not so" in received["error"]["message"]
+
+
 @pytest.mark.promise("WAT-4")
 def test_a_bridge_responds_to_a_request_that_is_too_long_to_be_checked(home: Path) -> None:
     (home / "approvals.toml").write_text('[[rule]]\ndeny = "far.*"\n')

@@ -17,7 +17,7 @@ from pegboard.watch.gate import Gate, print_message, rejections
 from pegboard.watch.lines import LONGEST_PARSED, LineCopies
 from pegboard.watch.link import CLIENT, CLOSED, OPENED, SERVER
 from pegboard.watch.listener import HOST, is_local, listen, serve
-from pegboard.watch.remote import CONNECT_SECONDS, decide, server_name, target
+from pegboard.watch.remote import CONNECT_SECONDS, NO_SESSION, decide, server_name, target
 from pegboard.watch.sse import EventReader
 
 _HOP_BY_HOP: Final = frozenset(
@@ -33,8 +33,6 @@ _HOP_BY_HOP: Final = frozenset(
         b"upgrade",
     }
 )
-_NO_SESSION: Final = 404
-"""The server doesn't know the session: MCP 2025-11-25, Streamable HTTP, Session Management."""
 _TOO_LONG: Final = b"Pegboard rejected this message: it is too long to be checked against the rules."
 _COMPRESSED: Final = b"Pegboard rejected this message: it is compressed, so it can't be checked against the rules."
 
@@ -224,7 +222,7 @@ class _Exchange:
         if response.is_error:
             self.fail(f"The server responded with HTTP {response.status_code}.")
         is_deleted = request.method == "DELETE" and response.is_success
-        if self._session and (is_deleted or (request.method == "POST" and response.status_code == _NO_SESSION)):
+        if self._session and (is_deleted or (request.method == "POST" and response.status_code == NO_SESSION)):
             self._proxy.end(self._session)
 
     def fail(self, text: str) -> None:

@@ -24,6 +24,8 @@ from pegboard.watch.link import CLIENT, CLOSED, HOLD, OPENED, PASS, SERVER
 from pegboard.watch.sse import EventReader
 
 CONNECT_SECONDS: Final = 30.0
+NO_SESSION: Final = 404
+"""The server doesn't know the session: MCP 2025-11-25, Streamable HTTP, Session Management."""
 _RESUMES: Final = 5
 _END_SECONDS: Final = 5.0
 """Time for responses to requests after the client has closed stdin."""
@@ -104,7 +106,7 @@ class _Bridge:
         self._protocol = ""
         self._requests: dict[str, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._listening = False
+        self._listener: asyncio.Task[None] | None = None
         self._writing = threading.Lock()
 
     async def run(self) -> int:
@@ -136,6 +138,7 @@ class _Bridge:
             if not ending.done():  # Requests from before stdin was closed still get their responses.
                 responding = asyncio.gather(*self._requests.values(), return_exceptions=True)
                 await asyncio.wait((responding, ending), return_when=asyncio.FIRST_COMPLETED, timeout=_END_SECONDS)
+            self._stop_listening()
             for task in self._tasks:
                 task.cancel()
             if self._session:
@@ -189,6 +192,10 @@ class _Bridge:
             self._fail(message, f"The server can't be reached: {str(error) or type(error).__name__}.")
 
     async def _post(self, line: bytes, message: Any) -> None:  # noqa: ANN401 - any JSON
+        method = message.get("method") if isinstance(message, dict) else None
+        if method == "initialize":  # It starts a session: MCP 2025-11-25, Streamable HTTP, Session Management.
+            self._session = self._protocol = ""
+            self._stop_listening()
         headers = self._request_headers(
             {"content-type": "application/json", "accept": "application/json, text/event-stream"}
         )
@@ -202,17 +209,15 @@ class _Bridge:
                 await self._follow(response, message if is_request else None)
             else:
                 body = await response.aread()
-                if kind == "application/json" and body.strip() and _is_message(body):
+                received = _parsed(body) if kind == "application/json" else None
+                is_response = not is_request or _responds(received, message)
+                passes = _is_message(received) and (is_response or response.is_success)
+                if passes:
                     self._receive(body)
-                elif not response.is_success and is_request:
-                    self._fail(message, _explained(response.status_code, body))
-                elif not response.is_success:
-                    print_message(_explained(response.status_code, body))
-        method = message.get("method") if isinstance(message, dict) else None
-        if method == "notifications/initialized" and not self._listening:
-            self._listening = True
-            task = asyncio.create_task(self._listen())
-            self._tasks.add(task)
+                if not (is_response and (passes or response.is_success)):
+                    self._fail(message, _explained(response.status_code, body, has_session=bool(self._session)))
+        if method == "notifications/initialized" and self._listener is None:
+            self._listener = asyncio.create_task(self._listen())
 
     async def _follow(self, response: httpx2.Response, request: Any) -> None:  # noqa: ANN401 - any JSON
         """Pass on the messages of a stream; resume it if it ends before the response to a request."""
@@ -237,14 +242,16 @@ class _Bridge:
                 for data in events.feed(chunk):
                     self._receive(data)
                     if request is not None and not seen:
-                        message = _parsed(data)
-                        seen = (
-                            isinstance(message, dict) and "method" not in message and message.get("id") == request["id"]
-                        )
+                        seen = _responds(_parsed(data), request)
         except httpx2.HTTPError:
             if not events.last_id:
                 raise
         return seen
+
+    def _stop_listening(self) -> None:
+        if self._listener is not None:
+            self._listener.cancel()
+            self._listener = None
 
     async def _listen(self) -> None:
         """Pass on what the server sends by itself; not every server offers it."""
@@ -347,9 +354,13 @@ def _parsed(line: bytes) -> Any:  # noqa: ANN401 - any JSON
         return None
 
 
-def _is_message(body: bytes) -> bool:
-    message = _parsed(body)
+def _is_message(message: Any) -> bool:  # noqa: ANN401 - any JSON
     return isinstance(message, list) or (isinstance(message, dict) and ("jsonrpc" in message or "id" in message))
+
+
+def _responds(message: Any, request: Any) -> bool:  # noqa: ANN401 - any JSON
+    """Return whether a message is the response to a request."""
+    return isinstance(message, dict) and "method" not in message and message.get("id") == request["id"]
 
 
 def _standard_headers(message: Any) -> dict[str, str]:  # noqa: ANN401 - any JSON
@@ -365,8 +376,10 @@ def _standard_headers(message: Any) -> dict[str, str]:  # noqa: ANN401 - any JSO
     return headers
 
 
-def _explained(status: int, body: bytes) -> str:
-    said = " ".join(body[:300].decode("utf-8", "replace").split())
+def _explained(status: int, body: bytes, *, has_session: bool) -> str:
     if status in (401, 403):
         return f"The server requires a login (HTTP {status}). Add it with `pegboard mcp add`, run `pegboard mcp login`."
+    if status == NO_SESSION and has_session:
+        return f"The server has ended the session (HTTP {status}). Reconnect the client to start a new one."
+    said = " ".join(body[:300].decode("utf-8", "replace").split())
     return f"The server responded with HTTP {status}{f': {said}' if said else ''}."
