@@ -209,6 +209,58 @@ def test_a_bridge_ends_with_its_client_after_the_last_response_or_with_a_signal(
         assert time.monotonic() - began < 5
 
 
+@contextmanager
+def mute_server(*methods: str) -> Iterator[tuple[str, threading.Event]]:
+    """Run a server that doesn't respond to some methods; yield its address and whether it received one."""
+    arrived, released = threading.Event(), threading.Event()
+
+    class Server(Echo):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            if body["method"] in methods:
+                arrived.set()
+                released.wait(60)
+                return
+            respond(self, {"jsonrpc": "2.0", "id": body.get("id"), "result": {"content": []}})
+
+    with echo_server(Server) as url:
+        try:
+            yield url, arrived
+        finally:
+            released.set()
+
+
+@pytest.mark.promise("WAT-1")
+@pytest.mark.parametrize(("number", "code"), [(None, 0), (signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("message", [{"id": 1, "method": "initialize"}, {"method": "notifications/initialized"}])
+def test_a_bridge_ends_while_the_server_does_not_respond(
+    message: dict[str, Any], number: int | None, code: int
+) -> None:
+    with ExitStack() as stack:
+        url, arrived = stack.enter_context(mute_server(message["method"]))
+        started = stack.enter_context(Watched(PROGRAM, "watch", "--url", url, direct=True))
+        started.send({"jsonrpc": "2.0", **message})
+        started.call(2, "say")
+        assert arrived.wait(20)
+        if number is None:
+            assert started.close() == code
+        else:
+            started.process.send_signal(number)
+            assert started.process.wait(20) == code
+
+
+@pytest.mark.promise("WAT-1")
+def test_a_notification_without_a_response_delays_the_requests_after_it_only_briefly() -> None:
+    with ExitStack() as stack:
+        url, arrived = stack.enter_context(mute_server("notifications/initialized"))
+        started = stack.enter_context(Watched(PROGRAM, "watch", "--url", url, direct=True))
+        started.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        assert arrived.wait(20)
+        for id_ in range(20):
+            started.call(id_, "say")
+        assert {started.receive()["id"] for _ in range(20)} == {*range(20)}
+
+
 @pytest.mark.promise("CLI-2")
 @pytest.mark.parametrize(
     ("line", "message"),

@@ -28,7 +28,9 @@ NO_SESSION: Final = 404
 """The server doesn't know the session: MCP 2025-11-25, Streamable HTTP, Session Management."""
 _RESUMES: Final = 5
 _END_SECONDS: Final = 5.0
-"""Time for responses to requests after the client has closed stdin."""
+"""Time for the server to respond to messages after the client has closed stdin."""
+_ORDER_SECONDS: Final = 2.0
+"""Time for the server to accept a notification before the messages after it are sent."""
 _CONNECTION: Final = 1
 _BREAKS: Final = re.compile(rb"[\r\n]+")
 
@@ -104,8 +106,9 @@ class _Bridge:
         self._link = self._gate.link
         self._session = ""
         self._protocol = ""
-        self._requests: dict[str, asyncio.Task[None]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._messages: set[asyncio.Task[None]] = set()
+        self._initialize: asyncio.Task[None] | None = None
+        self._notification: asyncio.Task[None] | None = None
         self._listener: asyncio.Task[None] | None = None
         self._writing = threading.Lock()
 
@@ -130,16 +133,16 @@ class _Bridge:
             while True:
                 reading = asyncio.create_task(lines.get())
                 await asyncio.wait((reading, ending), return_when=asyncio.FIRST_COMPLETED)
-                if not reading.done() or not (line := reading.result()):
+                if ending.done() or not (line := reading.result()):
                     reading.cancel()
                     break
-                await self._accept(line)
+                self._accept(line)
             self._gate.drop_all(_CONNECTION)
-            if not ending.done():  # Requests from before stdin was closed still get their responses.
-                responding = asyncio.gather(*self._requests.values(), return_exceptions=True)
+            if not ending.done():  # Messages from before stdin was closed still get their responses.
+                responding = asyncio.gather(*self._messages, return_exceptions=True)
                 await asyncio.wait((responding, ending), return_when=asyncio.FIRST_COMPLETED, timeout=_END_SECONDS)
             self._stop_listening()
-            for task in self._tasks:
+            for task in self._messages:
                 task.cancel()
             if self._session:
                 with suppress(httpx2.HTTPError, TimeoutError):
@@ -149,25 +152,29 @@ class _Bridge:
             await asyncio.to_thread(self._link.close, 2.0)
         return ending.result() if ending.done() else 0
 
-    async def _accept(self, line: bytes) -> None:
+    def _accept(self, line: bytes) -> None:
         if not line.strip():
             return
         self._gate.cancel(_CONNECTION, line)
         message = _parsed(line)
         is_first = isinstance(message, dict) and message.get("method") == "initialize"
-        task = asyncio.create_task(self._handle(line, message))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        key = json.dumps(message["id"]) if isinstance(message, dict) and "id" in message else ""
-        if key and "method" in message:
-            self._requests[key] = task
-            task.add_done_callback(
-                lambda done: self._requests.pop(key, None) if self._requests.get(key) is done else None
-            )
-        if is_first or not key:  # The session must be known, and notifications keep their order.
-            await asyncio.wait((task,))
+        if is_first:
+            self._initialize = self._notification = None
+        task = asyncio.create_task(self._handle(line, message, self._initialize, self._notification))
+        self._messages.add(task)
+        task.add_done_callback(self._messages.discard)
+        if is_first:
+            self._initialize = task
+        elif not (isinstance(message, dict) and "id" in message):
+            self._notification = task
 
-    async def _handle(self, line: bytes, message: Any) -> None:  # noqa: ANN401 - any JSON
+    async def _handle(
+        self,
+        line: bytes,
+        message: Any,  # noqa: ANN401 - any JSON
+        initialize: asyncio.Task[None] | None,
+        notification: asyncio.Task[None] | None,
+    ) -> None:
         gate = self._gate
         if too_long(len(line)):
             is_open = await asyncio.to_thread(gate.is_open)
@@ -186,6 +193,10 @@ class _Bridge:
             line = payload or line
         else:
             self._link.send(CLIENT, _CONNECTION, line)
+        if initialize is not None:  # The session must be known.
+            await asyncio.wait((initialize,))
+        if notification is not None:  # Notifications keep their order.
+            await asyncio.wait((notification,), timeout=_ORDER_SECONDS)
         try:
             await self._post(line, message)
         except httpx2.HTTPError as error:
@@ -201,7 +212,11 @@ class _Bridge:
         )
         headers |= _standard_headers(message)
         is_request = isinstance(message, dict) and "id" in message and "method" in message
-        async with self._client.stream("POST", self._url, content=line.strip(), headers=headers) as response:
+        may_be_slow = is_request or isinstance(message, list)
+        timeout = httpx2.Timeout(CONNECT_SECONDS, read=None if may_be_slow else CONNECT_SECONDS)
+        async with self._client.stream(
+            "POST", self._url, content=line.strip(), headers=headers, timeout=timeout
+        ) as response:
             if session := response.headers.get("mcp-session-id"):
                 self._session = session
             kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
