@@ -221,12 +221,17 @@ async def test_the_command_line_approves_for_the_session(
             assert not (await call).is_error
             assert not (await client.call_tool("kit.write", {"file": str(tmp_path / "b")})).is_error
 
-            held = questions.open(Question("kit.write", {}, "agent", "kit", "Why.", via="watch"))
-            refused = commands.pegboard("approve", held.question.id, "--session")
-            assert refused.returncode == 2
-            assert "works only for calls of `pegboard serve`" in refused.stderr
-            assert held.poll() is None
-            held.close("The test ends.")
+            for changed, why in (
+                ({"via": "watch"}, "the answer for a session works only for calls of `pegboard serve`"),
+                ({"via": "serve", "kind": "paused"}, "it only waits until calls are resumed"),
+            ):
+                asked = Question("kit.write", {}, "agent", "kit", "Why.", **changed)  # type: ignore[arg-type]
+                held = questions.open(asked)
+                refused = commands.pegboard("approve", asked.id, "--session")
+                assert refused.returncode == 2
+                assert f"The call was not answered because {why}. Use --yes." in refused.stderr
+                assert questions.is_pending(asked)
+                held.close("The test ends.")
 
 
 @pytest.mark.promise("ASK-7", "WAT-4")

@@ -18,6 +18,7 @@ from commands import Done, pegboard
 from processes import until
 from serving import HttpServer, records
 
+from pegboard.brake import Answer, Questions
 from pegboard.config import Paths
 from pegboard.models import Agent
 
@@ -109,6 +110,34 @@ def test_host_origin_and_token_are_checked_in_this_order(http_server: HttpServer
     assert post(http_server, good, "/elsewhere") == 404
     accepted = {**good, "Origin": f"http://localhost:{port}", "Content-Type": "application/json"}
     assert post(http_server, accepted) in (400, 406)
+
+
+@pytest.mark.promise("ASK-7", "WAT-4")
+async def test_an_answer_for_the_session_does_not_apply_to_the_next_client_of_the_same_name(
+    http_server: HttpServer, version: str, home: Path, tmp_path: Path
+) -> None:
+    questions = Questions(home / "state")
+    with questions.announce():
+        async with http_server.client(version) as client:
+            call = asyncio.create_task(client.call_tool("kit.write", {"file": str(tmp_path / "a")}))
+            await until(questions.pending)
+            (question,) = questions.pending()
+            done = await asyncio.to_thread(pegboard, "approve", question.id, "--session")
+            if version == "2026-07-28":
+                assert done.returncode == 2
+                assert "because its client has no session" in done.stderr
+                questions.answer(question.id, Answer("approve", lasts="session"))  # of a process that doesn't know
+            assert not (await call).is_error
+            outcome = questions.rule_outcome(question)
+            assert outcome is not None
+            assert ("has no session" in outcome.problem) is (version == "2026-07-28")
+        async with http_server.client(version) as other:
+            call = asyncio.create_task(other.call_tool("kit.write", {"file": str(tmp_path / "b")}))
+            await until(questions.pending)
+            (question,) = questions.pending()
+            questions.answer(question.id, Answer("reject"))
+            assert (await call).is_error
+    assert not (tmp_path / "b").exists()
 
 
 async def test_the_token_is_nowhere_but_in_its_file(http_server: HttpServer, home: Path) -> None:

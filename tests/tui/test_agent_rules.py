@@ -13,10 +13,11 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.types import CallToolResult
+from pydantic import JsonValue
 from stage import Stage
 from test_agent_calls import answered, asked, card, on_app, open_card
 from test_approval_by_accident import StandingClock
-from textual.widgets import Button
+from textual.widgets import Button, RadioButton, RadioSet
 
 from pegboard.brake import Answer, Question, Questions
 from pegboard.models.rule import Rule
@@ -243,6 +244,24 @@ async def test_calls_of_watched_agents_and_paused_calls_offer_no_rule(questions:
                 assert len(questions.pending()) == 1
                 questions.answer(question.id, Answer("reject"))
             await answered(stage)
+
+
+@pytest.mark.promise("WAT-4")
+async def test_a_call_of_a_client_without_a_session_offers_only_a_permanent_rule(
+    listed: None, questions: Questions
+) -> None:
+    async with on_app() as stage:
+        args: dict[str, JsonValue] = {"path": "a"}
+        questions.open(Question("desk.remove", args, "agent", "a", "Why.", call="c", via="serve", has_session=False))
+        await open_card(stage)
+        assert not card(stage).query_one("#session").display
+        await stage.press("s")
+        assert len(questions.pending()) == 1
+        scope = await open_scope(stage)
+        await stage.until_seen("The rule can't be added for this session because its client has no session")
+        assert scope.query_one("#allow", Button).disabled
+        scope.query_one("#duration", RadioSet).query(RadioButton).last().value = True
+        await stage.until(lambda: not scope.query_one("#allow", Button).disabled, "a permanent rule can be added")
 
 
 @pytest.mark.promise("WAT-4", "SEC-2")

@@ -41,8 +41,8 @@ _PRESENCE_SECONDS: Final = 0.5
 _KEPT_SECONDS: Final = 3600.0
 """Time for which answers are kept, so that late ones fail."""
 _LARGEST: Final = 64 * 2**20
-_ADDED_FIELDS: Final = {"lasts", "rule"}
-"""Fields that answers of earlier versions don't have."""
+_ADDED_FIELDS: Final = {"has_session", "lasts", "rule"}
+"""Fields that questions and answers of earlier versions don't have."""
 
 
 class BrakeError(PegboardError):
@@ -72,6 +72,8 @@ class Question:
     """Id of the call in the history."""
     via: str = "watch"
     """The command that asks: `watch` or `serve`."""
+    has_session: bool = True
+    """Whether the client has a session that no other client has, to which an answer can be limited."""
     id: str = field(default_factory=lambda: os.urandom(8).hex())
     asked_at: float = field(default_factory=time.time)
     """Seconds since 1970."""
@@ -89,6 +91,15 @@ class Question:
     def accepts_rule(self) -> bool:
         """Whether an answer can add a rule, because the process that asks runs the calls itself."""
         return self.via == "serve" and self.kind == "ask"
+
+    @property
+    def session_problem(self) -> str:
+        """Why an answer can't last for the session of the client, as a clause; empty if it can."""
+        if self.via != "serve":
+            return "the answer for a session works only for calls of `pegboard serve`"
+        if self.kind != "ask":
+            return "it only waits until calls are resumed"
+        return "" if self.has_session else "its client has no session by which Pegboard could recognize it"
 
 
 @dataclass(frozen=True)
@@ -460,7 +471,8 @@ def _answer_of(content: dict[str, Any]) -> Answer:
 def _read_question(file: Path) -> Question | None:
     try:
         content: dict[str, Any] = json.loads(file.read_bytes())
-        return Question(**{one.name: content[one.name] for one in fields(Question)})
+        names = {one.name for one in fields(Question)} - (_ADDED_FIELDS - content.keys())
+        return Question(**{name: content[name] for name in names})
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None
 

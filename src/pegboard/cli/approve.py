@@ -79,8 +79,8 @@ def _answer(
         narrate("Answer with --yes, with --session or with --no REASON; --args needs --yes.")
         raise typer.Exit(USAGE)
     asked = next((one for one in questions.pending() if one.id == call), None)
-    if session and asked is not None and not asked.accepts_rule:
-        narrate("The call was not answered because --session works only for calls of `pegboard serve`. Use --yes.")
+    if session and asked is not None and asked.session_problem:
+        narrate(f"The call was not answered because {asked.session_problem}. Use --yes.")
         raise typer.Exit(USAGE)
     edited = None if args is None else _object(args)
     if edited is not None and asked is not None:
@@ -172,8 +172,8 @@ async def _decide(questions: Questions, call: WaitingCall) -> Answer | None:
     args: JsonObject | None = None  # as they are shown
     while True:
         _show(call.shown, args)
-        accepts_rule = question.accepts_rule and args is None
-        keys = "y/s/n/e" if accepts_rule else "y/n/e"
+        accepts_session = not question.session_problem and args is None
+        keys = "y/s/n/e" if accepts_session else "y/n/e"
         typed = (await _line(questions, question, f"Run it? [{keys}] ")).casefold()
         if typed in {"e", "edit"}:
             changed = await edit_arguments(call.shown.args if args is None else args)
@@ -184,7 +184,7 @@ async def _decide(questions: Questions, call: WaitingCall) -> Answer | None:
                 args = changed
         elif typed in {"y", "yes"}:
             return Answer("approve", args=None if args is None else call.restored(args)[0], by=_BY)
-        elif accepts_rule and typed in {"s", "session"}:
+        elif accepts_session and typed in {"s", "session"}:
             return Answer("approve", by=_BY, lasts="session")
         elif typed in {"n", "no"}:
             return Answer("reject", await _line(questions, question, _WHY), by=_BY)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,8 @@ class BrakeApprover:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._questions = Questions(runtime.paths.state)
+        self.is_shared: Callable[[str | None], bool] = lambda _: False
+        """Returns whether several clients may have a session, so that no answer lasts for it."""
 
     def held(self, call: ToolCall) -> str:
         """Return why a call waits although rules allow it; empty if it doesn't."""
@@ -46,6 +49,7 @@ class BrakeApprover:
                 kind="ask" if is_asked else "paused",
                 call=call.id,
                 via="serve",
+                has_session=not self.is_shared(call.session),
             )
             try:
                 answer = await self._questions.ask(question, wait=self._runtime.settings.brake.wait)
@@ -53,7 +57,7 @@ class BrakeApprover:
                 return Approval(answer="reject", reason=str(error), by_person=False)
             # Rules may have changed while the call was paused.
             if answer.kind != "approve" or answer.by != RESUMED or not await self._must_ask(call):
-                return _approval(spec, call, answer)
+                return self._approval(spec, call, question, answer)
 
     def rule_added(self, added: AddedRule) -> None:
         """Report to the process that answered the outcome of the rule of its answer."""
@@ -64,13 +68,16 @@ class BrakeApprover:
         verdict = await asyncio.to_thread(self._runtime.rules.verdict, call)
         return verdict is not None and verdict.action == "ask"
 
-
-def _approval(spec: ToolSpec, call: ToolCall, answer: Answer) -> Approval:
-    if answer.kind != "approve":
-        return Approval(answer="reject", reason=answer.reason, by_person=answer.by_person)
-    if answer.lasts == "once":
-        return Approval(answer="once", args=answer.args)
-    rule = session_rule(spec, call) if answer.rule is None and answer.lasts == "session" else answer.rule
-    if rule is None:
-        return Approval(answer="reject", reason="The answer has no rule.", by_person=False)
-    return Approval(answer=answer.lasts, rule=rule)
+    def _approval(self, spec: ToolSpec, call: ToolCall, question: Question, answer: Answer) -> Approval:
+        if answer.kind != "approve":
+            return Approval(answer="reject", reason=answer.reason, by_person=answer.by_person)
+        if answer.lasts == "once":
+            return Approval(answer="once", args=answer.args)
+        rule = session_rule(spec, call) if answer.rule is None and answer.lasts == "session" else answer.rule
+        if rule is None:
+            return Approval(answer="reject", reason="The answer has no rule.", by_person=False)
+        if answer.lasts == "session" and question.session_problem:
+            problem = f"The rule was not added because {question.session_problem}."
+            self.rule_added(AddedRule(rule=rule, session=call.session, problem=problem, call=call.id))
+            return Approval(answer="once")
+        return Approval(answer=answer.lasts, rule=rule)

@@ -104,6 +104,7 @@ class Service:
         if self._approver is not None:
             self._runtime.rules.approve_with(self._approver, self._approver.rule_added)
             self._runtime.rules.hold_with(self._approver.held)
+            self._approver.is_shared = self._is_shared
         self._runtime.servers.pass_on_to(self._calls)
         following = asyncio.create_task(self._follow())
         try:
@@ -284,6 +285,10 @@ class Service:
             if len(self._agents) > _MOST_AGENTS:
                 self._agents.popitem(last=False)
         return found
+
+    def _is_shared(self, session: str | None) -> bool:
+        """Return whether several clients may have a session: those of one name, in a protocol without connections."""
+        return self._process is None and any(client.session == session for client in self._agents.values())
 
     def _connected(self, name: str, version: str) -> _Client:
         agent = Agent.connected(self._process, name=name, version=version)

@@ -39,12 +39,8 @@ _TERMS: Final[dict[AnswerTerm, str]] = {"once": "", "session": " for its session
 _Choice: TypeAlias = Literal["once", "session", "always", "reject", "reject_why", "edit"]
 _OF_RULES: Final = {"session": "agent.session", "always": "agent.always"}
 """Answers that add a rule, with their commands."""
-_NOT_LISTED: Final = (
-    "This app doesn't list {tool}, so it can't build a permanent rule. Press {key} to allow it in this session."
-)
-_NOT_WRITTEN: Final = (
-    "The rule was not added because the arguments contain a secret. Allow the call in this session instead."
-)
+_NOT_LISTED: Final = "This app doesn't list {tool}, so it can't build a permanent rule. Press {key} to allow it {term}."
+_NOT_WRITTEN: Final = "The rule was not added because the arguments contain a secret. Press {key} to allow it {term}."
 
 
 @dataclass(frozen=True)
@@ -108,7 +104,7 @@ class AgentCallScreen(QuestionScreen[None]):
         Button { margin-left: 2; min-width: 10; }
         #session, #always { display: none; }
         &.-rules Button { margin-left: 1; min-width: 6; }
-        &.-rules #session, &.-rules #always { display: block; }
+        &.-session #session, &.-rules #always { display: block; }
         KeysLine { dock: none; }
     }
     """
@@ -177,12 +173,18 @@ class AgentCallScreen(QuestionScreen[None]):
     @property
     def answers(self) -> Collection[str]:
         """The `ANSWERS` to this call; only those of `pegboard serve` can add a rule."""
-        accepts_rule = self.question.accepts_rule
-        return [one for one in self.ANSWERS if accepts_rule or one not in _OF_RULES.values()]
+        left_out = {command for choice, command in _OF_RULES.items() if not self._accepts(choice)}
+        return [one for one in self.ANSWERS if one not in left_out]
+
+    def _accepts(self, choice: object) -> bool:
+        """Return whether this call can be answered so."""
+        if choice == "session":
+            return not self.question.session_problem
+        return choice != "always" or self.question.accepts_rule
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Disable the answers that this call doesn't have."""
-        is_possible = action != "answer" or parameters[0] not in _OF_RULES or self.question.accepts_rule
+        is_possible = action != "answer" or self._accepts(parameters[0])
         return is_possible and super().check_action(action, parameters)
 
     def on_screen_resume(self) -> None:
@@ -198,6 +200,7 @@ class AgentCallScreen(QuestionScreen[None]):
         lines = [Content.assemble((f"{name:8}", "$text-muted"), (clean_line(text), "bold")) for name, text in rows]
         self._from.update(Content("\n").join([*lines, Content.styled(clean_line(question.reason), "$text-warning")]))
         self._arguments.replace_text(clean(self._call.text))
+        self.set_class(self._accepts("session"), "-session")
         self.set_class(question.accepts_rule, "-rules")
         self.refresh_bindings()
         self._count()
@@ -261,22 +264,30 @@ class AgentCallScreen(QuestionScreen[None]):
         """Return an approval with the rule that the user chooses; None if none was chosen or it can't be added."""
         spec = self._runtime.tools.get(call.question.tool)
         if spec is None:
-            text = _NOT_LISTED.format(tool=clean_line(call.question.tool), key=key_of(self, "agent.session"))
-            self.app.notify(text, severity="warning", markup=False)
+            self._notify_instead(_NOT_LISTED, call)
             return None
 
         def is_waiting() -> bool:
             return any(one.id == call.question.id for one in getattr(self.app, "agent_calls", ()))
 
-        dialog = ApprovalScope(self._runtime, spec, call.call, call.shown, is_waiting)
+        problem = call.question.session_problem
+        dialog = ApprovalScope(self._runtime, spec, call.call, call.shown, is_waiting, session_problem=problem)
         approval: Approval | None = await self.app.push_screen_wait(dialog)
         if approval is None or approval.rule is None:
             return None
         has_arguments = approval.rule.exactly is not None or bool(approval.rule.where)
         if approval.answer == "always" and has_arguments and call.args != call.question.args:
-            self.app.notify(_NOT_WRITTEN, severity="warning", markup=False)
+            self._notify_instead(_NOT_WRITTEN, call)
             return None
         return approval
+
+    def _notify_instead(self, text: str, call: AgentCall) -> None:
+        """Show why no rule is added, with the key of the answer that lasts the longest without one."""
+        is_once = bool(call.question.session_problem)
+        key = key_of(self, "agent.approve" if is_once else "agent.session")
+        term = "once" if is_once else "in this session"
+        shown = text.format(tool=clean_line(call.question.tool), key=key, term=term)
+        self.app.notify(shown, severity="warning", markup=False)
 
     async def _chosen(self, choice: _Choice, call: AgentCall) -> Answer | None:
         by = f"Pegboard (process {os.getpid()})"

@@ -52,6 +52,7 @@ class ApprovalScope(QuestionScreen[Approval | None]):
         call: The call awaiting approval.
         shown: The call with secrets masked.
         is_waiting: Returns whether the call still awaits approval; called when the app's waiting calls change.
+        session_problem: Why no rule can be added for the session, as a clause; empty if one can.
     """
 
     PAGE = "Scope of the rule"
@@ -93,7 +94,14 @@ class ApprovalScope(QuestionScreen[Approval | None]):
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     def __init__(
-        self, runtime: Runtime, spec: ToolSpec, call: ToolCall, shown: ToolCall, is_waiting: Callable[[], bool]
+        self,
+        runtime: Runtime,
+        spec: ToolSpec,
+        call: ToolCall,
+        shown: ToolCall,
+        is_waiting: Callable[[], bool],
+        *,
+        session_problem: str = "",
     ) -> None:
         super().__init__(f"Allow {clean_line(call.name)} without asking?")
         self._runtime = runtime
@@ -101,6 +109,7 @@ class ApprovalScope(QuestionScreen[Approval | None]):
         self._call = call
         self._shown = shown.model_copy(update={"name": call.name})
         self._is_waiting = is_waiting
+        self._session_problem = session_problem
         self._suggested = [
             (name, pattern if shown.args.get(name) == call.args.get(name) else ANYTHING)
             for name, pattern in suggested_patterns(spec, call, _is_safe)
@@ -164,6 +173,8 @@ class ApprovalScope(QuestionScreen[Approval | None]):
         """Why the rule can't be added; empty if it can."""
         if self._is_over:
             return "This call can't be approved because it has already ended. Press esc to close."
+        if self._session_problem and not self._is_permanent:
+            return f"The rule can't be added for this session because {self._session_problem}."
         if not self._runtime.rules.matches(self._rule_for(self._call), self._call):
             return "The rule doesn't match this call. Change the patterns, or choose exactly these arguments."
         return ""
