@@ -12,6 +12,7 @@ from test_activity import Recorder, on_activity, paths, press, recorder, rows, r
 from test_chat_approval import form
 
 from pegboard.runtime import Runtime
+from pegboard.tui.dialogs.approval_scope import ApprovalScope
 from pegboard.tui.form.editors import TextBox
 
 __all__ = ["paths", "recorder", "runtime"]
@@ -72,6 +73,25 @@ async def test_an_edited_call_with_a_changed_mask_does_not_run(packs: None, tmp_
         assert not stage.tool_messages
         await stage.press("escape", "escape")
         await stage.idle()
+
+
+@pytest.mark.promise("ASK-7", "STO-2")
+async def test_toasts_show_an_added_and_a_removed_rule_without_the_secret_in_its_arguments(
+    packs: None, tmp_path: Path
+) -> None:
+    async with on_chat(tmp_path, calls(("keys_use", {"note": "a", "key": SECRET})), says("Done")) as stage:
+        await stage.say("Use it")
+        await stage.select()
+        await stage.press("A")
+        await stage.until(lambda: isinstance(stage.app.screen, ApprovalScope), "the dialog is open")
+        await stage.press("ctrl+s")
+        await stage.idle()
+        await until_notified(stage, "Rule added for this session: allow keys.use with exactly ")
+        await stage.press("alt+z")
+        await until_notified(stage, "Rule removed: ")
+        toasts = [toast.message for toast in stage.app._notifications]
+        assert len([toast for toast in toasts if MASKED in toast]) == 2
+        assert SECRET not in " ".join(toasts)
 
 
 @pytest.mark.promise("ACT-2", "STO-2")

@@ -90,4 +90,9 @@ class RuleUndo:
             self._notify(f"Rule removed: {added.rule}. Such calls ask again.")
 
     def _notify(self, text: str, severity: SeverityLevel = "information") -> None:
-        self._app.notify(clean_line(text), severity=severity, timeout=_TOAST_SECONDS, markup=False)
+        self._app.run_worker(self._show(text, severity), group="rule-toasts")
+
+    async def _show(self, text: str, severity: SeverityLevel) -> None:
+        """Show a toast without the secrets that the arguments of a rule may contain."""
+        shown = await asyncio.to_thread(self._runtime.redacted, text)
+        self._app.notify(clean_line(shown), severity=severity, timeout=_TOAST_SECONDS, markup=False)
