@@ -179,6 +179,23 @@ def test_what_could_not_be_redacted_is_reported(
 
 
 @pytest.mark.promise("ACT-4")
+def test_a_running_call_is_reported_because_it_records_the_value_again(runtime: Runtime) -> None:
+    call = ToolCall(name="a.x", args={"password": VALUE}, source="cli")
+    runtime.history.start(call, NOW)
+    runtime.history.flush()
+    for _ in range(2):  # The second time, the record doesn't contain the value.
+        report = runtime.activity.redact(VALUE)
+        assert report.remaining == (
+            "Calls or model turns that still run (1) may record the value when they end. Redact it again after that.",
+        )
+    runtime.history.record(call, ToolResult(ok=True), NOW)
+    runtime.history.flush()
+    report = runtime.activity.redact(VALUE)
+    assert (report.calls, report.remaining) == (1, ())
+    runtime.history.close()
+
+
+@pytest.mark.promise("ACT-4")
 def test_a_short_value_is_refused(runtime: Runtime) -> None:
     with pytest.raises(StoreError, match="fewer than 6 characters"):
         runtime.activity.redact("abc")

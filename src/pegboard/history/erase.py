@@ -15,6 +15,7 @@ from pegboard.history.history import History
 from pegboard.history.notify import notify
 from pegboard.history.reader import Reader
 from pegboard.history.recorded import EDITED
+from pegboard.history.schema import RUNNING
 
 if TYPE_CHECKING:
     from pegboard.history.database import Database
@@ -27,6 +28,9 @@ _TEXT: Final = {
     "sessions": ("name", "system"),
     "turns": ("model", "text"),
 }
+_RUNNING: Final = (
+    "Calls or model turns that still run ({:,}) may record the value when they end. Redact it again after that."
+)
 _AT_ONCE: Final = 200
 _WAIT_SECONDS: Final = 10.0
 """Time to wait for other processes that read an old state of the database."""
@@ -58,17 +62,26 @@ def erase(history: History, replacement: Replacement) -> tuple[dict[str, int], t
     """
     changed = dict.fromkeys(_JSON, 0)
     reader = Reader(history)
+    running = 0
     try:
+        running = _count_running(reader)
         for table in _JSON:
             for rows in _batches(reader, table, replacement):
                 replace = partial(_replace, table=table, rows=rows, replacement=replacement)
                 for kind in history.act(replace):
                     changed[kind] += 1
+        running = max(running, _count_running(reader))
     finally:
         reader.close()
     problems = _compact(history)
     notify(history.bells)
-    return changed, problems
+    return changed, (*problems, _RUNNING.format(running)) if running else problems
+
+
+def _count_running(reader: Reader) -> int:
+    """Return how many calls and turns still run, whose processes write them again at their end."""
+    [(number,)] = reader.select(f"SELECT count(*) FROM calls WHERE status = {RUNNING}")  # noqa: S608 - our own number
+    return int(number or 0)
 
 
 def _batches(reader: Reader, table: str, replacement: Replacement) -> Iterator[list[Column]]:
