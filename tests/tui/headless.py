@@ -1,6 +1,7 @@
 """Savings for apps that run without a terminal; they change nothing that a test can observe.
 
 - Apps of one process share parsed CSS.
+- A key has the character that a terminal sends with it; Textual's pilot omits it for keys with a modifier.
 - A frame that no terminal displays isn't composed. Tests compose the screen when they read it: `compose_frame`.
 - A pilot waits until every widget has handled its messages and the screen is up to date. Textual's own pilot sends
   every widget a message and sleeps several times per key.
@@ -18,6 +19,8 @@ import pytest
 import textual.app
 import textual.pilot
 from rich.console import RenderableType
+from textual import events
+from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
 from textual._compositor import Compositor  # nothing public skips a frame
 from textual._context import active_app, visible_screen_stack
 from textual._queue import Queue
@@ -25,6 +28,7 @@ from textual._wait import wait_for_idle
 from textual.app import App, ScreenStackError
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
+from textual.driver import Driver
 from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.pilot import Pilot, WaitForScreenTimeout
@@ -35,12 +39,20 @@ from textual.widgets import Input, TextArea
 
 _parse_rules = Stylesheet._parse_rules
 _render_update = Compositor.render_update
+_send_message = Driver.send_message
 PATIENCE = 60.0
 """Seconds that a test waits for a condition; a machine under load is several times slower."""
 _SOON = 0.06
 """Seconds; a timer with at most this interval is waited for."""
 _TURNS = 50
 """Turns of the event loop after which a wait starts to sleep."""
+
+_CONTROL_CHARACTERS = {
+    keys[0].value: sequence
+    for sequence, keys in ANSI_SEQUENCES_KEYS.items()
+    if isinstance(keys, tuple) and len(sequence) == len(keys) == 1
+}
+"""Control characters by the names of their keys."""
 
 _parsed: dict[object, list[RuleSet]] = {}
 _variables: dict[object, int] = {}
@@ -62,6 +74,17 @@ def _parse_once(sheet: Stylesheet, css: str, *source: Any, **more: Any) -> list[
     if key not in _parsed:
         _parsed[key] = _parse_rules(sheet, css, *source, **more)
     return _parsed[key]
+
+
+def _send_as_terminal(driver: Driver, message: Message) -> None:
+    """Send a message; a key gets the character that a terminal sends with it."""
+    if isinstance(message, events.Key) and message.character is None:
+        *modifiers, name = message.key.split("+")
+        if len(name) == 1 and modifiers in (["alt"], ["alt", "shift"]):
+            message.character = name.upper() if "shift" in modifiers else name
+        else:
+            message.character = _CONTROL_CHARACTERS.get(message.key)
+    _send_message(driver, message)
 
 
 def _skip_invisible(
@@ -175,6 +198,7 @@ def no_invisible_work() -> Iterator[None]:
             patch.setattr(widget.cursor_blink, "_default", False)  # a picture would show it or not
         patch.setattr(RuleSet, "__hash__", object.__hash__)  # the same hash, computed in C
         patch.setattr(Compositor, "render_update", _skip_invisible)
+        patch.setattr(Driver, "send_message", _send_as_terminal)
         patch.setattr(Pilot, "_wait_for_screen", _handled)
         patch.setattr(textual.app, "wait_for_idle", _idle)
         patch.setattr(textual.pilot, "wait_for_idle", _idle)

@@ -61,6 +61,15 @@ async def test_a_pasted_text_stays_between_the_keys_around_it(tmp_path: Path) ->
         assert given.calls[0].args == {"path": "pastes text", "max_bytes": 5}
 
 
+async def test_a_text_field_inserts_no_key_with_alt_which_terminals_send_with_its_character(tmp_path: Path) -> None:
+    async with on_stage(GivenRuntime(tmp_path)) as stage:
+        await stage.open("read_file")
+        await stage.press("a", "alt+x", "alt+shift+x", "b")
+        field = stage.app.focused
+        assert isinstance(field, Input)
+        assert field.value == "ab"
+
+
 async def test_keys_after_one_that_opens_a_form_do_not_run_commands_of_the_list(tmp_path: Path) -> None:
     given = GivenRuntime(tmp_path)
     async with on_stage(given) as stage:

@@ -22,6 +22,8 @@ from pegboard.tui.shell.idle_collector import IdleCollector
 from pegboard.tui.shell.input_order import InputOrder, InputPassed
 from pegboard.tui.shell.sized_app import SizedApp
 
+_MODIFIERS = ("alt+", "meta+", "super+", "hyper+")
+"""Modifiers that terminals report together with the character of the key."""
 _SHORTEST_TOAST = 0.05
 """Least seconds of a toast."""
 
@@ -81,6 +83,8 @@ class InputApp(SizedApp):
     async def on_event(self, event: events.Event) -> None:
         """Handle an event; input waits until the key or text before it was handled."""
         if isinstance(event, events.InputEvent | events.Paste) and not event.is_forwarded:
+            if isinstance(event, events.Key) and event.key.startswith(_MODIFIERS):
+                event.character = None  # otherwise text fields insert it, and the key's command doesn't run
             self._collector.touch()
             await self._order.add(event)
             return

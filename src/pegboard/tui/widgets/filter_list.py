@@ -21,8 +21,6 @@ from pegboard.tui.commands import Command
 from pegboard.tui.state.fuzzy import match_positions
 
 _LONGEST_FILTER = 200
-_MODIFIERS = ("alt+", "meta+", "super+", "hyper+")
-"""Modifiers that terminals report together with the character of the key."""
 _VIM_KEYS = {"j": "move(1)", "k": "move(-1)", "g": "move_to(0)", "G": "move_to(-1)"}
 
 
@@ -248,16 +246,12 @@ class FilterList(ScrollView, can_focus=True):
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
         """Return whether a key is input for the filter."""
-        if key.startswith(_MODIFIERS):
-            return False
         return character is not None and character.isprintable() and character not in self._own_keys
 
     async def on_key(self, event: events.Key) -> None:
         """Append printable keys to the filter; with vim keys only after `/`."""
         character = event.character
         if not event.is_printable or character is None or (character in self._own_keys and not self.typing):
-            return
-        if event.key.startswith(_MODIFIERS):
             return
         if self._vim_keys and not self.typing:
             if character in _VIM_KEYS:
