@@ -41,6 +41,10 @@ def sell() -> None:
     """Fail with data."""
     raise ToolFailed("Sold out.", data={"success": False, "left": 0})
 
+def sales() -> dict[str, object]:
+    """Return sales."""
+    return {"best": {"name": "ink", "count": 3}, "today": 5}
+
 def evil() -> dict[str, str]:
     """Return control characters."""
     return {"[b]key[/b]": "\\x1b[31mred\\x00\\ufffe\\ud800"}
@@ -247,6 +251,29 @@ def test_updating_a_snapshot_keeps_comments_and_all_other_values(
     other = check_file("two", text.replace("length == 2", "length == 3"))
     assert pegboard("check", "run", "two", "--update", "--packs", packs).returncode == 1
     assert other.read_text().endswith("data = []\n"), "a check that fails otherwise isn't updated"
+
+
+@pytest.mark.promise("BAT-3")
+def test_updating_the_snapshot_of_a_kept_call_keeps_comments_and_unchanged_lines(
+    pegboard: Command, packs: str, home: Path
+) -> None:
+    pegboard("tools", "invoke", "shop.sales", "--packs", packs)
+    pegboard("check", "keep", "-", "--name", "one", "--packs", packs)
+    file = home / "data" / "checks" / "one.toml"
+    lines = file.read_text().splitlines()
+    assert "expect.snapshot.data.best.count = 3" in lines
+    commented = "".join(f"{line}  # {number}\n" for number, line in enumerate(lines))
+    file.write_text(f"# The shop.\n{commented}")
+    (Path(packs) / "shop.py").write_text(
+        PACK.replace('"count": 3', '"count": [3, 4]').replace('"today": 5', '"new": {"a": None}')
+    )
+    assert pegboard("check", "run", "--update", "--packs", packs).returncode == 0
+    kept = [line for line in file.read_text().splitlines() if "#" in line]
+    assert kept[0] == "# The shop."
+    assert [line.partition("  # ")[0] for line in kept[1:]] == [
+        line.replace("count = 3", "count = [3, 4]") for line in lines if "today" not in line
+    ]
+    assert pegboard("check", "run", "--packs", packs).returncode == 0
 
 
 @pytest.mark.promise("BAT-3", "SEC-5")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -225,27 +226,53 @@ def _with_snapshot(text: str, data: JsonValue) -> str:
     from tomlkit.exceptions import TOMLKitError
 
     table = read_toml(text)
-    _put_snapshot(table, data)
-    whole = write_toml(table)
-    try:
-        document = tomlkit.parse(text)
-        _put_snapshot(document, tomlkit.parse(write_toml({"data": data})).unwrap()["data"])
-        edited = tomlkit.dumps(document)
-        if identical(read_toml(edited), table):
-            return edited
-    except (TOMLKitError, TomlTextError, RecursionError):  # tomlkit doesn't preserve every text, such as "\r\n"
-        pass
-    return whole
+    _snapshot(table)["data"] = data
+    for keeps_lines in (True, False):
+        # tomlkit fails to change some tables with dotted keys, and doesn't preserve every text, such as "\r\n"
+        with suppress(TOMLKitError, TomlTextError, RecursionError, LookupError):
+            document = tomlkit.parse(text)
+            snapshot = _snapshot(document)
+            if not keeps_lines:
+                snapshot.pop("data", None)
+            _put(snapshot, "data", data)
+            edited = tomlkit.dumps(document)
+            if identical(read_toml(edited), table):
+                return edited
+    return write_toml(table)
 
 
-def _put_snapshot(table: MutableMapping[str, object] | JsonObject, data: object) -> None:
-    """Set `expect.snapshot.data` in a table of either library."""
-    node: object = table
-    for key in ("expect", "snapshot"):
-        assert isinstance(node, MutableMapping), "validated with the check"
-        node = node.setdefault(key, {})
-    assert isinstance(node, MutableMapping), "validated with the check"
-    node["data"] = data
+def _snapshot(table: Mapping[str, object]) -> MutableMapping[str, object]:
+    """Return `expect.snapshot` in a table of either library."""
+    expect = table["expect"]
+    assert isinstance(expect, Mapping), "validated with the check"
+    snapshot = expect["snapshot"]
+    assert isinstance(snapshot, MutableMapping), "validated with the check"
+    return snapshot
+
+
+def _put(node: MutableMapping[str, object], key: str, value: JsonValue) -> None:
+    """Set a value in a table of tomlkit; values that stay keep their form and their comments."""
+    import tomlkit
+
+    old = node.get(key)
+    if isinstance(old, MutableMapping) and isinstance(value, dict) and value:
+        for name, inner in value.items():
+            _put(old, name, inner)
+        for name in [name for name in old if name not in value]:
+            del old[name]
+        return
+    written = tomlkit.parse(write_toml({"value": value}))
+    plain = written.unwrap()["value"]
+    if old is not None and identical(tomlkit.item(old).unwrap(), plain):
+        return
+    if isinstance(old, MutableMapping):
+        del node[key]
+    if isinstance(plain, dict):
+        table = tomlkit.inline_table()
+        table.update(plain)
+        node[key] = table
+    else:
+        node[key] = written["value"] if isinstance(plain, list) else plain
 
 
 def _fits(pattern: str | None, *names: str) -> bool:
