@@ -12,15 +12,14 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import commands
 import httpx2
 import pytest
-from commands import forked
 from mcp import Client, StdioServerParameters, stdio_client
+from remotes import JsonServer, call_of, echo_server, free_port, http_proxy, respond
 from servers import SDK_SERVER, start_of
 from serving import MODES
 from watched import PROGRAM, Watched, eventually, recorded, records
@@ -28,13 +27,6 @@ from watched import PROGRAM, Watched, eventually, recorded, records
 from pegboard.brake import Answer, Questions
 from pegboard.models import Agent
 from pegboard.watch.lines import LONGEST_PARSED
-
-
-def free_port() -> int:
-    """Return a free port."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 @contextmanager
@@ -55,81 +47,9 @@ def sdk_server() -> Iterator[str]:
         process.wait()
 
 
-@contextmanager
-def http_proxy(url: str, name: str = "remote") -> Iterator[str]:
-    """Run `pegboard watch --http`, which prints no error, and yield its address."""
-    line = forked("pegboard", "watch", "--name", name, "--url", url, "--http", "0")
-    process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    try:
-        yield process.stdout.readline().strip()
-        process.terminate()
-        _, errors = process.communicate(timeout=20)
-        assert (process.returncode, errors) == (128 + signal.SIGTERM, "")
-    finally:
-        process.kill()
-        process.communicate()
-
-
 def _watched(*words: str) -> StdioServerParameters:
     """Return the command of a proxy on stdio."""
     return StdioServerParameters(command=PROGRAM, args=["watch", "--name", "far", *words], env=dict(os.environ))
-
-
-def call_of(id_: int, **arguments: Any) -> dict[str, Any]:
-    """Return a client's call."""
-    return {"jsonrpc": "2.0", "id": id_, "method": "tools/call", "params": {"name": "x", "arguments": arguments}}
-
-
-class Echo(BaseHTTPRequestHandler):
-    """A server that returns what it received: the body, and the headers as JSON in one header."""
-
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["content-length"]))
-        if self.headers.get("x-kind") == "stream":
-            self.send_response(200)
-            self.send_header("Content-Type", "text/event-stream")
-            self.send_header("Transfer-Encoding", "chunked")
-            self.end_headers()
-            for part in (b"id: 1\ndata: " + body + b"\n", b"\n", b": end\n\n"):
-                self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
-                self.wfile.flush()
-            self.wfile.write(b"0\r\n\r\n")
-            return
-        self.send_response(int(self.headers.get("x-status", "200")))
-        self.send_header("Content-Type", "application/json")
-        self.send_header("X-Seen", json.dumps(self.headers.items()))
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Be silent."""
-
-
-def respond(handler: BaseHTTPRequestHandler, message: Any, status: int = 200, **headers: str) -> None:
-    """Respond with a JSON message."""
-    data = json.dumps(message, indent=1).encode()
-    handler.send_response(status)
-    for name, value in {"Content-Type": "application/json", "Content-Length": str(len(data)), **headers}.items():
-        handler.send_header(name.replace("_", "-"), value)
-    handler.end_headers()
-    handler.wfile.write(data)
-
-
-@contextmanager
-def echo_server(handler: type[BaseHTTPRequestHandler] = Echo) -> Iterator[str]:
-    """Run such a server and yield its address."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/mcp"
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 @pytest.mark.promise("WAT-1")
@@ -214,9 +134,8 @@ def mute_server(*methods: str) -> Iterator[tuple[str, threading.Event]]:
     """Run a server that doesn't respond to some methods; yield its address and whether it received one."""
     arrived, released = threading.Event(), threading.Event()
 
-    class Server(Echo):
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+    class Server(JsonServer):
+        def answer(self, body: Any) -> None:
             if body["method"] in methods:
                 arrived.set()
                 released.wait(60)
@@ -349,9 +268,8 @@ def test_the_brake_holds_calls_over_http(home: Path) -> None:
 def test_a_deny_rule_knows_the_defaults_of_a_server_without_sessions_over_http(home: Path) -> None:
     called: list[Any] = []
 
-    class Server(Echo):
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+    class Server(JsonServer):
+        def answer(self, body: Any) -> None:
             result: dict[str, Any] = {"content": []}
             if body["method"] == "tools/list":
                 forced: dict[str, Any] = {"type": "object", "properties": {"force": {"default": True}}}
@@ -395,9 +313,8 @@ def test_no_encoding_of_a_body_passes_a_deny_rule(home: Path) -> None:
 def test_headers_and_address_of_a_bridge_come_from_the_environment_and_are_not_in_the_process_list() -> None:
     seen: list[dict[str, str]] = []
 
-    class Server(Echo):
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+    class Server(JsonServer):
+        def answer(self, body: Any) -> None:
             seen.append({name.lower(): value for name, value in self.headers.items()})
             respond(self, {"jsonrpc": "2.0", "id": body["id"], "result": {"content": []}})
 
@@ -418,9 +335,8 @@ def test_a_bridge_reports_that_the_server_ended_the_session_and_initialize_start
     sessions: list[str] = []
     listening: list[str | None] = []
 
-    class Server(Echo):
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+    class Server(JsonServer):
+        def answer(self, body: Any) -> None:
             session = self.headers.get("mcp-session-id")
             if session is not None and session not in sessions:
                 error = {"code": -32600, "message": "Session not found"}
@@ -435,7 +351,7 @@ def test_a_bridge_reports_that_the_server_ended_the_session_and_initialize_start
             else:
                 respond(self, {}, 202)
 
-        def do_GET(self) -> None:
+        def do_GET(self) -> None:  # noqa: N802 - the name that the library calls
             listening.append(self.headers.get("mcp-session-id"))
             respond(self, {}, 405)
 
@@ -458,9 +374,8 @@ def test_a_bridge_reports_that_the_server_ended_the_session_and_initialize_start
 @pytest.mark.promise("WAT-1")
 @pytest.mark.parametrize("status", [200, 400])
 def test_a_bridge_responds_to_a_request_that_the_server_only_answers_without_its_id(status: int) -> None:
-    class Server(Echo):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["content-length"]))
+    class Server(JsonServer):
+        def answer(self, body: Any) -> None:
             respond(self, {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "Not so"}}, status)
 
     with echo_server(Server) as url, Watched(PROGRAM, "watch", "--name", "far", "--url", url, direct=True) as started:
