@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from mcp.shared.exceptions import MCPError
-from mcp_types import LoggingMessageNotificationParams, TextContent, ToolListChangedNotification
+from mcp_types import INVALID_PARAMS, LoggingMessageNotificationParams, TextContent, ToolListChangedNotification
 from processes import descendants, is_alive, until
 from serving import MODES, Connect, allow, records
 
@@ -75,6 +75,20 @@ async def test_failures_are_results_that_the_model_can_read(connect: Connect) ->
     assert "b: is required" in text(invalid)
     assert lie.is_error
     assert "doesn't match its output schema" in text(lie)
+
+
+@pytest.mark.promise("EXE-7", "MCP-2")
+async def test_calls_of_unknown_tools_and_of_those_that_are_not_allowed_are_recorded(connect: Connect) -> None:
+    async with connect("--tool-allow", "kit.add") as client:
+        for name in ("kit.write", "kit.nothing"):
+            with pytest.raises(MCPError, match=f"Unknown tool: {name}") as raised:
+                await client.call_tool(name, {"file": "a"})
+            assert raised.value.code == INVALID_PARAMS
+    for name, detail in (("kit.write", "not_allowed"), ("kit.nothing", None)):
+        (record,) = records(name)
+        assert (record.source, record.args) == ("serve", {"file": "a"})
+        assert record.error is not None
+        assert (record.error.code, record.error.detail) == ("tool_not_found", detail)
 
 
 @pytest.mark.promise("ASK-7")

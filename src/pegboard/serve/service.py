@@ -197,19 +197,20 @@ class Service:
     ) -> JsonObject | types.InputRequiredResult:
         await self._ready.wait()
         spec = self._offer.find(params.name)
-        if spec is None:
-            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name}")
+        name = params.name if spec is None else spec.name
         answers = {key: _plain(answer) for key, answer in (params.input_responses or {}).items()}
         if params.request_state is not None:
-            served = self._calls.resume(spec.name, context, params.request_state, answers)
+            served = self._calls.resume(name, context, params.request_state, answers)
         else:
-            served = self._calls.start(self._call(context, spec, params.arguments or {}), context, answers)
+            served = self._calls.start(self._call(context, name, params.arguments or {}), context, answers)
         outcome = await self._outcome(context, served)
         if isinstance(outcome, Input):
             requests = {key: dict(request) for key, request in outcome.requests.items()}
             return types.InputRequiredResult.model_validate(
                 {"resultType": "input_required", "inputRequests": requests, "requestState": outcome.state}
             )
+        if spec is None:
+            spec = self._found_meanwhile(name, outcome)
         if served.missing and not outcome.ok and context.protocol_version in MODERN_PROTOCOL_VERSIONS:
             needed: JsonObject = {name: {} for name in sorted(served.missing)}
             message = f"{spec.name} needs capabilities of the client: {', '.join(needed)}."
@@ -228,9 +229,20 @@ class Service:
         finally:
             leaving.cancel()
 
-    def _call(self, context: Context, spec: ToolSpec, arguments: JsonObject) -> ToolCall:
+    def _found_meanwhile(self, name: str, outcome: ToolResult) -> ToolSpec:
+        """Return the tool of a call that was made although its tool isn't offered, so that the history contains it.
+
+        Raises:
+            MCPError: The tool doesn't exist, or it isn't allowed.
+        """
+        spec = self._runtime.tools.get(name)
+        if spec is None or (outcome.error is not None and outcome.error.code == "tool_not_found"):
+            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {name}")
+        return spec
+
+    def _call(self, context: Context, name: str, arguments: JsonObject) -> ToolCall:
         client = self._client(context)
-        return ToolCall(name=spec.name, args=arguments, source="serve", session=client.session, agent=client.agent)
+        return ToolCall(name=name, args=arguments, source="serve", session=client.session, agent=client.agent)
 
     async def _answer(self, spec: ToolSpec, call: ToolCall, result: ToolResult) -> JsonObject:
         hint = ""
