@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import commands
 import pytest
 from terminals import pegboard as in_terminal
+
+from pegboard.models import ToolCall
+from pegboard.runtime import Runtime
 
 Command = Callable[..., commands.Done]
 
@@ -124,6 +128,18 @@ def test_calls_are_exported_deleted_restored_and_pinned(pegboard: Command, recor
     assert ids(pegboard) == recorded
     pegboard("history", "pin", hello)
     assert ids(pegboard, "pinned:") == [hello]
+
+
+@pytest.mark.promise("ACT-2")
+def test_a_running_call_is_not_deleted_and_a_message_says_why(pegboard: Command, home: Path) -> None:
+    runtime = Runtime.from_environment()
+    call = ToolCall(name="greet.hello", source="cli")
+    runtime.history.start(call, datetime.now(UTC))
+    runtime.history.flush()
+    done = pegboard("history", "delete", call.id)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "Nothing was deleted because a running call can't be deleted. Delete it when it has ended.\n"
+    runtime.history.close()
 
 
 @pytest.mark.promise("ACT-4")

@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 from pegboard.cli.arguments import ArgOption, ArgsOption, ArgumentError, read_arguments, read_object
 from pegboard.cli.root import MOST, NOT_FOUND, TOOL_FAILED, USAGE, JsonOption, PacksOption, app, open_runtime, scanned
+from pegboard.data.mask import unrecorded_secret
 from pegboard.results.sizes import count
 
 if TYPE_CHECKING:
@@ -182,8 +183,6 @@ def rerun(
 
 def _changed_arguments(runtime: Runtime, recorded: RecordedCall, args: str | None, pairs: list[str]) -> JsonObject:
     import json
-
-    from pegboard.data.mask import unrecorded_secret
 
     given = {**recorded.args, **(read_object(args) if args is not None else {})}
     spec = runtime.tools.get(recorded.tool)
@@ -392,8 +391,10 @@ def delete(context: typer.Context, ids: IdsArgument, packs: PacksOption = None) 
     runtime = open_runtime(context)
     with _exit_on_error():
         deleted = runtime.activity.delete([_get(runtime, one).id for one in ids])
+    if not deleted:
+        narrate("Nothing was deleted because a running call can't be deleted. Delete it when it has ended.")
+        raise typer.Exit(TOOL_FAILED)
     narrate(f"Deleted {count(len(deleted), 'call')}. Undo: pegboard history restore {' '.join(deleted[:5])}")
-    raise typer.Exit(0 if deleted else TOOL_FAILED)
 
 
 @commands.command()
