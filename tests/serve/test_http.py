@@ -112,6 +112,21 @@ def test_host_origin_and_token_are_checked_in_this_order(http_server: HttpServer
     assert post(http_server, accepted) in (400, 406)
 
 
+@pytest.mark.promise("MCP-2")
+async def test_a_client_that_connects_its_stream_again_gets_a_new_one(http_server: HttpServer) -> None:
+    version = "2025-11-25"
+    headers = {"Authorization": f"Bearer {http_server.token}", "Accept": "application/json, text/event-stream"}
+    async with httpx2.AsyncClient(headers=headers, timeout=60) as client:
+        hello = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
+        request = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+        response = await client.post(http_server.url, json=request)
+        client.headers |= {"Mcp-Session-Id": response.headers["Mcp-Session-Id"], "MCP-Protocol-Version": version}
+        await client.post(http_server.url, json={"jsonrpc": "2.0", "method": "notifications/initialized"})
+        async with client.stream("GET", http_server.url, headers={"Last-Event-ID": "7"}) as stream:
+            assert stream.status_code == 200
+            assert stream.headers["Content-Type"].startswith("text/event-stream")
+
+
 @pytest.mark.promise("ASK-7", "WAT-4")
 async def test_an_answer_for_the_session_does_not_apply_to_the_next_client_of_the_same_name(
     http_server: HttpServer, version: str, home: Path, tmp_path: Path

@@ -153,6 +153,8 @@ class _Guard:
         if refusal is not None:
             await refusal(scope, receive, send)
             return
+        # No events are kept for a client that connects again, and the SDK answers nothing when it asks for them.
+        scope["headers"] = [(name, value) for name, value in scope["headers"] if name != b"last-event-id"]
         gone = scope[DISCONNECTED] = asyncio.Event()
 
         async def receive_and_watch() -> Message:
