@@ -160,3 +160,26 @@ async def test_escape_stops_a_batch_first(
         assert stage.app.screen is screen
         await stage.press("escape")
         await stage.until(lambda: stage.app.screen is stage.screen, "the dialog is closed")
+
+
+async def test_a_stopped_retry_keeps_the_failed_rows_that_it_did_not_reach(
+    runtime: Runtime, tmp_path: Path, write_pack: Callable[[str, str], Path]
+) -> None:
+    write_pack("numbers.py", SLOW_PACK)
+    (tmp_path / "in.jsonl").write_text('{"number": 1}\n{"number": 2}\n' * 50)
+    async with on_stage(runtime, size=(120, 40)) as stage:
+        screen = await open_dialog(stage)
+        await stage.type(str(tmp_path / "in.jsonl"))
+        await stage.press("ctrl+r")
+        await stage.until_seen("100 rows, 50 failed")
+        await stage.press("f6")
+        await stage.until(lambda: screen._batch is not None and screen._batch.progress.done, "rows are retried")
+        await stage.press("escape")
+        await stage.until_seen("Stopped.")
+        assert "50 rows retried" not in stage.text
+        pick = screen.query_one(PickList)
+        assert pick.row_count == 100
+        await stage.press("f3")
+        await stage.until(lambda: pick.row_count == 50, "all failures are listed")
+        await stage.press("f6")
+        await stage.until_seen("50 rows retried, 50 failed")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import shlex
 import shutil
-from collections import deque
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import blake2b
@@ -96,8 +95,8 @@ class BatchScreen(Dialog[None]):
         """Whether an earlier run with these inputs was interrupted."""
         self._parts: list[Path] = []
         """Files of results; a later one has the retried rows of the earlier ones."""
-        self._recent: deque[RowResult] = deque(maxlen=_SHOWN)
-        self._failures: deque[RowResult] = deque(maxlen=_SHOWN)
+        self._recent: dict[int, RowResult] = {}
+        self._failures: dict[int, RowResult] = {}
         self._failed: set[int] = set()
         self._shown: list[RowResult] = []
         self._only_failures = False
@@ -233,11 +232,8 @@ class BatchScreen(Dialog[None]):
         if only is None:
             self._parts.clear()
             self._recent.clear()
-        else:
-            kept = [result for result in self._recent if result.row not in only]
-            self._recent = deque(kept, maxlen=_SHOWN)
-        self._failed.clear()
-        self._failures.clear()
+            self._failures.clear()
+            self._failed.clear()
         part = folder / f"{len(self._parts)}.jsonl"
         self._parts.append(part)
         plan = replace(plan, out=part, replace=not resume, resume=resume, only=only)
@@ -287,9 +283,12 @@ class BatchScreen(Dialog[None]):
         self.refresh_bindings()
 
     def _add(self, result: RowResult) -> None:
-        self._recent.append(result)
+        """Show a result instead of an earlier one of the same row."""
+        _keep(self._recent, result)
+        self._failures.pop(result.row, None)
+        self._failed.discard(result.row)
         if not result.ok:
-            self._failures.append(result)
+            _keep(self._failures, result)
             self._failed.add(result.row)
         self._has_news = True
 
@@ -311,7 +310,7 @@ class BatchScreen(Dialog[None]):
         found = self._failures if self._only_failures else self._recent
         result = self._marked
         marked = result.row if result is not None else None
-        self._shown = sorted(found, key=lambda result: result.row)
+        self._shown = [found[row] for row in sorted(found)]
         rows = [result.row for result in self._shown]
         self._list.show([_line(result) for result in self._shown], rows.index(marked) if marked in rows else 0)
 
@@ -380,6 +379,14 @@ def _discard(folder: Path | None) -> None:
     """Delete the results in a folder unless they are those of an interrupted batch."""
     if folder is not None and not _journal(folder).exists():
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _keep(results: dict[int, RowResult], result: RowResult) -> None:
+    """Add a result to the latest ones, instead of an earlier one of the same row."""
+    results.pop(result.row, None)
+    results[result.row] = result
+    if len(results) > _SHOWN:
+        del results[next(iter(results))]
 
 
 def _failed_rows(file: Path) -> set[int]:
