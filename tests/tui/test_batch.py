@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from stage import Stage, on_stage
+from textual.widgets import Input
 
 from pegboard.runtime import Runtime
 from pegboard.tui.dialogs.ask_name import AskName
@@ -48,6 +49,18 @@ async def open_dialog(stage: Stage) -> BatchScreen:
     screen = stage.app.screen
     assert isinstance(screen, BatchScreen)
     return screen
+
+
+async def exported(stage: Stage, out: Path) -> dict[str, str]:
+    """Export the results to the suggested file, and return for each row whether it succeeded."""
+    screen = stage.app.screen
+    await stage.press("ctrl+s")
+    await stage.until(lambda: isinstance(stage.app.screen, AskName), "a file is asked for")
+    await stage.press("enter")
+    await stage.until(lambda: stage.app.screen is screen, "the dialog is back")
+    await stage.until(out.exists, "the results are exported")
+    with out.open(newline="") as file:
+        return {row["row"]: row["ok"] for row in csv.DictReader(file)}
 
 
 async def test_a_file_is_mapped_previewed_run_filtered_retried_and_exported(runtime: Runtime, tmp_path: Path) -> None:
@@ -162,6 +175,36 @@ async def test_escape_stops_a_batch_first(
         await stage.until(lambda: stage.app.screen is stage.screen, "the dialog is closed")
 
 
+@pytest.mark.parametrize(
+    ("field", "other"), [("maps", "number=count"), ("maps", "number=nothing"), ("file", "other.csv")]
+)
+async def test_failed_rows_are_retried_and_results_exported_with_the_inputs_that_ran_only(
+    runtime: Runtime, tmp_path: Path, field: str, other: str
+) -> None:
+    (tmp_path / "in.csv").write_text("number,count\n1,2\n2,4\n3,6\n")
+    (tmp_path / "other.csv").write_text("number\n8\n")
+    async with on_stage(runtime, size=(160, 40)) as stage:
+        screen = await open_dialog(stage)
+        await stage.type(str(tmp_path / "in.csv"))
+        await stage.press("ctrl+r")
+        await stage.until_seen("3 rows, 2 failed")
+        changed = screen.query_one(f"#{field}", Input)
+        earlier = changed.value
+        changed.value = str(tmp_path / other) if field == "file" else other
+        for key in ("f6", "ctrl+s"):
+            await stage.press(key)
+            await stage.until_seen("The inputs have changed")
+            stage.app.clear_notifications()
+            await stage.until(lambda: "The inputs have changed" not in stage.text, "the message is gone")
+        if other == "number=nothing":
+            await stage.press("ctrl+r")
+            await stage.until(lambda: "nothing" in str(screen._status.content), "this mapping can't be used")
+        changed.value = earlier
+        await stage.press("f6")
+        await stage.until_seen("2 rows retried, 2 failed")
+        assert await exported(stage, tmp_path / "in.results.csv") == {"1": "false", "2": "true", "3": "false"}
+
+
 async def test_a_stopped_retry_keeps_the_failed_rows_that_it_did_not_reach(
     runtime: Runtime, tmp_path: Path, write_pack: Callable[[str, str], Path]
 ) -> None:
@@ -183,3 +226,27 @@ async def test_a_stopped_retry_keeps_the_failed_rows_that_it_did_not_reach(
         await stage.until(lambda: pick.row_count == 50, "all failures are listed")
         await stage.press("f6")
         await stage.until_seen("50 rows retried, 50 failed")
+
+
+async def test_two_apps_with_the_same_inputs_have_results_of_their_own(
+    runtime: Runtime, tmp_path: Path, write_pack: Callable[[str, str], Path]
+) -> None:
+    (tmp_path / "in.csv").write_text("number\n1\n2\n")
+    async with on_stage(runtime, size=(120, 40)) as stage:
+        await open_dialog(stage)
+        await stage.type(str(tmp_path / "in.csv"))
+        await stage.press("ctrl+r")
+        await stage.until_seen("2 rows, 1 failed")
+        again = Runtime.from_environment(packs=[write_pack("numbers.py", PACK)])
+        async with on_stage(again, size=(120, 40)) as other:
+            await other.press("escape")  # the filter of the tool list is remembered
+            await open_dialog(other)
+            await other.type(str(tmp_path / "in.csv"))
+            await other.press("ctrl+r")
+            await other.until_seen("2 rows, 1 failed")
+            await other.press("escape")
+            await other.until(lambda: other.app.screen is other.screen, "the dialog is closed")
+        assert await exported(stage, tmp_path / "in.results.csv") == {"1": "false", "2": "true"}
+        await stage.press("escape")
+        await stage.until(lambda: stage.app.screen is stage.screen, "the dialog is closed")
+    assert not [*(runtime.paths.state / "batches").iterdir()]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-import shutil
 from contextlib import suppress
 from dataclasses import replace
-from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -23,6 +21,7 @@ from pegboard.batch.export import merge_results
 from pegboard.batch.journal import journal_file
 from pegboard.batch.plan import BatchPlan
 from pegboard.batch.preview import BatchPreview, preview
+from pegboard.batch.result_folder import ResultFolder, can_continue
 from pegboard.batch.results import RowResult, read_results
 from pegboard.batch.run import Batch
 from pegboard.config.paths import expanded
@@ -30,7 +29,6 @@ from pegboard.data.json_text import write
 from pegboard.models import ToolCall, ToolSpec
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count
-from pegboard.storage import make_folder
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.widgets.control_pictures import ControlPictures
 from pegboard.tui.widgets.dialog import Dialog
@@ -89,7 +87,7 @@ class BatchScreen(Dialog[None]):
         self._status = Static(id="status")
         self._list = PickList()
         self._batch: Batch | None = None
-        self._folder: Path | None = None
+        self._folder: ResultFolder | None = None
         """Folder of the results of the last run."""
         self._is_unfinished = False
         """Whether an earlier run with these inputs was interrupted."""
@@ -121,7 +119,7 @@ class BatchScreen(Dialog[None]):
         if self._batch is not None:
             self._batch.stop()
         elif self._folder is not None:
-            _discard(self._folder)
+            self._folder.release()
 
     def _plan(self) -> BatchPlan:
         """Return the plan of the inputs.
@@ -163,8 +161,8 @@ class BatchScreen(Dialog[None]):
         try:
             plan = self._plan()
             found = await asyncio.to_thread(preview, plan)
-            is_unfinished = await asyncio.to_thread(_journal(self._folder_of(plan)).exists)
-        except BatchError as error:
+            is_unfinished = await asyncio.to_thread(self._can_continue, plan)
+        except (BatchError, OSError) as error:
             self._preview.update(Content.styled(clean_line(str(error)), "$text-warning"))
             return
         self._preview.update(_described(found, self._spec))
@@ -176,11 +174,16 @@ class BatchScreen(Dialog[None]):
         if is_unfinished and self._batch is None:
             self._status.update("This batch was interrupted. alt+g continues it; ctrl+r starts again.")
 
-    def _folder_of(self, plan: BatchPlan) -> Path:
-        """Return the folder of the results of a batch, which a later dialog with the same inputs finds."""
-        inputs = "\0".join((plan.spec.name, str(Path(plan.source).absolute()), *plan.maps))
-        name = blake2b(inputs.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-        return self._runtime.paths.state / "batches" / name
+    @property
+    def _folders(self) -> Path:
+        """The folder with those of all results."""
+        return self._runtime.paths.state / "batches"
+
+    def _can_continue(self, plan: BatchPlan) -> bool:
+        """Return whether a batch was interrupted, here or in an earlier dialog; read the disk."""
+        if self._folder is not None and self._folder.has_inputs(plan):
+            return self._folder.is_interrupted()
+        return can_continue(self._folders, plan)
 
     # Running
 
@@ -212,7 +215,30 @@ class BatchScreen(Dialog[None]):
 
     def action_retry(self) -> None:
         """Call the tool again with the failed rows."""
-        self._run(frozenset(self._failed))
+        if self._check_inputs():
+            self._run(frozenset(self._failed))
+
+    def _has_run_inputs(self) -> bool:
+        """Return whether the inputs are those of the last run."""
+        with suppress(BatchError):
+            return self._folder is not None and self._folder.has_inputs(self._plan())
+        return False
+
+    def _check_inputs(self) -> bool:
+        """Return whether the inputs are those of the results; if not, say so."""
+        if self._has_run_inputs():
+            return True
+        folder = self._folder
+        assert folder is not None, "there are results"
+        mapping = f" with the mapping {shlex.join(folder.plan.maps)}" if folder.plan.maps else " without a mapping"
+        self.notify(
+            f"The results are those of {clean_line(folder.plan.source + mapping)}. Enter these again to retry or export"
+            " them, or press ctrl+r to run with the new inputs.",
+            title="The inputs have changed",
+            severity="warning",
+            markup=False,
+        )
+        return False
 
     @work(exclusive=True, group="batch")
     async def _run(self, only: frozenset[int] | None, *, resume: bool = False) -> None:
@@ -221,39 +247,51 @@ class BatchScreen(Dialog[None]):
             return
         try:
             plan = self._plan()
-            folder = self._folder_of(plan)
-            if self._folder not in (None, folder):
-                await asyncio.to_thread(_discard, self._folder)
-            self._folder = folder
-            await asyncio.to_thread(make_folder, folder)
+            await asyncio.to_thread(preview, plan, 0)  # nothing is discarded for inputs that can't be used
+            # Synchronously, so that a dialog that is closed meanwhile leaves no lock.
+            earlier, folder = self._folder, self._folder_for(plan)
         except (BatchError, OSError) as error:
             self._status.update(Content.styled(clean_line(str(error)), "$text-error"))
             return
-        if only is None:
+        self._folder = folder
+        is_new = folder is not earlier
+        if only is None and (is_new or not resume):
             self._parts.clear()
             self._recent.clear()
             self._failures.clear()
             self._failed.clear()
-        part = folder / f"{len(self._parts)}.jsonl"
-        self._parts.append(part)
+        part = folder.part(0 if only is None else len(self._parts))
+        if part not in self._parts:
+            self._parts.append(part)
         plan = replace(plan, out=part, replace=not resume, resume=resume, only=only)
         batch = self._batch = Batch(plan, EmbeddedEngine(self._runtime), self._runtime.pipelines.recorder)
         self.refresh_bindings()
         message = ""
         try:
+            if earlier is not None and is_new:
+                await asyncio.to_thread(earlier.release)
             ended = await batch.run(self._add)
             message = _STOPPED if ended == "stopped" else ""
             if ended == "complete" or only is not None:
                 await asyncio.to_thread(journal_file(part).unlink, missing_ok=True)
-            if resume:
+            if resume and is_new:
                 self._failed |= await asyncio.to_thread(_failed_rows, part)
         except (BatchError, OSError) as error:
             message = f"{error} "
         finally:
             self._batch = None
             if not self.is_attached:
-                _discard(folder)
+                folder.release()
         await self._show_end(batch, folder, message, is_retry=only is not None)
+
+    def _folder_for(self, plan: BatchPlan) -> ResultFolder:
+        """Return the folder for the results of a batch: that of the last run if its inputs were the same.
+
+        Raises:
+            OSError: The folder can't be created or locked.
+        """
+        folder = self._folder
+        return folder if folder is not None and folder.has_inputs(plan) else ResultFolder.claim(self._folders, plan)
 
     async def _is_confirmed(self) -> bool:
         """Return whether the tool isn't destructive, or the user confirms to run it."""
@@ -266,16 +304,18 @@ class BatchScreen(Dialog[None]):
         dialog = Confirm(f"Run {name} over the file?", question, "Run")
         return await self.app.push_screen_wait(dialog) is True
 
-    async def _show_end(self, batch: Batch, folder: Path, message: str, *, is_retry: bool) -> None:
+    async def _show_end(self, batch: Batch, folder: ResultFolder, message: str, *, is_retry: bool) -> None:
         """Show how a batch or a retry of failed rows ended."""
         progress = batch.progress
         self._refresh()
-        self._is_unfinished = await asyncio.to_thread(_journal(folder).exists)
+        is_interrupted = await asyncio.to_thread(folder.is_interrupted)
+        if self._has_run_inputs():
+            self._is_unfinished = is_interrupted
         rows = f"{count(progress.done, 'row')}{' retried' if is_retry else ''}"
         summary = f"{rows}, {progress.failed:,} failed, in {progress.seconds:.1f} s"
         if not progress.done and message and message != _STOPPED:
             summary = ""  # it never ran
-        elif self._is_unfinished:
+        elif is_interrupted and self._is_unfinished:
             summary += ". alt+g continues."
         self._status.update(Content(clean_line(f"{message}{summary}")))
         if progress.done:
@@ -346,6 +386,8 @@ class BatchScreen(Dialog[None]):
         """Write all results to a new file."""
         from pegboard.tui.dialogs.ask_name import AskName
 
+        if not self._check_inputs():
+            return
         source = _path(self._file.value)
         name = await self.app.push_screen_wait(
             AskName("Export the results to", str(source.with_name(f"{source.stem}.results.csv")))
@@ -368,17 +410,6 @@ class BatchScreen(Dialog[None]):
         else:
             self._batch.stop()
             self._status.update("Stopping when the running calls have finished …")
-
-
-def _journal(folder: Path) -> Path:
-    """Return the file that exists while the batch of a folder isn't finished."""
-    return journal_file(folder / "0.jsonl")
-
-
-def _discard(folder: Path | None) -> None:
-    """Delete the results in a folder unless they are those of an interrupted batch."""
-    if folder is not None and not _journal(folder).exists():
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _keep(results: dict[int, RowResult], result: RowResult) -> None:
