@@ -131,6 +131,25 @@ def write(file: Path, data: bytes, *, replace: bool = True, mode: int = PRIVATE_
         out.write(data)
 
 
+def append(descriptor: int, data: bytes) -> None:
+    """Write to the end of a file, or leave it as it was.
+
+    Args:
+        descriptor: The file, opened with `O_APPEND`; no other process may write to it.
+        data: What to write.
+
+    Raises:
+        OSError: The file can't be written.
+    """
+    before = os.fstat(descriptor).st_size
+    try:
+        while data:
+            data = data[os.write(descriptor, data) :]
+    except BaseException:
+        os.ftruncate(descriptor, before)
+        raise
+
+
 def _publish(draft: str, file: Path) -> None:
     """Rename a draft to its file, unless the file exists.
 

@@ -86,6 +86,20 @@ async def test_results_that_cannot_be_written_at_the_end_end_the_batch_with_the_
     assert batch.progress.done == 4
 
 
+def test_a_full_disk_ends_a_batch_with_the_reason_and_results_that_can_be_continued(
+    program: list[str], pegboard: Command, tmp_path: Path
+) -> None:
+    rows(tmp_path / "rows.jsonl", 3)
+    line = ["rows.large", "--from", "rows.jsonl", "--out", "out.csv", "--jobs", "1"]
+    limited = ["sh", "-c", 'ulimit -f 9000 && exec "$@"', "sh", *program, *line]  # in units of 512 bytes
+    done = subprocess.run(limited, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert f"error: out.csv can't be written: {os.strerror(errno.EFBIG)}. Check the disk space" in done.stderr
+    assert [one["row"] for one in lines((tmp_path / "out.csv.rows.jsonl").read_text())] == [1, 2]
+    assert pegboard(*line, "--resume").returncode == 0
+    assert [one["row"] for one in lines((tmp_path / "out.csv.rows.jsonl").read_text())] == [1, 2, 3]
+
+
 def test_the_summary_of_one_row_is_in_the_singular(pegboard: Command, tmp_path: Path) -> None:
     rows(tmp_path / "rows.jsonl", 1)
     done = pegboard("rows.square", "--from", "rows.jsonl", "--stop-after", "1")

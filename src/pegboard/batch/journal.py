@@ -207,10 +207,8 @@ class Journal:
         os.close(self._descriptor)
 
     def _append(self, lines: str) -> None:
-        data = (self._unwritten + lines).encode()
+        storage.append(self._descriptor, (self._unwritten + lines).encode())
         self._unwritten = ""
-        while data:
-            data = data[os.write(self._descriptor, data) :]
 
     def _read(self) -> None:
         """Read the file, and remove an incomplete line at its end."""

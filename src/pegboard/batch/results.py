@@ -98,12 +98,12 @@ class ResultLines:
         """Bytes written so far."""
 
     def append(self, lines: bytes) -> None:
-        """Write whole lines.
+        """Write whole lines, or none of them.
 
         Raises:
             OSError: The file can't be written.
         """
-        _write_all(self._descriptor, lines)
+        storage.append(self._descriptor, lines)
         self.size += len(lines)
 
     def recover(self, known: int) -> list[tuple[int, int, bool]]:
@@ -144,11 +144,6 @@ class ResultLines:
     def close(self) -> None:
         """Close the file."""
         os.close(self._descriptor)
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(descriptor, data) :]
 
 
 def _tail(descriptor: int, start: int) -> Iterator[bytes]:

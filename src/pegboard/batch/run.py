@@ -93,7 +93,7 @@ class Batch:
             self.progress.started = time.monotonic()
             await self._run_all()
             ended = self._stopping or "complete"
-            await asyncio.to_thread(self._store.write_table)
+            await self._write_table()
         except BrokenPipeError:  # the reader of printed results has ended
             raise
         except OSError as error:
@@ -133,6 +133,12 @@ class Batch:
         self.progress.before = journal.state.succeeded + journal.state.failed
         self.progress.failed_before = journal.state.failed
         self._source.expect(journal)
+
+    async def _write_table(self) -> None:
+        try:
+            await asyncio.to_thread(self._store.write_table)
+        except OSError as error:
+            self._fail(self._unwritable(error))
 
     def _close_files(self) -> None:
         if self._source is not None:
