@@ -451,3 +451,20 @@ def test_half_a_character_in_a_row_leaves_results_that_can_be_read(pegboard: Com
     with (tmp_path / "out.csv").open(newline="") as file:
         assert sorted((one["row"], one["ok"]) for one in csv.DictReader(file)) == [("1", "true"), ("2", "false")]
     assert "2 rows" in pegboard("rows.square", "--from", "rows.jsonl", "--out", "out.csv", "--resume").stderr
+
+
+def test_csv_results_name_each_value_unambiguously_and_keep_those_beyond_the_last_column(
+    pegboard: Command, tmp_path: Path
+) -> None:
+    data = {"a.b": 1, "a": {"b": 2}, **{f"k{number}": number for number in range(1_200)}, "yes": True}
+    values = [{"a.b": 3, "a": {}}, data]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps({"value": value}) + "\n" for value in values))
+    assert pegboard("tools.echo", "--from", "rows.jsonl", "--out", "out.csv").returncode == 0
+    with (tmp_path / "out.csv").open(newline="") as file:
+        first, second = sorted(csv.DictReader(file), key=lambda one: one["row"])
+    assert (first['data."a.b"'], first["data.a.b"]) == ("3", "")
+    assert (second['data."a.b"'], second["data.a.b"], second["data.k900"]) == ("1", "2", "900")
+    rest = json.loads(second["rest"])
+    assert rest["data.yes"] is True
+    assert rest["data.k1199"] == 1199
+    assert len([name for name in second if name.startswith("data")]) == 1_000

@@ -25,6 +25,7 @@ _UNKNOWN: Final = frozenset({UNKNOWN, "worker_lost"})
 _COLUMNS: Final = ("row", "ok")
 _LAST_COLUMNS: Final = ("error", "message", "detail", "durationMs", "attempts", "call")
 _MOST_COLUMNS: Final = 1_000
+_REST: Final = "rest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,36 +210,41 @@ def _unknown_row(line: bytes) -> int | None:
 def write_csv(source: Path, target: Path) -> None:
     """Write the results in a file of lines as CSV: nested data become columns such as `data.user.name`.
 
-    The columns are those of all rows, so the file is written at the end of a batch, and replaced as a whole. Texts that
-    a spreadsheet would run as a formula get an apostrophe in front.
+    The columns are those of all rows, so the file is written at the end of a batch, and replaced as a whole. If there
+    are too many, the column `rest` has the other values of each row as JSON. Texts that a spreadsheet would run as a
+    formula get an apostrophe in front.
 
     Raises:
         OSError: A file can't be read or written.
     """
     columns: dict[str, None] = {}
+    has_rest = False
     for result in read_results(source):
         for name, _ in _flat("data", result.get("data")):
             if len(columns) < _MOST_COLUMNS:
                 columns[name] = None
-    if "data" in columns and len(columns) == _MOST_COLUMNS:
-        columns = {"data": None}
+            has_rest = has_rest or name not in columns
     with storage.replacing(target) as raw:
         text = io.TextIOWrapper(raw, "utf-8", errors="backslashreplace", newline="", write_through=True)
         writer = csv.writer(text)
-        writer.writerow([*_COLUMNS, *columns, *_LAST_COLUMNS])
+        writer.writerow([*_COLUMNS, *columns, *([_REST] if has_rest else []), *_LAST_COLUMNS])
         for result in read_results(source):
-            writer.writerow([inert(cell) if isinstance(cell, str) else cell for cell in _cells(result, columns)])
+            cells = _cells(result, columns, has_rest=has_rest)
+            writer.writerow([inert(cell) if isinstance(cell, str) else cell for cell in cells])
         text.detach()
 
 
-def _cells(result: JsonObject, columns: Iterable[str]) -> list[object]:
+def _cells(result: JsonObject, columns: Iterable[str], *, has_rest: bool) -> list[object]:
     error = result.get("error")
     error = error if isinstance(error, dict) else {}
     data = dict(_flat("data", result.get("data")))
+    cells = [_cell(data.pop(name, "")) for name in columns]
+    if has_rest:
+        cells.append(_json(data) if data else "")
     return [
         result["row"],
         "true" if result["ok"] else "false",
-        *(data.get(name, "") for name in columns),
+        *cells,
         error.get("code", ""),
         error.get("message", ""),
         error.get("detail") or "",
@@ -248,17 +254,28 @@ def _cells(result: JsonObject, columns: Iterable[str]) -> list[object]:
     ]
 
 
-def _flat(name: str, value: JsonValue) -> Iterator[tuple[str, str | int | float]]:
-    """Yield the name and the value of each cell: objects are flattened, lists stay JSON."""
+def _flat(name: str, value: JsonValue) -> Iterator[tuple[str, JsonValue]]:
+    """Yield the column and the value of each cell: objects are flattened, null has none.
+
+    A key that a column's name would make ambiguous is in quotation marks: `data."a.b"` isn't `data.a.b`.
+    """
     match value:
         case None:
             return
         case dict() if value:
             for key, inner in value.items():
-                yield from _flat(f"{name}.{key}", inner)
-        case bool():
-            yield name, "true" if value else "false"
-        case str() | int() | float():
-            yield name, value
+                is_clear = key and "." not in key and '"' not in key
+                yield from _flat(f"{name}.{key if is_clear else _json(key)}", inner)
         case _:
-            yield name, json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+            yield name, value
+
+
+def _cell(value: JsonValue) -> str | int | float:
+    """Return the cell of a value: lists are JSON."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str | int | float) else _json(value)
+
+
+def _json(value: JsonValue) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
