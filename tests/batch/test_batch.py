@@ -123,7 +123,8 @@ def test_csv_columns_are_mapped_and_csv_results_are_flat(pegboard: Command, tmp_
         found = sorted(csv.DictReader(file), key=lambda one: one["row"])
     assert (found[0]["ok"], found[0]["data.number"], found[0]["data.double"]) == ("true", "4", "8")
     assert (found[1]["error"], "must be an integer" in found[1]["message"]) == ("invalid_args", True)
-    assert "Row 3 (line 4) has 1 value, but the header has 2 columns" in found[2]["message"]
+    assert found[2]["message"] == "Line 4 has 1 value, but the header has 2 columns."
+    assert "row 3: Line 4 has 1 value" in done.stderr
     assert "more" in done.stderr
 
 
@@ -385,6 +386,17 @@ def test_ctrl_c_lets_running_calls_finish_and_says_how_to_resume(program: list[s
     assert len(found) == len((tmp_path / "calls").read_text().split())
 
 
+def test_a_reader_that_has_read_enough_ends_a_batch_without_a_message(program: list[str], tmp_path: Path) -> None:
+    rows(tmp_path / "rows.jsonl", 3000)
+    line = [*program, "rows.double", "--from", "rows.jsonl"]
+    with subprocess.Popen(line, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == ""
+
+
 def test_results_never_replace_a_device_or_a_folder(pegboard: Command, tmp_path: Path) -> None:
     rows(tmp_path / "rows.jsonl", 1)
     os.mkfifo(tmp_path / "pipe")
@@ -428,7 +440,7 @@ def test_a_row_nested_too_deeply_fails_alone(pegboard: Command, tmp_path: Path) 
     assert done.returncode == 1
     found = lines(done.stdout)
     assert [(one["row"], one["data"]) for one in found] == [(1, 4), (2, None), (3, 16)]
-    assert found[1]["error"]["message"] == "Row 2 (line 2) is nested deeper than 150 levels."
+    assert found[1]["error"]["message"] == "Line 2 is nested deeper than 150 levels."
 
 
 def test_csv_results_contain_no_formulas(pegboard: Command, tmp_path: Path) -> None:

@@ -255,7 +255,7 @@ class Batch:
     async def _run_row(self, prepared: PreparedRow) -> None:
         row, plan = prepared.row, self.plan
         if prepared.problem:
-            self._write(RowResult.failed(row.number, f"Row {row.number} (line {row.line}) {prepared.problem}."))
+            self._write(RowResult.failed(row.number, f"Line {row.line} {prepared.problem}."))
             return
         if prepared.was_open and not (can_repeat(plan.spec) or plan.retry_unknown):
             why = (

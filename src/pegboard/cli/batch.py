@@ -198,6 +198,9 @@ async def _run(runtime: Runtime, plan: BatchPlan, engine: Callable[[Runtime, Bat
                 ended = await output.during(running.run(output.result))
             except BatchError as error:
                 failure = error
+            except BrokenPipeError:  # a reader such as `head` has read enough
+                output.end()
+                raise
             except BaseException:
                 # ctrl+c for the second time: the loop cancels the batch, whose files are complete by now.
                 output.end()
