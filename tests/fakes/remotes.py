@@ -48,8 +48,19 @@ class Echo(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
 
+    def read_body(self) -> bytes:
+        """Return the body, which may come in chunks."""
+        if "content-length" in self.headers:
+            return self.rfile.read(int(self.headers["content-length"]))
+        chunks: list[bytes] = []
+        while size := int(self.rfile.readline(), 16):
+            chunks.append(self.rfile.read(size))
+            self.rfile.readline()
+        self.rfile.readline()
+        return b"".join(chunks)
+
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["content-length"]))
+        body = self.read_body()
         if self.headers.get("x-kind") == "stream":
             self.send_response(200)
             self.send_header("Content-Type", "text/event-stream")

@@ -19,10 +19,10 @@ import commands
 import httpx2
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
-from remotes import JsonServer, call_of, echo_server, free_port, http_proxy, respond
+from remotes import Echo, JsonServer, call_of, echo_server, free_port, http_proxy, respond
 from servers import SDK_SERVER, start_of
 from serving import MODES
-from watched import PROGRAM, Watched, eventually, recorded, records
+from watched import PROGRAM, Watched, eventually, recorded, records, result_of
 
 from pegboard.brake import Answer, Questions
 from pegboard.models import Agent
@@ -307,6 +307,35 @@ def test_no_encoding_of_a_body_passes_a_deny_rule(home: Path) -> None:
         for encoding in ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32-be"):
             answer = httpx2.post(address, content=call.encode(encoding))
             assert answer.json()["result"]["isError"], encoding
+
+
+@pytest.mark.promise("WAT-1", "WAT-4")
+@pytest.mark.parametrize("is_chunked", [False, True])
+@pytest.mark.parametrize("status", [200, 500])
+def test_a_call_that_is_too_long_to_be_recorded_passes_the_http_proxy_only_without_rules(
+    home: Path, status: int, is_chunked: bool
+) -> None:
+    sizes: list[int] = []
+
+    class Server(Echo):
+        def do_POST(self) -> None:  # noqa: N802 - the name that the library calls
+            sizes.append(len(self.read_body()))
+            respond(self, {"jsonrpc": "2.0", "id": 1, "result": {"content": []}} if status == 200 else {}, status)
+
+    call = json.dumps(call_of(1, text="x" * (LONGEST_PARSED + 2**20))).encode()
+    with echo_server(Server) as url, http_proxy(url) as address:
+
+        def post() -> httpx2.Response:
+            pieces = (call[at : at + 2**20] for at in range(0, len(call), 2**20))
+            return httpx2.post(address, content=pieces if is_chunked else call, timeout=30)
+
+        assert post().status_code == status
+        record = recorded(1)[0]
+        assert (record.tool, record.ok) == ("remote.unknown", status == 200)
+        assert "too long" in str(result_of(record).meta.warnings)
+        (home / "approvals.toml").write_text('[[rule]]\ndeny = "remote.x"\n')
+        assert post().status_code == 413
+    assert sizes == [len(call)]
 
 
 @pytest.mark.promise("WAT-1", "WAT-2")

@@ -174,6 +174,7 @@ class _Exchange:
         self._session = next((value for name, value in headers if name == b"mcp-session-id"), b"")
         self._own = 0
         self._sent = b""
+        self._long_body = LineCopies()
         if self._session:
             self._connection = proxy.connection(self._session)
         else:
@@ -227,6 +228,7 @@ class _Exchange:
 
     def fail(self, text: str) -> None:
         """Record that the calls of the request failed, unless they have a response."""
+        self._send_long_copy()
         if failed := rejections(self._sent, text):
             self._proxy.gate.link.send(SERVER, self._connection, failed)
 
@@ -252,14 +254,25 @@ class _Exchange:
                 return bytes(body), False
 
     async def _rest_of(self, start: bytes) -> AsyncIterator[bytes]:
-        yield start
+        chunk, is_last = start, False
         while True:
+            [*self._long_body.feed(chunk.replace(b"\n", b" "))]
+            if is_last:
+                self._send_long_copy()  # First, so that the response can't overtake it.
+            yield chunk
+            if is_last:
+                return
             message = await self._receive()
             if message["type"] == "http.disconnect":
                 raise httpx2.WriteError("The client disconnected.")
-            yield message.get("body", b"")
-            if not message.get("more_body"):
-                return
+            chunk, is_last = message.get("body", b""), not message.get("more_body")
+
+    def _send_long_copy(self) -> None:
+        """Send the ends of a body that was too long to be read as a whole to the observer, unless they were sent."""
+        for line in self._long_body.feed(b"\n"):
+            if line:
+                self._sent = line
+                self._proxy.gate.link.send(CLIENT, self._connection, line)
 
     async def _decide(self, body: bytes) -> tuple[bool, bytes] | None:
         """Wait for the decision on a call, or until the client disconnects."""

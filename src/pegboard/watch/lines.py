@@ -45,7 +45,8 @@ class LineCopies:
         else:
             if not self._tail:
                 whole = b"".join(self._pieces)
-                self._pieces, self._tail = [whole[:KEPT_ENDS]], whole[-KEPT_ENDS:]
+                start = whole[:KEPT_ENDS] + piece[:KEPT_ENDS]
+                self._pieces, self._tail = [start[:KEPT_ENDS]], whole[-KEPT_ENDS:]
             self._tail = (self._tail + piece)[-KEPT_ENDS:]
 
     def _line(self) -> bytes:
