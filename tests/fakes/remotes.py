@@ -74,6 +74,7 @@ class Echo(BaseHTTPRequestHandler):
         self.send_response(int(self.headers.get("x-status", "200")))
         self.send_header("Content-Type", "application/json")
         self.send_header("X-Seen", json.dumps(self.headers.items()))
+        self.send_header("X-Target", self.path)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)

@@ -213,6 +213,16 @@ def test_bodies_and_headers_pass_the_http_proxy_unchanged(kind: str) -> None:
 
 
 @pytest.mark.promise("WAT-1")
+def test_the_query_of_the_address_reaches_the_server_before_that_of_a_request() -> None:
+    with echo_server() as url, http_proxy(f"{url}?api_key=K%20x&b") as address:
+        assert "?" not in address
+        assert httpx2.post(address, content=b"{}").headers["x-target"] == "/mcp?api_key=K%20x&b"
+        assert httpx2.post(f"{address}?c=1", content=b"{}").headers["x-target"] == "/mcp?api_key=K%20x&b&c=1"
+    with echo_server() as url, http_proxy(url) as address:
+        assert httpx2.post(f"{address}?c=1", content=b"{}").headers["x-target"] == "/mcp?c=1"
+
+
+@pytest.mark.promise("WAT-1")
 def test_calls_without_a_response_of_the_server_are_recorded_as_failed() -> None:
     with echo_server() as url, http_proxy(url) as address:
         failed = httpx2.post(address, json=call_of(1), headers={"x-status": "404", "mcp-session-id": "gone"})

@@ -57,6 +57,7 @@ class HttpProxy:
         parts = urlsplit(url)
         self._origin = f"{parts.scheme}://{parts.netloc}"
         self._path = parts.path or "/"
+        self._query = parts.query
         self._name = name
         self._socket = listen(port)
         self._port = self._socket.getsockname()[1]
@@ -117,8 +118,9 @@ class HttpProxy:
     def address(self, scope: Message) -> str:
         """Return the server's address for a request."""
         path: bytes = scope.get("raw_path") or scope["path"].encode()
-        query: bytes = scope.get("query_string") or b""
-        return self._origin + path.decode("latin-1") + (f"?{query.decode('latin-1')}" if query else "")
+        own: bytes = scope.get("query_string") or b""
+        query = "&".join(part for part in (self._query, own.decode("latin-1")) if part)
+        return self._origin + path.decode("latin-1") + (f"?{query}" if query else "")
 
     def upstream_headers(self, headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
         """Return the headers to forward."""
