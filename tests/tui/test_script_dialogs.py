@@ -143,6 +143,25 @@ async def test_saved_scripts_are_renamed_deleted_and_overwritten(tmp_path: Path)
         assert await asyncio.to_thread(saved.read, "zwölf") == "x"
 
 
+@pytest.mark.promise("TUI-1")
+@pytest.mark.parametrize("spelling", ["zwölf.sh.sh", "zwo\u0308lf.sh .sh ", "zwo\u0308lf"])
+async def test_no_spelling_of_a_name_overwrites_another_script_without_confirmation(
+    tmp_path: Path, spelling: str
+) -> None:
+    async with on_script(tmp_path) as stage:
+        saved = stage.runtime.scripts.saved
+        await asyncio.to_thread(saved.write, "zwölf", "work.say zwölf")
+        await stage.type("x")
+        await stage.press("ctrl+s")
+        await stage.until(lambda: isinstance(stage.app.screen, AskName), "a name is asked for")
+        stage.app.screen.query_one(Input).value = spelling
+        await stage.press("enter")
+        await stage.until_seen("A script named zwölf already exists.")
+        await confirmed(stage, "n")
+        await stage.until(lambda: not isinstance(stage.app.screen, Confirm), "it is answered")
+        assert await asyncio.to_thread(saved.read, "zwölf") == "work.say zwölf"
+
+
 async def test_an_invalid_name_or_one_that_is_taken_stays_in_the_dialog_with_the_reason(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         saved = stage.runtime.scripts.saved

@@ -35,6 +35,11 @@ class SavedScripts:
     def __init__(self, root: Path) -> None:
         self._root = root
 
+    @staticmethod
+    def name_of(typed: str) -> str:
+        """Return the name of the script that a text names: normalized, without `.sh`, even if it is repeated."""
+        return _named(typed)
+
     def list(self) -> tuple[SavedScript, ...]:
         """Return all scripts, sorted by name.
 
@@ -162,8 +167,11 @@ def _others(names: Iterable[str]) -> str:
     return f" Saved scripts: {', '.join(known[:10])}{', …' if len(known) > 10 else ''}." if known else ""
 
 
-def _named(name: str) -> str:
-    return normal(normal(name).removesuffix(_SUFFIX))
+def _named(typed: str) -> str:
+    name = normal(typed)
+    while name.endswith(_SUFFIX):
+        name = normal(name.removesuffix(_SUFFIX))
+    return name
 
 
 def _checked(name: str) -> str:

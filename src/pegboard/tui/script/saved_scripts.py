@@ -120,7 +120,7 @@ class SavedScriptsScreen(ListDialog[str | None]):
         name = await ask_name(self.app, f"Rename {clean_line(script.name)} to", script.name, rename)
         if name is None:
             return
-        name = _without_suffix(name)
+        name = self._runtime.scripts.saved.name_of(name)
         if self._script.name == script.name:
             self._script.name = name
         self._read(name)
@@ -191,7 +191,7 @@ async def save_as(screen: Widget, runtime: Runtime, script: EditedScript, name: 
     saved = runtime.scripts.saved
 
     async def save(typed: str) -> bool:
-        chosen = _without_suffix(typed)
+        chosen = saved.name_of(typed)
         if await asyncio.to_thread(would_overwrite, runtime, script, chosen):
             is_own = chosen == script.name
             why = CHANGED_ELSEWHERE if is_own else f"A script named {clean_line(chosen)} already exists."
@@ -214,11 +214,6 @@ def would_overwrite(runtime: Runtime, script: EditedScript, name: str) -> bool:
         return saved.read(name) != script.saved
     except SavedScriptError:  # no file that could be overwritten
         return False
-
-
-def _without_suffix(typed: str) -> str:
-    """Return the name under which a script is saved."""
-    return typed.removesuffix(".sh").rstrip()
 
 
 def _shown(text: str) -> Content:
