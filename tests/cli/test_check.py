@@ -188,6 +188,7 @@ def test_the_data_of_a_call_that_fails_as_expected_is_verified(
         ("arguments.x = 1\n", None, "`tool` is required"),
         ('tool = "x"\nname = "y"\n', 2, "has the unknown key `name`"),
         ("tool = \n", 1, "is not TOML"),
+        ('tool = "x"\nexpect.schema = "outptu"\n', 2, "`expect.schema` must be `output` or a JSON Schema as a table."),
         ('tool = "x"\nexpect.max_seconds = -1\n', 2, "`expect.max_seconds`"),
     ],
 )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, field_validator
+from pydantic_core import PydanticCustomError
 
 from pegboard.models import DataModel, ErrorCode, JsonObject, Problem
 
@@ -51,6 +52,14 @@ class Expectations(DataModel):
     snapshot: StoredSnapshot | None = None
     max_seconds: float | None = Field(default=None, gt=0)
     """Longest duration of the call, in seconds."""
+
+    @field_validator("result_schema", mode="before")
+    @classmethod
+    def _is_schema(cls, value: object) -> object:
+        """Return the value if it may be a schema; pydantic's own message about the alternatives is unreadable."""
+        if value is None or value == "output" or isinstance(value, dict):
+            return value
+        raise PydanticCustomError("schema", "must be `output` or a JSON Schema as a table")
 
     def has(self, name: Literal["exact", "subset"]) -> bool:
         """Return whether an expectation that may be null is set."""
