@@ -63,6 +63,7 @@ def test_an_unreadable_script_is_wrong_usage(pegboard: Command, tmp_path: Path) 
     assert pegboard("run", "echo 'a").returncode == 2
     empty = pegboard("run", "")
     assert (empty.returncode, empty.stderr) == (2, "it.sh is empty.\n")
+    assert commands.pegboard("script", "run", "-", cwd=tmp_path).stderr == "Standard input is empty.\n"
     (tmp_path / "bytes.sh").write_bytes(b"\xff")
     for file, said in (("none.sh", "doesn't exist"), ("bytes.sh", "is not UTF-8")):
         done = commands.pegboard("script", "run", str(tmp_path / file))

@@ -172,10 +172,11 @@ def _read(runtime: Runtime, file: str) -> str:
     from pegboard.cli.output import narrate
     from pegboard.errors import SavedScriptError
 
+    name = "Standard input" if file == "-" else file
     try:
         script_ = (sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        narrate(f"{file} is not UTF-8.")
+        narrate(f"{name} is not UTF-8.")
         raise typer.Exit(USAGE) from error
     except (FileNotFoundError, IsADirectoryError):
         try:
@@ -184,10 +185,10 @@ def _read(runtime: Runtime, file: str) -> str:
             narrate(f"The file {file} doesn't exist. {error}")
             raise typer.Exit(USAGE) from error
     except (OSError, ValueError) as error:
-        narrate(f"{file} can't be read: {getattr(error, 'strerror', None) or error}.")
+        narrate(f"{name} can't be read: {getattr(error, 'strerror', None) or error}.")
         raise typer.Exit(USAGE) from error
     if not script_:
-        narrate(f"{file} is empty.")
+        narrate(f"{name} is empty.")
         raise typer.Exit(USAGE)
     return script_
 
