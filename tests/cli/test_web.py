@@ -157,8 +157,8 @@ async def test_a_connection_runs_the_app_until_it_is_closed(served: Served) -> N
     await _until(lambda: not _children(served.process.pid))
 
 
-@pytest.mark.promise("WEB-2")
-async def test_ctrl_c_ends_the_server_and_its_apps(served: Served) -> None:
+@pytest.mark.promise("WEB-2", "CLI-2")
+async def test_ctrl_c_ends_the_server_and_its_apps_with_the_exit_code_of_an_interruption(served: Served) -> None:
     headers = {"Origin": served.url, "Cookie": await asyncio.to_thread(served.cookie)}
     async with (
         asyncio.timeout(60),
@@ -169,7 +169,7 @@ async def test_ctrl_c_ends_the_server_and_its_apps(served: Served) -> None:
         children = await asyncio.to_thread(_children, served.process.pid)
         served.process.send_signal(signal.SIGINT)
         code = await asyncio.to_thread(served.process.wait, 30)
-    assert code == 0
+    assert code == 130
     await _until(lambda: not any(Path(f"/proc/{child}").exists() for child in children))
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pegboard.models import CallEvent, Finished
     from pegboard.runtime import Runtime
 
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PATIENCE_SECONDS = 10.0
 """Seconds that a command has to finish after a signal, before another signal ends the program."""
 
@@ -43,7 +44,7 @@ def interruptible(interrupt: Callable[[], None]) -> Iterator[Interruption]:
     """
     loop = asyncio.get_running_loop()
     found = Interruption()
-    handled = [number for number in ENDING if signal.getsignal(number) is not signal.SIG_IGN]
+    handled = [number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN]
 
     def let_go() -> None:
         for number in handled:
@@ -102,6 +103,3 @@ async def run_to_end(
             consuming = loop.create_task(consume())
             await asyncio.wait((consuming,))
     return None if consuming.cancelled() else consuming.result(), interruption.exit_code if interruption else 0
-
-
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -49,4 +49,4 @@ def web(
         raise typer.Exit(TOOL_FAILED) from error
     print_text(server.address, end="\n")
     narrate("Open this address in a browser on this machine. Press ctrl+c to stop.")
-    server.serve()
+    raise typer.Exit(server.run())

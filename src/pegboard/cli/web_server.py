@@ -19,7 +19,7 @@ from typing import Final
 from aiohttp import web
 from textual_serve.server import Server
 
-from pegboard.cli.interruption import ENDING
+from pegboard.cli.interruption import interruptible
 from pegboard.errors import PegboardError
 
 HOST: Final = "127.0.0.1"
@@ -81,23 +81,22 @@ class WebServer(Server):
         """The address that admits a browser."""
         return f"{self.public_url}/?{TOKEN}={self._token}"
 
-    def serve(self, debug: bool = False) -> None:
-        """Serve until a signal ends the program."""
+    def run(self) -> int:
+        """Serve until a signal ends the program, and return the exit code of the signal."""
         logging.getLogger("textual-serve").setLevel(logging.ERROR)
-        asyncio.run(self._serve())
+        return asyncio.run(self._run())
 
-    async def _serve(self) -> None:
-        loop = asyncio.get_running_loop()
+    async def _run(self) -> int:
         stopped = asyncio.Event()
-        for number in ENDING:
-            loop.add_signal_handler(number, stopped.set)
         runner = web.AppRunner(await self._make_app(), access_log=None, handler_cancellation=True, shutdown_timeout=2.0)
-        await runner.setup()
-        try:
-            await web.SockSite(runner, self._socket).start()
-            await stopped.wait()
-        finally:
-            await runner.cleanup()
+        with interruptible(stopped.set) as interruption:
+            await runner.setup()
+            try:
+                await web.SockSite(runner, self._socket).start()
+                await stopped.wait()
+            finally:
+                await runner.cleanup()
+        return interruption.exit_code
 
     async def on_startup(self, app: web.Application) -> None:
         """Print nothing: the command prints the address."""
