@@ -6,12 +6,15 @@ import json
 import os
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any  # Results may be any JSON value.
 
 import commands
 import pytest
+
+import pegboard
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -111,7 +114,7 @@ def test_nothing_is_overwritten(new: Command, tmp_path: Path, existing: str) -> 
         ("a b", "letters, digits"),
         ("1room", "letters, digits"),
         ("", "letters, digits"),
-        ("class", "letters, digits"),
+        ("class", "it is a keyword of Python"),
         ("time", "import the library"),
         ("pydantic", "import the library"),
         ("fs", "pack fs exists already"),
@@ -123,6 +126,23 @@ def test_an_invalid_name_is_rejected(new: Command, tmp_path: Path, name: str, re
     assert (done.returncode, done.stdout) == (2, "")
     assert reason in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.promise("CLI-2")
+def test_a_pack_cannot_have_the_name_of_pytest_even_if_pytest_is_not_installed(home: Path, tmp_path: Path) -> None:
+    del home
+    libraries = tmp_path / "libraries"
+    libraries.mkdir()
+    for entry in Path(sysconfig.get_path("purelib")).iterdir():
+        if not entry.name.startswith("pytest"):
+            (libraries / entry.name).symlink_to(entry)
+    source = Path(pegboard.__file__).parents[1]
+    environ = {**os.environ, "PYTHONPATH": f"{source}{os.pathsep}{libraries}"}
+    command = [sys.executable, "-S", "-m", "pegboard", "new", "pytest", "--dir", "packs"]
+    done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=100, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "import the library of this name" in done.stderr
+    assert not (tmp_path / "packs").exists()
 
 
 def test_a_folder_that_can_not_be_created_is_reported(new: Command, tmp_path: Path) -> None:

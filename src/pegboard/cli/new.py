@@ -214,7 +214,9 @@ def _write(files: dict[Path, str], *, private: bool = False) -> None:
 
 def _name_error(name: str) -> str | None:
     """Return why a name can't be the name of a pack, or None if it can."""
-    if not (name.isidentifier() and name.isascii()) or keyword.iskeyword(name):
+    if keyword.iskeyword(name):
+        return f"{name} can't be the name of a pack: it is a keyword of Python."
+    if not (name.isidentifier() and name.isascii()):
         return f"{name} can't be the name of a pack: use letters, digits and `_`, and start with a letter."
     if name.startswith("_"):
         return f"{name} can't be the name of a pack: files that start with `_` are helpers of other packs."
@@ -230,7 +232,9 @@ def _is_library(name: str) -> bool:
 
     # The working directory may be on the path, where a pack of this name is not a library.
     installed = [folder for folder in sys.path if folder and Path(folder).resolve() != Path.cwd()]
-    return name in sys.stdlib_module_names or PathFinder.find_spec(name, installed) is not None
+    if name in sys.stdlib_module_names or name == "pytest":  # pytest may be installed in another environment
+        return True
+    return PathFinder.find_spec(name, installed) is not None
 
 
 def _conflict(runtime: Runtime, name: str) -> str | None:
