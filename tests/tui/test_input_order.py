@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from pegboard.tui.app import PegboardApp
 from pegboard.tui.dialogs.ask_name import AskName
 from pegboard.tui.shell import input_order
 from pegboard.tui.shell.help import HelpScreen
+from pegboard.tui.tools import screen
 from pegboard.tui.tools.presets import PresetsScreen
 
 pytestmark = pytest.mark.promise("TUI-7")
@@ -95,6 +97,39 @@ async def test_enter_before_the_tools_are_found_opens_the_best_match_once_they_a
         found.set()
         await stage.until(lambda: given.calls, "the tool was run")
         assert given.calls[0].args == {"path": "ab", "max_bytes": 42}
+
+
+@pytest.mark.parametrize("is_found", [True, False])
+async def test_run_before_the_page_of_the_tool_is_there_runs_only_a_tool_that_was_selected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_found: bool
+) -> None:
+    given, loaded, found = GivenRuntime(tmp_path), threading.Event(), threading.Event()
+    monkeypatch.setattr(screen, "_load_panes", lambda: loaded.wait(PATIENCE))
+    monkeypatch.setattr(given.tools, "scan", lambda: found.wait(PATIENCE))
+    app = PegboardApp(as_runtime(given))
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        stage = Stage(app, pilot)
+        if is_found:
+            found.set()
+            await wait(lambda: stage.marked == "fs.list_dir")
+        type_at_once(stage, *"pwd", "ctrl+r")
+        await wait(lambda: any(worker.group == "run" for worker in app.workers))
+        found.set()
+        await wait(lambda: stage.marked == "shell.pwd")
+        loaded.set()
+        if is_found:
+            await stage.until(lambda: given.calls, "the tool was run")
+            assert [call.name for call in given.calls] == ["shell.pwd"]
+        else:
+            await stage.until_seen("Nothing was run because the tools")
+            assert not given.calls
+
+
+async def wait(true: Callable[[], object]) -> None:
+    """Wait until a condition is true; the pilot would wait for threads, too."""
+    async with asyncio.timeout(PATIENCE):
+        while not true():  # noqa: ASYNC110 - the screen raises no event here
+            await asyncio.sleep(0.005)
 
 
 async def test_keys_after_one_that_opens_the_form_of_another_tool_go_into_its_first_field(tmp_path: Path) -> None:

@@ -260,13 +260,25 @@ class ToolsScreen(PageScreen):
 
     async def action_run(self) -> None:
         """Run the selected tool, with the text typed before the key."""
-        if self._page is not None:
+        if self._page is None:
+            self._run_once_built(self.tool_list.list.row)
+        else:
             self._settle()
             editor, run = self.focused, self._page.run
             if editor is None:
                 run()
             else:  # The key arrives before the editor has handled the keys before it, and its own message about them.
                 editor.call_later(lambda: editor.call_later(run))
+
+    @work(exclusive=True, group="run")
+    async def _run_once_built(self, row: CatalogueRow | None) -> None:
+        """Run the tool that was selected when the user asked for it, before its page was there."""
+        await self.built.wait()
+        now = self.tool_list.list.row
+        if isinstance(row, ToolEntry) and isinstance(now, ToolEntry) and now.spec.name == row.spec.name:
+            await self.action_run()
+        else:
+            self.notify("Nothing was run because the tools were still loading.", severity="warning")
 
     async def action_cancel(self) -> None:
         """Cancel the running call."""
