@@ -307,6 +307,35 @@ def test_a_deny_rule_knows_the_defaults_of_a_server_without_sessions_over_http(h
 
 
 @pytest.mark.promise("WAT-4")
+def test_a_call_that_is_cancelled_over_http_without_a_session_is_never_forwarded(home: Path) -> None:
+    (home / "approvals.toml").write_text('[[rule]]\nask = "remote.*"\n')
+    questions = Questions(home / "state")
+    responses: dict[int, Any] = {}
+
+    def call(address: str, id_: int, session: dict[str, str]) -> None:
+        responses[id_] = httpx2.post(address, json=call_of(id_), headers=session, timeout=30)
+
+    with echo_server() as url, http_proxy(url) as address, questions.announce():
+        asking = [
+            threading.Thread(target=call, args=(address, id_, {"mcp-session-id": "s"} if id_ == 3 else {}))
+            for id_ in (1, 2, 3)
+        ]
+        for thread in asking:
+            thread.start()
+        eventually(lambda: len(questions.pending()) == 3)
+        for id_ in (1, 3):  # The call with this id has a session.
+            cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id_}}
+            assert httpx2.post(address, json=cancelled).is_success
+        pending = eventually(lambda: len(found := questions.pending()) == 2 and found)
+        for question in pending:
+            questions.answer(question.id, Answer("approve"))
+        for thread in asking:
+            thread.join(20)
+    assert responses[1].content == b""
+    assert [responses[id_].json()["id"] for id_ in (2, 3)] == [2, 3]
+
+
+@pytest.mark.promise("WAT-4")
 def test_no_encoding_of_a_body_passes_a_deny_rule(home: Path) -> None:
     call = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "x"}})
     compressed, packed = {"content-encoding": "gzip"}, gzip.compress(call.encode())

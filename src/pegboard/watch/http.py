@@ -64,6 +64,7 @@ class HttpProxy:
         self._gate = Gate(print_message)
         self._link = self._gate.link
         self._connections: dict[bytes, int] = {}
+        self._sessionless: set[int] = set()
         self._count = 0
         self._started = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
@@ -146,16 +147,37 @@ class HttpProxy:
         self._link.send(OPENED, self._count, json.dumps(about).encode())
         return self._count
 
+    def open_sessionless(self) -> int:
+        """Return a new connection for one request without a session."""
+        connection = self.open_connection()
+        self._sessionless.add(connection)
+        return connection
+
+    def close_sessionless(self, connection: int) -> None:
+        """End the connection of a request that had no session and began none."""
+        if connection in self._sessionless:
+            self._sessionless.remove(connection)
+            self._close(connection)
+
+    def cancel(self, connection: int, body: bytes) -> None:
+        """Stop holding the call that a body cancels; without a session, that of any request without one."""
+        for one in self._sessionless if connection in self._sessionless else (connection,):
+            self._gate.cancel(one, body)
+
     def assign(self, session: bytes, connection: int) -> None:
         """Note the session that the server began with a request."""
+        self._sessionless.discard(connection)
         self._connections.setdefault(session, connection)
 
     def end(self, session: bytes) -> None:
         """End the connection of a session that the server no longer knows."""
         connection = self._connections.pop(session, None)
         if connection is not None:
-            self._gate.drop_all(connection)
-            self._link.send(CLOSED, connection, b"{}")
+            self._close(connection)
+
+    def _close(self, connection: int) -> None:
+        self._gate.drop_all(connection)
+        self._link.send(CLOSED, connection, b"{}")
 
 
 class _LeftError(Exception):
@@ -174,13 +196,9 @@ class _Exchange:
         self._receive = receive
         self._send = send
         self._session = next((value for name, value in headers if name == b"mcp-session-id"), b"")
-        self._own = 0
         self._sent = b""
         self._long_body = LineCopies()
-        if self._session:
-            self._connection = proxy.connection(self._session)
-        else:
-            self._own = self._connection = proxy.open_connection()
+        self._connection = proxy.connection(self._session) if self._session else proxy.open_sessionless()
         self.has_started = False
         """Whether the response has begun."""
 
@@ -196,7 +214,7 @@ class _Exchange:
                 await _respond(self._send, 413, _TOO_LONG, b"text/plain")
                 return
         elif body:
-            gate.cancel(self._connection, body)
+            self._proxy.cancel(self._connection, body)
             if gate.may_be_call(body) and not await asyncio.to_thread(gate.is_open):
                 decided = await self._decide(body)
                 if decided is None:
@@ -236,9 +254,7 @@ class _Exchange:
 
     def close(self) -> None:
         """End the connection if the request had no session."""
-        if self._own:
-            self._proxy.gate.drop_all(self._own)
-            self._proxy.gate.link.send(CLOSED, self._own, b"{}")
+        self._proxy.close_sessionless(self._connection)
 
     def _is_compressed(self) -> bool:
         return any(name == b"content-encoding" and value.lower() != b"identity" for name, value in self._headers)
@@ -304,7 +320,6 @@ class _Exchange:
         session = dict(headers).get(b"mcp-session-id")
         if session and not self._session:
             self._proxy.assign(session, self._connection)
-            self._own = 0
         is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
         events, lines = EventReader(), LineCopies()
         await self._send({"type": "http.response.start", "status": response.status_code, "headers": headers})
