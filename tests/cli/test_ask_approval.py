@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import pty
@@ -37,6 +38,7 @@ class Terminal:
         self.process = process
         self._parent = parent
         self.seen = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")  # reads may split characters
 
     def until(self, text: str, *, count: int = 1) -> None:
         """Wait until a text was shown this many times."""
@@ -58,7 +60,7 @@ class Terminal:
             piece = os.read(self._parent, 65536)
         except OSError:  # Linux says so that the other side is closed
             return False
-        self.seen += piece.decode("utf-8", "replace").replace("\r\n", "\n")
+        self.seen += self._decoder.decode(piece).replace("\r\n", "\n")
         return bool(piece)
 
 
@@ -227,3 +229,22 @@ def test_an_approval_that_matches_nothing_is_a_warning(
 def ask(write_pack: Callable[[str, str], Path], folder: Path, *options: str) -> commands.Done:
     packs = str(write_pack("pad.py", PACK))
     return commands.pegboard("ask", "pad.scribble text=hello", "--json", "--packs", packs, *options, cwd=folder)
+
+
+@pytest.mark.promise("ASK-7", "STO-2")
+def test_secrets_are_masked_and_edited_arguments_keep_them(on_terminal: OnTerminal, tmp_path: Path) -> None:
+    secret, masked = "sk-1234567890abcdef", "«secret SEARCH_API_KEY»"
+    with on_terminal(f"pad.scribble text={secret}", SEARCH_API_KEY=secret) as terminal:
+        terminal.until("\nRun it? [y/N/e] ")
+        assert f'"text": "{masked}"' in terminal.seen
+        for text, answer in ((f"{masked}!", "The arguments are unchanged: "), (masked, "Edited arguments:")):
+            terminal.type("e\n")
+            terminal.until("Arguments as JSON, in one line: ", count=1 if text.endswith("!") else 2)
+            terminal.type(json.dumps({"text": text}) + "\n")
+            terminal.until(answer)
+            terminal.until("\nRun it? [y/N/e] ", count=2 if text.endswith("!") else 3)
+        terminal.type("y\n")
+        assert terminal.end() == 0
+    assert (tmp_path / "scribbled").read_text() == secret
+    printed = terminal.seen[terminal.seen.index("Approval required") :]
+    assert secret not in printed

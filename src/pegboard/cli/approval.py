@@ -10,13 +10,17 @@ import tempfile
 import termios
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
 from pegboard.cli.output import narrate
 from pegboard.models import JsonObject, ToolCall, ToolSpec
 from pegboard.models.approval import Approval
 from pegboard.results.clean import clean, clean_line
+
+if TYPE_CHECKING:
+    from pegboard.runtime import Runtime
 
 _SOURCES: Final = {"ask": "the model", "script": "a script of the model", "mcp": "an MCP client", "sdk": "another tool"}
 _LONGEST_LINE: Final = 1_000_000
@@ -28,14 +32,47 @@ def can_ask() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()
 
 
+@dataclass(frozen=True)
+class MaskedArguments:
+    """Arguments of a call as they may be printed, and the secrets in them."""
+
+    shown: JsonObject
+    """The arguments without known secrets."""
+    full: JsonObject
+    """The arguments with all secrets."""
+
+    @classmethod
+    def of(cls, runtime: Runtime, args: JsonObject) -> MaskedArguments:
+        """Return the arguments of a call; read the disk."""
+        return cls(cast("JsonObject", runtime.redacted_args(args)), args)
+
+    def restored(self, edited: JsonObject) -> tuple[JsonObject, str]:
+        """Return edited arguments with the secrets that were printed masked, and why they can't be used, if so."""
+        from pegboard.data.mask import moved_secret, restored
+
+        args = cast("JsonObject", restored(edited, self.shown, self.full))
+        return args, moved_secret(args, self.full)
+
+    async def edit(self, args: JsonObject) -> JsonObject | None:
+        """Let the user edit arguments as they are shown; return None if they stay unchanged."""
+        changed = await edit_arguments(args)
+        problem = "" if changed is None else self.restored(changed)[1]
+        if problem:
+            narrate(f"The arguments are unchanged: {problem}")
+            return None
+        return changed
+
+
 class TerminalApprover:
     """Approver on the terminal, for one call after the other. A `pegboard.ports.Approver`.
 
     Args:
+        runtime: Runtime with the secrets that are masked.
         before: Called before anything is shown, to end an unfinished line.
     """
 
-    def __init__(self, before: Callable[[], None]) -> None:
+    def __init__(self, runtime: Runtime, before: Callable[[], None]) -> None:
+        self._runtime = runtime
         self._before = before
         self._one_at_a_time = asyncio.Lock()
 
@@ -43,7 +80,8 @@ class TerminalApprover:
         """Show a call and wait for the answer; any answer but `y` or `e` rejects it."""
         async with self._one_at_a_time:
             self._before()
-            args, edited = call.args, False
+            arguments = await asyncio.to_thread(MaskedArguments.of, self._runtime, call.args)
+            args, edited = arguments.shown, False
             while True:
                 _show(spec, call, args, edited=edited)
                 try:
@@ -53,9 +91,9 @@ class TerminalApprover:
                     raise
                 match typed.strip().casefold():
                     case "y" | "yes":
-                        return Approval(answer="once", args=args if edited else None)
+                        return Approval(answer="once", args=arguments.restored(args)[0] if edited else None)
                     case "e" | "edit":
-                        changed = await edit_arguments(args)
+                        changed = await arguments.edit(args)
                         args, edited = (args, edited) if changed is None else (changed, True)
                     case _:
                         narrate("Rejected.")

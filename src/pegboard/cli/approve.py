@@ -84,7 +84,7 @@ def _answer(
         raise typer.Exit(USAGE)
     edited = None if args is None else _object(args)
     if edited is not None and asked is not None:
-        edited, problem = WaitingCall.of(runtime, asked).restored(edited)
+        edited, problem = WaitingCall.of(runtime, asked).arguments.restored(edited)
         if problem:
             narrate(f"The call was not answered: {problem}")
             raise typer.Exit(USAGE)
@@ -165,8 +165,6 @@ async def _decide(questions: Questions, call: WaitingCall) -> Answer | None:
         AnsweredError: The call no longer waits.
     """
     from pegboard.brake import Answer
-    from pegboard.cli.approval import edit_arguments
-    from pegboard.cli.output import narrate
 
     question = call.question
     args: JsonObject | None = None  # as they are shown
@@ -176,14 +174,10 @@ async def _decide(questions: Questions, call: WaitingCall) -> Answer | None:
         keys = "y/s/n/e" if accepts_session else "y/n/e"
         typed = (await _line(questions, question, f"Run it? [{keys}] ")).casefold()
         if typed in {"e", "edit"}:
-            changed = await edit_arguments(call.shown.args if args is None else args)
-            problem = "" if changed is None else call.restored(changed)[1]
-            if problem:
-                narrate(f"The arguments are unchanged: {problem}")
-            elif changed is not None:
-                args = changed
+            changed = await call.arguments.edit(call.shown.args if args is None else args)
+            args = args if changed is None else changed
         elif typed in {"y", "yes"}:
-            return Answer("approve", args=None if args is None else call.restored(args)[0], by=_BY)
+            return Answer("approve", args=None if args is None else call.arguments.restored(args)[0], by=_BY)
         elif accepts_session and typed in {"s", "session"}:
             return Answer("approve", by=_BY, lasts="session")
         elif typed in {"n", "no"}:

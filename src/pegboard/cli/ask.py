@@ -160,7 +160,7 @@ async def _run(
     # The user named both the provider, with its key, and the server.
     asking = runtime.ask(session, model=model, base_url=base_url, with_tools=with_tools, send_key=True)
     if can_ask():
-        runtime.rules.approve_with(TerminalApprover(output.end_line))
+        runtime.rules.approve_with(TerminalApprover(runtime, output.end_line))
     outcome: Outcome | None = None
     with interruptible(asking.interrupt) as interruption:
         async with runtime, aclosing(asking.run(text)) as events:

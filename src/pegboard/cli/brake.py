@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -11,7 +11,7 @@ from pegboard.cli.root import TOOL_FAILED
 
 if TYPE_CHECKING:
     from pegboard.brake import BrakeState, Question, Questions
-    from pegboard.models import JsonObject
+    from pegboard.cli.approval import MaskedArguments
     from pegboard.runtime import Runtime
 
 
@@ -24,18 +24,16 @@ class WaitingCall:
     shown: Question
     """The question without known secrets."""
 
+    arguments: MaskedArguments
+
     @classmethod
     def of(cls, runtime: Runtime, question: Question) -> WaitingCall:
         """Return the call of a question; read the disk."""
-        args = cast("JsonObject", runtime.redacted_args(question.args))
-        return cls(question, replace(question, args=args, reason=runtime.redacted(question.reason)))
+        from pegboard.cli.approval import MaskedArguments
 
-    def restored(self, edited: JsonObject) -> tuple[JsonObject, str]:
-        """Return edited arguments with the secrets that were printed masked, and why they can't be used, if so."""
-        from pegboard.data.mask import moved_secret, restored
-
-        args = cast("JsonObject", restored(edited, self.shown.args, self.question.args))
-        return args, moved_secret(args, self.question.args)
+        arguments = MaskedArguments.of(runtime, question.args)
+        shown = replace(question, args=arguments.shown, reason=runtime.redacted(question.reason))
+        return cls(question, shown, arguments)
 
 
 def open_questions() -> Questions:
