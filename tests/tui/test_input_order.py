@@ -100,7 +100,7 @@ async def test_enter_before_the_tools_are_found_opens_the_best_match_once_they_a
 
 
 @pytest.mark.parametrize("is_found", [True, False])
-async def test_run_before_the_page_of_the_tool_is_there_runs_only_a_tool_that_was_selected(
+async def test_run_before_the_tool_page_is_built_runs_only_a_tool_that_was_selected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_found: bool
 ) -> None:
     given, loaded, found = GivenRuntime(tmp_path), threading.Event(), threading.Event()

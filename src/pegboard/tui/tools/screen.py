@@ -272,7 +272,7 @@ class ToolsScreen(PageScreen):
 
     @work(exclusive=True, group="run")
     async def _run_once_built(self, row: CatalogueRow | None) -> None:
-        """Run the tool that was selected when the user asked for it, before its page was there."""
+        """Run the tool that was selected when the user asked to run it, before the tool page was built."""
         await self.built.wait()
         now = self.tool_list.list.row
         if isinstance(row, ToolEntry) and isinstance(now, ToolEntry) and now.spec.name == row.spec.name:
