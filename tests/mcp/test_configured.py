@@ -340,6 +340,14 @@ async def test_rules_that_already_cover_an_added_server_are_named(runtime: Runti
     assert notes == ("warning: approvals.toml has rules that cover peer: allow peer.*.",)
 
 
+@pytest.mark.promise("MCP-3")
+async def test_a_home_folder_that_cannot_be_searched_has_no_servers_of_other_clients(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / ("x" * 300)))
+    assert await asyncio.to_thread(runtime.servers.configured.of_clients) == ()
+
+
 async def test_reading_the_configuration_again_waits_for_a_change_of_servers(runtime: Runtime) -> None:
     for name in ("one", "two", "three"):
         added, _ = await asyncio.gather(runtime.servers.configured.add(name, entry()), runtime.reload())

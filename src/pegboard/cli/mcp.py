@@ -218,13 +218,20 @@ def import_(
 
     from pegboard.cli.output import narrate, print_json
     from pegboard.config import Secrets
-    from pegboard.config.client_files import CLIENTS, client_files, folder_file, is_configured, read_client_files
+    from pegboard.config.client_files import (
+        CLIENTS,
+        client_files,
+        existing_files,
+        folder_file,
+        is_configured,
+        read_client_files,
+    )
 
     runtime = open_runtime(context)
     secrets = Secrets(runtime.paths)
     files = [Path(source)]
     if source in CLIENTS and not Path(source).exists():
-        files = [file for file in client_files(source) if file.exists()]
+        files = existing_files(source)
         local = folder_file(source)
         if local is not None and local.exists():
             narrate(f"note: {local} of this folder is not read; import it with `pegboard mcp import {local}`.")

@@ -99,6 +99,11 @@ def client_files(client: str) -> tuple[Path, ...]:
     }[client]
 
 
+def existing_files(client: str) -> list[Path]:
+    """Return those of `client_files` that exist; none in a folder that can't be searched."""
+    return [file for file in client_files(client) if os.path.exists(file)]  # noqa: PTH110 - `Path.exists` may raise
+
+
 def folder_file(client: str) -> Path | None:
     """Return the path of a client's file in a working directory, relative to it."""
     found = {"claude-code": ".mcp.json", "cursor": ".cursor/mcp.json", "vscode": ".vscode/mcp.json"}.get(client)

@@ -113,7 +113,7 @@ class ConfiguredServers:
         """Return the servers in the files of known clients; read the disk."""
         import os
 
-        from pegboard.config.client_files import CLIENTS, FoundServer, client_files, is_configured, read_client_files
+        from pegboard.config.client_files import CLIENTS, FoundServer, existing_files, is_configured, read_client_files
 
         def is_set(name: str) -> bool:
             return self._parts.secrets.find(name) is not None
@@ -122,7 +122,7 @@ class ConfiguredServers:
         taken = {*self._taken(), *servers}
         listed: list[ClientServer] = []
         for client in CLIENTS:
-            files = [file for file in client_files(client) if file.exists()]
+            files = existing_files(client)
             found, reasons = read_client_files(files, taken, is_set, os.environ)
             taken |= {one.new_name for one in found}
             for one in found:
