@@ -302,6 +302,18 @@ def test_a_request_that_cannot_be_read_is_answered_by_its_id_with_the_reason(
     assert raw.read() == {"jsonrpc": "2.0", "id": 7, "result": {}}
 
 
+@pytest.mark.parametrize("id_", [None, 1.5, True, []])
+def test_a_request_with_an_id_of_another_type_is_answered_with_an_error(raw: Raw, id_: object) -> None:
+    raw.greet()
+    raw.send({"jsonrpc": "2.0", "method": "ping"})
+    raw.send({"jsonrpc": "2.0", "id": id_, "method": "ping"})
+    raw.send({"jsonrpc": "2.0", "id": 7, "method": "ping"})
+    answer = raw.read()
+    assert (answer["id"], answer["error"]["code"]) == (None, -32600)
+    assert "string or an integer" in answer["error"]["message"]
+    assert raw.read() == {"jsonrpc": "2.0", "id": 7, "result": {}}
+
+
 def test_only_the_protocol_is_on_stdout(raw: Raw) -> None:
     raw.greet()
     raw.call("kit.talk")

@@ -7,6 +7,7 @@ a client that doesn't read can't keep the program from ending.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import select
 import sys
@@ -19,7 +20,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
-from mcp_types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
+from mcp_types import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCNotification,
+    jsonrpc_message_adapter,
+)
 from pydantic import ValidationError
 
 from pegboard.data.message_id import LOOKED_AT, request_id
@@ -95,6 +103,9 @@ async def _receive(wire: int, received: MemoryObjectSendStream[SessionMessage | 
             except (ValidationError, RecursionError) as error:
                 await out.reject(*_unreadable(error), request_id(line, line))
                 continue
+            if isinstance(message, JSONRPCNotification) and _has_id(message, line):
+                await out.reject(INVALID_REQUEST, "The id of a request is a string or an integer.", None)
+                continue
             try:
                 await received.send(SessionMessage(message))
             except (anyio.BrokenResourceError, anyio.ClosedResourceError):
@@ -106,6 +117,11 @@ async def _send(sent: MemoryObjectReceiveStream[SessionMessage], out: _Output) -
         async for message in sent:
             with suppress(OSError):  # The client no longer reads; the end of stdin ends the program.
                 await out.write(message.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+
+
+def _has_id(message: JSONRPCNotification, line: bytes) -> bool:
+    """Return whether a message is a request whose id is of another type, which the SDK reads as a notification."""
+    return not message.method.startswith("notifications/") and "id" in json.loads(line)
 
 
 def _unreadable(error: ValidationError | RecursionError) -> tuple[int, str]:
