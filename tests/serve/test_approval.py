@@ -19,6 +19,7 @@ from serving import Connect
 from terminals import pegboard
 
 from pegboard.brake import Answer, Question, Questions
+from pegboard.models import JsonObject
 from pegboard.models.rule import Rule
 
 SECONDS = 30.0
@@ -204,6 +205,38 @@ async def test_answers_and_outcomes_keep_no_arguments(
     answer = questions.read_answer(question.id)
     assert answer is not None
     assert (answer.kind, answer.lasts) == ("approve", "session")
+
+
+@pytest.mark.promise("SEC-2", "STO-2", "WAT-4")
+async def test_secrets_of_a_waiting_call_stay_in_the_memory_of_the_process_that_asks(
+    connect: Connect, questions: Questions, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = "sk-1234567890abcdef"
+    monkeypatch.setenv("SEARCH_API_KEY", secret)
+    file = tmp_path / secret
+    args: JsonObject = {"file": str(file)}
+    masked: JsonObject = {"file": str(tmp_path / "«secret SEARCH_API_KEY»")}
+    rule = Rule(allow=("kit.write",), exactly=json.dumps(masked), scope="mcp")
+    moved = Answer("approve", args={"file": f"{masked['file']}/other"})
+    answers = (moved, Answer("approve", args=masked), Answer("approve", lasts="session", rule=rule))
+    results = []
+    async with connect() as client:
+        with questions.announce():
+            for answer in answers:
+                call = asyncio.create_task(client.call_tool("kit.write", args))
+                question = await waiting(questions)
+                assert question.args == masked
+                written = [one for one in (home / "state").rglob("*") if one.is_file()]
+                assert not any(secret.encode() in one.read_bytes() for one in written)
+                questions.answer(question.id, answer)
+                results.append(await call)
+                assert file.exists() is not results[-1].is_error
+                file.unlink(missing_ok=True)
+        results.append(await client.call_tool("kit.write", args))
+    assert [one.is_error for one in results] == [True, False, False, False]
+    assert "The edited arguments can't be used. «secret SEARCH_API_KEY» hides a value that was moved" in text(
+        results[0]
+    )
 
 
 @pytest.mark.promise("ASK-7", "WAT-4")

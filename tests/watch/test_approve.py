@@ -118,14 +118,19 @@ MASKED = "«secret SEARCH_API_KEY»"
 
 
 @pytest.mark.promise("WAT-4", "STO-2")
+@pytest.mark.parametrize("is_known_to_proxy", [False, True], ids=["known to approve", "known to both"])
 def test_secrets_are_masked_and_edited_arguments_keep_them(
-    watched: Watched, log: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+    watched: Watched, log: Path, home: Path, monkeypatch: pytest.MonkeyPatch, *, is_known_to_proxy: bool
 ) -> None:
-    monkeypatch.setenv("SEARCH_API_KEY", SECRET)
+    if is_known_to_proxy:
+        (home / ".env").write_text(f"SEARCH_API_KEY={SECRET}\n")
+    else:
+        monkeypatch.setenv("SEARCH_API_KEY", SECRET)
     questions = Questions(home / "state")
     with questions.announce():
-        watched.call(1, "delete", path="a", key=SECRET)
+        watched.call(1, "delete", path="a", key=SECRET, all=1)
         (question,) = eventually(questions.pending)
+        assert question.args == {"path": "a", "key": MASKED if is_known_to_proxy else SECRET, "all": 1}
         listed, printed = commands.pegboard("approve"), commands.pegboard("approve", "--json")
         for done in (listed, printed):
             assert MASKED in done.stdout
@@ -133,7 +138,7 @@ def test_secrets_are_masked_and_edited_arguments_keep_them(
         moved = commands.pegboard("approve", question.id, "--yes", "--args", json.dumps({"path": MASKED + "/b"}))
         assert moved.returncode == 2
         assert f"{MASKED} hides a value that was moved or changed." in moved.stderr
-        args = json.dumps({"path": "b", "key": MASKED})
+        args = json.dumps({"path": "b", "key": MASKED, "all": True})
         assert commands.pegboard("approve", question.id, "--yes", "--args", args).returncode == 0
         assert watched.receive()["id"] == 1
     with pegboard("approve", environ={"EDITOR": "", "VISUAL": ""}) as terminal:
@@ -148,8 +153,10 @@ def test_secrets_are_masked_and_edited_arguments_keep_them(
         answer(terminal, (RUN, "e"), ("Arguments as JSON", args), ("Edited arguments:", "y"))
         assert watched.receive()["id"] == 2
         assert SECRET not in terminal.output
-    received = [json.loads(line)[1] for line in log.read_text().splitlines()]
-    assert received == [{"path": "b", "key": SECRET}, {"path": "d", "key": SECRET}]
+    first, second = [json.loads(line)[1] for line in log.read_text().splitlines()]
+    assert first == {"path": "b", "key": SECRET, "all": True}
+    assert first["all"] is True
+    assert second == {"path": "d", "key": SECRET}
 
 
 def test_without_a_waiting_call_the_list_says_so(home: Path) -> None:

@@ -1,8 +1,8 @@
 """The brake: calls of other agents that wait for a person, and the pause of all their calls.
 
 Everything is files in the state folder that only the user can read, so any Pegboard process can ask, answer and pause,
-and no process has to run for it. `questions` has the pending calls and their answers, `presence` the processes that
-show them to a person, and `state` the pause.
+and no process has to run for it. `questions` asks and answers, `question` has the data of both, `presence` the
+processes that show the calls to a person, and `state` the pause.
 """
 
 from typing import TYPE_CHECKING
@@ -11,19 +11,8 @@ from pegboard.on_demand import on_demand
 
 if TYPE_CHECKING:
     from pegboard.brake.presence import Presence
-    from pegboard.brake.questions import (
-        NOT_SHOWN,
-        RESUMED,
-        Answer,
-        AnsweredError,
-        AnswerKind,
-        AnswerTerm,
-        AskedQuestion,
-        BrakeError,
-        Question,
-        Questions,
-        RuleOutcome,
-    )
+    from pegboard.brake.question import Answer, AnswerKind, AnswerTerm, Question, RuleOutcome
+    from pegboard.brake.questions import NOT_SHOWN, RESUMED, AnsweredError, AskedQuestion, BrakeError, Questions
     from pegboard.brake.state import Brake, BrakeState
 
 __all__ = [
@@ -44,9 +33,9 @@ __all__ = [
 ]
 
 _ON_DEMAND = {
-    "Answer": "questions",
-    "AnswerKind": "questions",
-    "AnswerTerm": "questions",
+    "Answer": "question",
+    "AnswerKind": "question",
+    "AnswerTerm": "question",
     "AnsweredError": "questions",
     "AskedQuestion": "questions",
     "Brake": "state",
@@ -54,10 +43,10 @@ _ON_DEMAND = {
     "BrakeState": "state",
     "NOT_SHOWN": "questions",
     "Presence": "presence",
-    "Question": "questions",
+    "Question": "question",
     "Questions": "questions",
     "RESUMED": "questions",
-    "RuleOutcome": "questions",
+    "RuleOutcome": "question",
 }
 """Name → module, imported on first use."""
 

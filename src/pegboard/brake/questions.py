@@ -3,7 +3,8 @@
 A question is a file. An answer is a second file, which is created with its whole content and never replaced: of several
 answers the first one exists, and the others fail. The process that asked closes a question in the same way, so a call
 that was cancelled can't be approved, and an approved one can't be approved again. Answers stay for a while, without the
-arguments, so that a late answer fails too.
+arguments, so that a late answer fails too. Secrets stay in the memory of the process that asks, which puts them back
+into edited arguments.
 """
 
 from __future__ import annotations
@@ -15,21 +16,21 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from pegboard import storage
 from pegboard.brake.presence import Presence, is_anyone_present
+from pegboard.brake.question import Answer, Question, RuleOutcome
 from pegboard.brake.state import Brake
+from pegboard.data.mask import moved_secret, restored
 from pegboard.errors import PegboardError
 
 if TYPE_CHECKING:
-    from pegboard.models import JsonObject
-    from pegboard.models.rule import Rule
+    from pydantic import JsonValue
 
-AnswerKind: TypeAlias = Literal["approve", "reject", "closed"]
-AnswerTerm: TypeAlias = Literal["once", "session", "always"]
+    from pegboard.models import JsonObject
 
 NOT_SHOWN: Final = "No Pegboard app is open and `pegboard approve` is not running, so no one can approve it."
 """Reason of the rejection of a call that no process shows to a person."""
@@ -53,92 +54,16 @@ class AnsweredError(BrakeError):
     """A question is no longer pending: someone answered it first, or its call ended."""
 
 
-@dataclass(frozen=True)
-class Question:
-    """A call that waits. Its texts are untrusted."""
-
-    tool: str
-    """Qualified name: `SERVER.TOOL`."""
-    args: JsonObject
-    """All its arguments, as they would be sent."""
-    agent: str
-    """The client that called."""
-    server: str
-    reason: str
-    """Why it waits, as a sentence."""
-    kind: Literal["ask", "paused"] = "ask"
-    """Whether a person has to approve it, or it only waits until calls are resumed."""
-    call: str = ""
-    """Id of the call in the history."""
-    via: str = "watch"
-    """The command that asks: `watch` or `serve`."""
-    has_session: bool = True
-    """Whether the client has a session that no other client has, to which an answer can be limited."""
-    id: str = field(default_factory=lambda: os.urandom(8).hex())
-    asked_at: float = field(default_factory=time.time)
-    """Seconds since 1970."""
-    pid: int = field(default_factory=os.getpid)
-    """The process that asks."""
-    started: str = field(default_factory=lambda: _start_of(os.getpid()))
-    """Start of that process, because the system uses ids again."""
-
-    @property
-    def is_asked(self) -> bool:
-        """Whether the process that asks still runs."""
-        return _start_of(self.pid) == self.started
-
-    @property
-    def accepts_rule(self) -> bool:
-        """Whether an answer can add a rule, because the process that asks runs the calls itself."""
-        return self.via == "serve" and self.kind == "ask"
-
-    @property
-    def session_problem(self) -> str:
-        """Why an answer can't last for the session of the client, as a clause; empty if it can."""
-        if self.via != "serve":
-            return "the answer for a session works only for calls of `pegboard serve`"
-        if self.kind != "ask":
-            return "it only waits until calls are resumed"
-        return "" if self.has_session else "its client has no session by which Pegboard could recognize it"
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The answer to a question."""
-
-    kind: AnswerKind
-    reason: str = ""
-    """For a rejection: the person's reason. For a closed question: why it was closed."""
-    args: JsonObject | None = None
-    """The edited arguments; None if they are unchanged."""
-    by: str = ""
-    """The process that answered, for people."""
-    by_person: bool = True
-    """Whether a person decided; False if no person could be asked, or if the call ended."""
-    lasts: AnswerTerm = "once"
-    """For how long it approves: this call, or also calls that match a rule, in its session or permanently."""
-    rule: Rule | None = None
-    """The rule to add. Without one, the process that asks builds the rule of a session itself."""
-
-
-@dataclass(frozen=True)
-class RuleOutcome:
-    """Outcome of the rule of an answer in the process that asked."""
-
-    problem: str
-    """Why it wasn't added; empty if it was."""
-    is_exact: bool
-    """Whether it matches only exactly the arguments of the call."""
-
-
 class Questions:
     """The questions of this user. All methods can be called on any thread, and read and write small files.
 
     Args:
         state: The state folder.
+        redact: Returns arguments without secrets, or the same object if they contain none; for processes that ask.
     """
 
-    def __init__(self, state: Path) -> None:
+    def __init__(self, state: Path, redact: Callable[[JsonObject], JsonValue] | None = None) -> None:
+        self._redact = redact
         self._folder = state / "questions"
         self._present = state / "questions" / "open"
         self.brake = Brake(state / "brake.json")
@@ -160,11 +85,12 @@ class Questions:
             storage.make_folder(self._folder)
             storage.tighten(self._folder)
             self._sweep()
-            content = json.dumps(asdict(question)).encode()
+            shown = question.args if self._redact is None else cast("JsonObject", self._redact(question.args))
+            content = json.dumps(asdict(replace(question, args=shown))).encode()
             storage.write(self._question_file(question.id), content, replace=False, durable=False)
         except (OSError, ValueError, RecursionError) as error:
             raise BrakeError(f"The question can't be written: {error}.") from error
-        return AskedQuestion(self, question, wait)
+        return AskedQuestion(self, question, shown, wait)
 
     async def ask(self, question: Question, *, wait: float = 0.0) -> Answer:
         """Ask and return the answer; if the task is cancelled, close the question.
@@ -366,10 +292,18 @@ class Questions:
 
 
 class AskedQuestion:
-    """A question that this process asked. Poll it until it has an answer, or close it."""
+    """A question that this process asked. Poll it until it has an answer, or close it.
 
-    def __init__(self, questions: Questions, question: Question, wait: float) -> None:
+    Args:
+        questions: The questions.
+        question: The question, with the secrets of its arguments.
+        shown: The arguments without secrets; the same object if they contain none.
+        wait: Seconds after which the call is rejected if no process shows it to a person.
+    """
+
+    def __init__(self, questions: Questions, question: Question, shown: JsonObject, wait: float) -> None:
         self._questions = questions
+        self._shown = shown
         self._wait = wait
         self._alone_since: float | None = None
         self._checked_at = 0.0
@@ -385,15 +319,24 @@ class AskedQuestion:
             found = self._own_answer()
         if found is not None:
             self._questions.finish(self.question.id)
-            self._answer = found
+            self._answer = self._with_secrets(found)
         return self._answer
 
     def close(self, reason: str) -> Answer:
         """Close the question; return the answer if someone was faster."""
         if self._answer is None:
-            self._answer = self._settle(Answer("closed", reason, by_person=False))
+            self._answer = self._with_secrets(self._settle(Answer("closed", reason, by_person=False)))
             self._questions.finish(self.question.id)
         return self._answer
+
+    def _with_secrets(self, answer: Answer) -> Answer:
+        """Return an answer with the secrets that its author saw masked; a rejection if they can't be put back."""
+        if answer.args is None:
+            return answer
+        problem = moved_secret(answer.args, self._shown)
+        if problem:
+            return _refusal(f"The edited arguments can't be used. {problem}", by=answer.by)
+        return replace(answer, args=cast("JsonObject", restored(answer.args, self._shown, self.question.args)))
 
     def _own_answer(self) -> Answer | None:
         """Answer the question because of the pause, or because no process can show it."""
@@ -475,20 +418,3 @@ def _read_question(file: Path) -> Question | None:
         return Question(**{name: content[name] for name in names})
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None
-
-
-def _start_of(pid: int) -> str:
-    """Return when a process started, in a form that only compares; empty if it has ended or that is unknown."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[19].decode()
-    except (OSError, IndexError):
-        pass
-    if Path("/proc/self").exists():
-        return "ended"
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return "ended"
-    except OSError:
-        pass
-    return ""

@@ -51,7 +51,7 @@ class MaskedArguments:
         from pegboard.data.mask import moved_secret, restored
 
         args = cast("JsonObject", restored(edited, self.shown, self.full))
-        return args, moved_secret(args, self.full)
+        return args, moved_secret(edited, self.shown)
 
     async def edit(self, args: JsonObject) -> JsonObject | None:
         """Let the user edit arguments as they are shown; return None if they stay unchanged."""

@@ -19,15 +19,10 @@ REDACTED: Final = "«redacted»"
 _HIDDEN: Final = re.compile(f"{SECRET.format('[^»]*')}|{REDACTED}")
 
 
-def masked_secret(value: JsonValue, *, unless_in: JsonValue = None) -> str | None:
-    """Return the first replacement for a secret that a value contains, or None.
-
-    Args:
-        value: The value.
-        unless_in: A value whose own texts of this form are left out.
-    """
-    own = write(unless_in)
-    return next((found for found in _HIDDEN.findall(write(value)) if found not in own), None)
+def masked_secret(value: JsonValue) -> str | None:
+    """Return the first replacement for a secret that a value contains, or None."""
+    found = _HIDDEN.search(write(value))
+    return None if found is None else found[0]
 
 
 def unrecorded_secret(value: JsonValue) -> str:
@@ -54,15 +49,30 @@ def restored(edited: JsonValue, shown: JsonValue, full: JsonValue) -> JsonValue:
         return both
     if isinstance(edited, list) and isinstance(shown, list) and isinstance(full, list) and len(edited) == len(full):
         return [restored(*values) for values in zip(edited, shown, full, strict=True)]
-    return full if edited == shown else edited
+    return full if isinstance(edited, str) and edited == shown else edited
 
 
-def moved_secret(edited: JsonValue, full: JsonValue) -> str:
+def moved_secret(edited: JsonValue, shown: JsonValue) -> str:
     """Return why an edited value can't be used, as a sentence; empty if it can.
 
     Args:
-        edited: The value after `restored`.
-        full: The value before editing, with its secrets.
+        edited: The value after editing.
+        shown: The value before editing, without secrets.
     """
-    moved = masked_secret(edited, unless_in=full)
+    moved = _moved(edited, shown)
     return "" if moved is None else f"{moved} hides a value that was moved or changed. Put it back, or enter a value."
+
+
+def _moved(edited: JsonValue, shown: JsonValue) -> str | None:
+    """Return the first replacement for a secret that is elsewhere than before; None if there is none."""
+    if edited == shown:
+        return None
+    if isinstance(edited, dict) and isinstance(shown, dict):
+        found = (
+            _moved(value, shown[key]) if key in shown else masked_secret({key: value}) for key, value in edited.items()
+        )
+    elif isinstance(edited, list) and isinstance(shown, list) and len(edited) == len(shown):
+        found = (_moved(*values) for values in zip(edited, shown, strict=True))
+    else:
+        return masked_secret(edited)
+    return next((moved for moved in found if moved is not None), None)

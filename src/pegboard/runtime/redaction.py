@@ -69,6 +69,11 @@ class SecretRedaction:
         """Return a JSON value without secrets; the same object if it contains none."""
         return self._redactor.value(value) if self._values else value
 
+    def value_now(self, value: JsonValue) -> JsonValue:
+        """Return a JSON value like `value`, after a look for secrets unless one was a moment ago; read the disk."""
+        self.renew_now()
+        return self.value(value)
+
     def unfinished(self, text: str) -> int:
         """Return the length of the suffix that could be the start of a secret."""
         return self._redactor.unfinished(text) if self._values else 0

@@ -185,8 +185,7 @@ class Runtime:
 
     def redacted_args(self, args: JsonObject) -> JsonValue:
         """Return arguments of a call without known secrets; the same object if it contains none. Reads the disk."""
-        self._parts.redaction.renew_now()
-        return self._parts.redaction.value(args)
+        return self._parts.redaction.value_now(args)
 
     def sweep(self) -> None:
         """Delete unused files: drafts of killed processes, and the index of folders that no longer exist.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pegboard.brake import RESUMED, Answer, BrakeError, Question, Questions, RuleOutcome
 from pegboard.models import ToolCall, ToolSpec
 from pegboard.models.approval import AddedRule, Approval
-from pegboard.models.rule_scope import session_rule
+from pegboard.models.rule_scope import exact_rule, session_rule
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -25,7 +25,7 @@ class BrakeApprover:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._questions = Questions(runtime.paths.state)
+        self._questions = Questions(runtime.paths.state, runtime.redacted_args)
         self.is_shared: Callable[[str | None], bool] = lambda _: False
         """Returns whether several clients may have a session, so that no answer lasts for it."""
 
@@ -74,6 +74,8 @@ class BrakeApprover:
         if answer.lasts == "once":
             return Approval(answer="once", args=answer.args)
         rule = session_rule(spec, call) if answer.rule is None and answer.lasts == "session" else answer.rule
+        if rule is not None and rule.exactly is not None and answer.lasts == "session":
+            rule = exact_rule(spec, call)  # Of the question, its author knows the arguments without secrets.
         if rule is None:
             return Approval(answer="reject", reason="The answer has no rule.", by_person=False)
         if answer.lasts == "session" and question.session_problem:

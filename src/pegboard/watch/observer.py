@@ -57,7 +57,8 @@ class Observer:
         redaction = SecretRedaction(Secrets(paths), settings)
         self._recorder = CallRecorder(History(paths.database, paths.results), redaction, self._tell)
         rules = Rules(paths.approvals)
-        self._judge = Judge(rules, str(paths.approvals), Questions(paths.state), settings.brake.wait, self._decided)
+        questions = Questions(paths.state, redaction.value_now)
+        self._judge = Judge(rules, str(paths.approvals), questions, settings.brake.wait, self._decided)
         self._connections: dict[int, ClientConnection] = {}
         self._tools: dict[str, ToolSpec] = {}
         self._send(HELLO, 0, b"\0".join((os.fsencode(paths.approvals), os.fsencode(paths.brake))))

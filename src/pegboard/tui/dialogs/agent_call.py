@@ -19,7 +19,7 @@ from textual.widgets import Button, Static
 
 from pegboard.brake import RESUMED, Answer, AnsweredError, AnswerTerm, BrakeError, Question, Questions
 from pegboard.data.json_text import JsonTextError, parse
-from pegboard.data.mask import moved_secret, restored
+from pegboard.data.mask import masked_secret, moved_secret, restored
 from pegboard.models import ToolCall
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.text import as_text, json_parts
@@ -276,7 +276,7 @@ class AgentCallScreen(QuestionScreen[None]):
         if approval is None or approval.rule is None:
             return None
         has_arguments = approval.rule.exactly is not None or bool(approval.rule.where)
-        if approval.answer == "always" and has_arguments and call.args != call.question.args:
+        if approval.answer == "always" and has_arguments and masked_secret(call.args) is not None:
             self._notify_instead(_NOT_WRITTEN, call)
             return None
         return approval
@@ -324,7 +324,7 @@ def _problem(text: str, *, call: AgentCall) -> str:
         return f"The text {error}."
     if not isinstance(value, dict):
         return 'The arguments must be a JSON object such as {"path": "."}.'
-    return moved_secret(call.restored(value), call.question.args)
+    return moved_secret(value, call.args)
 
 
 def _outcome(question: Question, answer: Answer | None) -> str:

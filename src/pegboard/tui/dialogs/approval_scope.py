@@ -12,6 +12,7 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Input, Label, RadioButton, RadioSet, Static
 
+from pegboard.data.mask import masked_secret
 from pegboard.models import ToolCall, ToolSpec
 from pegboard.models.approval import Approval
 from pegboard.models.rule import Rule
@@ -111,7 +112,7 @@ class ApprovalScope(QuestionScreen[Approval | None]):
         self._is_waiting = is_waiting
         self._session_problem = session_problem
         self._suggested = [
-            (name, pattern if shown.args.get(name) == call.args.get(name) else ANYTHING)
+            (name, pattern if masked_secret(shown.args.get(name)) is None else ANYTHING)
             for name, pattern in suggested_patterns(spec, call, _is_safe)
         ]
         self._is_over = False

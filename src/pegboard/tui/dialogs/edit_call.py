@@ -82,7 +82,7 @@ class EditCallScreen(Dialog[JsonObject | None]):
             problem = problem and f"{problem} Enter the value."
         else:
             arguments = cast("JsonObject", restored(edited, self._arguments, self._full))
-            problem = moved_secret(arguments, self._full)
+            problem = moved_secret(edited, self._arguments)
         if problem:
             self.notify(clean_line(problem), severity="warning", markup=False)
         else:
