@@ -212,6 +212,11 @@ def test_since_a_date_compares_with_the_schemas_that_were_in_effect(pegboard: Co
     assert _breaking(_compat(pegboard, packs, "--since", "2026-01-03")[1]["shop.search"]) == ["`limit` is now required"]
     assert _compat(pegboard, packs, "--since", "2026-01-01")[1]["shop.search"]["status"] == "new"
     assert _compat(pegboard, packs, "--since", "2999-01-01")[0] == 0
+    (packs / "shop.py").write_text(AFTER.partition("def other")[0])
+    code, found, _ = _compat(pegboard, packs, "--since", "2026-01-03")
+    assert (code, found["shop.other"]["status"]) == (1, "removed")
+    assert "shop.other" not in _compat(pegboard, packs, "--since", "2026-01-01")[1]
+    assert "shop.other" not in _compat(pegboard, packs, "shop.search", "--since", "2026-01-03")[1]
 
 
 @pytest.mark.promise("BAT-4")

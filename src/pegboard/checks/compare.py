@@ -147,14 +147,22 @@ class Compatibility:
             if gone & pack.tools.keys() and not any(self._runtime.tools.get(name) for name in gone & pack.tools.keys()):
                 self.seen.forget(pack.origin, gone)
 
-    def at_date(self, specs: Sequence[ToolSpec], moment: datetime) -> tuple[ToolCompatibility, ...]:
-        """Compare tools with the versions in effect at a moment; a tool that wasn't known then is new; block."""
+    def at_date(
+        self, specs: Sequence[ToolSpec], moment: datetime, *, removed: bool = False
+    ) -> tuple[ToolCompatibility, ...]:
+        """Compare tools with the versions in effect at a moment; block.
+
+        Args:
+            specs: The tools; one that wasn't known then is new.
+            moment: The moment.
+            removed: Whether to report tools that were known then and no longer exist, too.
+        """
         found = []
         for spec in specs:
             known = self.seen.of(spec)
             version = known.at(moment) if known is not None else None
             found.append(_new(spec) if version is None else self._compare(spec, version))
-        return tuple(found)
+        return (*found, *(self._removed(moment) if removed else ()))
 
     async def at_revision(
         self, specs: Sequence[ToolSpec], revision: str, *, removed: bool = False
@@ -222,7 +230,7 @@ class Compatibility:
         Args:
             specs: The tools.
             text: The date or the revision.
-            removed: Whether to report the tools of packs that the revision has in addition, too.
+            removed: Whether to report tools that existed then and no longer exist, too.
 
         Raises:
             CheckError: The date is invalid, or the tools of the revision can't be read.
@@ -234,7 +242,7 @@ class Compatibility:
         except ValueError:
             raise CheckError(f"`{text}` is not a date. Write it as 2026-07-31 or 2026-07-31T12:00.") from None
         moment = (moment if moment.tzinfo else moment.astimezone()).astimezone(UTC)
-        return await asyncio.to_thread(self.at_date, specs, moment)
+        return await asyncio.to_thread(self.at_date, specs, moment, removed=removed)
 
     def _compare(self, spec: ToolSpec, version: SchemaVersion | None, *, since: str = "") -> ToolCompatibility:
         """Compare a tool with one version of it and with the recorded calls."""
@@ -277,8 +285,12 @@ class Compatibility:
                 broken.append(BrokenCall(id=record.id, at=record.at, reason=reason))
         return valid, broken
 
-    def _removed(self) -> Iterable[ToolCompatibility]:
-        """Return the tools that were seen and no longer exist; packs that can't be read now are left out."""
+    def _removed(self, moment: datetime | None = None) -> Iterable[ToolCompatibility]:
+        """Return the tools that were seen and no longer exist; packs that can't be read now are left out.
+
+        Args:
+            moment: Leave out tools that were first seen after it.
+        """
         unread = self._unread()
         current = {origin for spec in self._runtime.tools.all() if (origin := origin_of(spec)) is not None}
         folders = {os.path.realpath(folder) for folder in self._runtime.folders}
@@ -286,17 +298,17 @@ class Compatibility:
             is_file = not pack.origin.startswith("mcp:")
             was_scanned = os.path.dirname(pack.origin) in folders if is_file else False  # noqa: PTH120 - compares text
             if pack.origin in current or (was_scanned and pack.origin not in unread):
-                yield from self._gone(pack)
+                yield from self._gone(pack, moment)
 
     def _unread(self) -> set[str]:
         """Return the files with problems, which may have tools that aren't known."""
         return {os.path.realpath(problem.file) for problem in self._runtime.problems() if problem.file}
 
-    def _gone(self, pack: SeenPack) -> Iterable[ToolCompatibility]:
+    def _gone(self, pack: SeenPack, moment: datetime | None) -> Iterable[ToolCompatibility]:
         for name, tool in pack.tools.items():
-            if self._is_missing(name):
-                since = tool.base.at.isoformat(timespec="seconds")
-                yield ToolCompatibility(tool=name, status="removed", since=since)
+            version = tool.base if moment is None else tool.at(moment)
+            if version is not None and self._is_missing(name):
+                yield ToolCompatibility(tool=name, status="removed", since=version.at.isoformat(timespec="seconds"))
 
     def _is_missing(self, name: str) -> bool:
         """Return whether no tool has this name, not even one that isn't allowed."""
