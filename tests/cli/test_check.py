@@ -120,6 +120,11 @@ def test_a_failed_call_is_kept_with_its_error(pegboard: Command, packs: str) -> 
     assert pegboard("check", "run", "--packs", packs).returncode == 0
     (Path(packs) / "shop.py").write_text(PACK.replace("no_shelf", "gone"))
     assert 'Expected the error detail "no_shelf", got "gone".' in pegboard("check", "run", "--packs", packs).stdout
+    for options, name in ((("--name", "sold"), "snapshot"), (("--name", "exactly", "--expect", "exact"), "exact")):
+        pegboard("tools", "invoke", "shop.sell", "--packs", packs)
+        kept = json.loads(pegboard("check", "keep", "-", *options, "--json", "--packs", packs).stdout)["expect"]
+        data = kept[name]["data"] if name == "snapshot" else kept[name]
+        assert (kept["error"]["code"], data) == ("execution_error", {"success": False, "left": 0})
 
 
 @pytest.mark.promise("BAT-3")
@@ -127,6 +132,7 @@ def test_a_failed_call_is_kept_with_its_error(pegboard: Command, packs: str) -> 
     ("expect", "message"),
     [
         ('outcome = "failed"', "The call succeeded."),
+        ('error.detail = "timeout"', "The call succeeded."),
         ('schema = "output"', None),
         ('schema = {type = "array", items = {required = ["name"]}}', "item #1.name is required."),
         ("exact = [{id = 0, size = 0}, {id = 1, size = 10}]", None),
@@ -190,6 +196,7 @@ def test_the_data_of_a_call_that_fails_as_expected_is_verified(
         ("tool = \n", 1, "is not TOML"),
         ('tool = "x"\nexpect.schema = "outptu"\n', 2, "`expect.schema` must be `output` or a JSON Schema as a table."),
         ('tool = "x"\nexpect.max_seconds = -1\n', 2, "`expect.max_seconds`"),
+        ('tool = "x"\nexpect.outcome = "ok"\nexpect.error = {}\n', 2, '`expect` needs `outcome = "failed"`'),
     ],
 )
 def test_an_invalid_check_is_a_problem_with_its_line_and_fails_the_run(

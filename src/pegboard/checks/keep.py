@@ -84,10 +84,11 @@ def kept_check(runtime: Runtime, record: CallRecord, result: ToolResult, name: s
             wanted["result_schema"] = "output"
         elif expect == "schema":
             raise CheckError(f"{record.tool} has no output schema. Choose another expectation.")
-        if expect == "snapshot":
-            wanted["snapshot"] = StoredSnapshot(ignore=(), data=_data(result)).model_dump(mode="json")
-        elif expect == "exact":
-            wanted["exact"] = _data(result)
+    has_data = result.error is None or result.data is not None
+    if expect == "snapshot" and has_data:
+        wanted["snapshot"] = StoredSnapshot(ignore=(), data=_data(result)).model_dump(mode="json")
+    elif expect == "exact" and has_data:
+        wanted["exact"] = _data(result)
     return Check(name=name, tool=record.tool, arguments=record.args, expect=Expectations.model_validate(wanted))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, JsonValue, field_validator
+from pydantic import Field, JsonValue, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from pegboard.models import DataModel, ErrorCode, JsonObject, Problem
@@ -52,6 +52,16 @@ class Expectations(DataModel):
     snapshot: StoredSnapshot | None = None
     max_seconds: float | None = Field(default=None, gt=0)
     """Longest duration of the call, in seconds."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fails(cls, value: object) -> object:
+        """Return the expectations with the outcome that an expected error implies."""
+        if not isinstance(value, dict) or value.get("error") is None:
+            return value
+        if value.get("outcome", "failed") != "failed":
+            raise PydanticCustomError("outcome", 'needs `outcome = "failed"`, because it expects an error')
+        return {**value, "outcome": "failed"}
 
     @field_validator("result_schema", mode="before")
     @classmethod
