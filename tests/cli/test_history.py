@@ -81,6 +81,9 @@ def test_a_call_without_its_secret_is_not_run_again_unless_the_value_is_given(
     assert ids(pegboard) == [call]
     given = pegboard("history", "rerun", call, "--arg", "name=Ada", "--data", "--packs", packs)
     assert (given.returncode, given.stdout) == (0, "Hello Ada\n")
+    copied = pegboard("history", "show", call, "--print", "script", "--packs", packs)
+    assert "«secret GREETING_KEY»" in copied.stdout
+    assert "hides a value that is not recorded. Enter it where you use the text." in copied.stderr
 
 
 @pytest.mark.promise("ACT-3")

@@ -115,3 +115,13 @@ async def test_a_call_without_its_secret_is_not_run_again_before_the_value_is_en
         await press(stage, "down")
         await stage.press("alt+o")
         await until_notified(stage, "Enter it before you run gate.shout.")
+
+
+@pytest.mark.promise("ACT-2", "STO-2")
+async def test_a_copied_call_and_a_script_without_the_secret_say_so(runtime: Runtime, recorder: Recorder) -> None:
+    recorder.add("gate.shout", {"text": MASKED})
+    async with on_activity(runtime) as stage:
+        await stage.press("ctrl+right_square_bracket")
+        await stage.until_seen(f"{MASKED} hides a value that is not recorded.")
+        await stage.press("escape", "alt+s")
+        await stage.until_seen(f"# {MASKED} hides a value that is not recorded.")

@@ -126,7 +126,7 @@ def show(
     packs: PacksOption = None,
 ) -> None:
     """Print a call with its arguments and its whole result."""
-    from pegboard.cli.output import narrate_problems, print_data, print_json
+    from pegboard.cli.output import narrate, narrate_problems, print_data, print_json
     from pegboard.cli.whole_results import complete_result, print_whole_data
 
     runtime = open_runtime(context) if print_ is None else scanned(context, connects=False)
@@ -134,6 +134,8 @@ def show(
         call = _get(runtime, call_id)
         if print_ is not None:
             print_data(runtime.activity.copied_as(print_, call))
+            if hidden := unrecorded_secret(call.args):
+                narrate(f"note: {hidden} Enter it where you use the text.")
             return
         result = runtime.activity.result(call.id)
     narrate_problems(runtime.record_problems())

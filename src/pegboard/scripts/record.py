@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 
+from pegboard.data.mask import unrecorded_secret
 from pegboard.forms import copied_as
 from pegboard.models import CallRecord, ToolSpec
 from pegboard.results.clean import clean_line
@@ -18,7 +19,8 @@ def script_of(records: Iterable[CallRecord], find: Callable[[str], ToolSpec | No
     """Return a script that repeats calls: each as a command with its exact arguments, below a comment on its result.
 
     The oldest call comes first, whatever the order of the records. A recorded script is included as its text; calls
-    that another record made are left out, since that record repeats them. Calls of missing tools become comments.
+    that another record made are left out, since that record repeats them. Calls of missing tools become comments. The
+    comment on a call says whether its arguments lack a secret.
 
     Args:
         records: The calls.
@@ -37,7 +39,9 @@ def _comment(record: CallRecord) -> str:
     how = f"ok, {duration(record.duration_ms)}" if record.ok else "failed"
     if record.error is not None:
         how = f"failed: {clean_line(record.error.message[:_LONGEST_REASON])}"
-    return f"# {record.at.astimezone():%Y-%m-%d %H:%M:%S}, {record.source}: {how}"
+    hidden = unrecorded_secret(record.args)
+    todo = f"\n# {clean_line(hidden)} Enter it before you run this." if hidden else ""
+    return f"# {record.at.astimezone():%Y-%m-%d %H:%M:%S}, {record.source}: {how}{todo}"
 
 
 def _commands(record: CallRecord, find: Callable[[str], ToolSpec | None], *, is_alone: bool) -> str:

@@ -140,9 +140,7 @@ class CallActions:
             return
         from pegboard.tui.dialogs.copy_as import copy_recorded
 
-        await self._page.app.push_screen_wait(
-            copy_recorded(call.tool, lambda kind: self._activity.copied_as(kind, call))
-        )
+        await self._page.app.push_screen_wait(copy_recorded(call, lambda kind: self._activity.copied_as(kind, call)))
 
     async def add_to_chat(self, calls: Sequence[RecordedCall]) -> None:
         """Quote calls and results in the message to the model; of turns, those of their calls."""

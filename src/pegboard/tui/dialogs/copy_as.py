@@ -12,8 +12,9 @@ from textual import on, work
 from textual.binding import BindingType
 from textual.content import Content
 
+from pegboard.data.mask import unrecorded_secret
 from pegboard.forms import CopyKind, Form, copied_as
-from pegboard.models import ToolSpec
+from pegboard.models import CallRecord, ToolSpec
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.sizes import count, size
 from pegboard.tui.commands import Command, bindings
@@ -152,17 +153,19 @@ def copy_call(spec: ToolSpec, form: Form, options: Sequence[str] = ()) -> CopySc
     )
 
 
-def copy_recorded(tool: str, copied: Callable[[CopyKind], str]) -> CopyScreen:
+def copy_recorded(call: CallRecord, copied: Callable[[CopyKind], str]) -> CopyScreen:
     """Return the dialog that copies a recorded call.
 
     Args:
-        tool: Name of its tool.
-        copied: Returns the call in a format.
+        call: The call.
+        copied: Returns it in a format.
     """
+    hidden = unrecorded_secret(call.args)
     formats = [
         CopyFormat(title, about, language, *(2 * (partial(copied, kind),))) for kind, title, about, language in _CALL
     ]
-    return CopyScreen(f"Copy the call of {clean_line(tool)} as", formats)
+    warning = f"{clean_line(hidden)} Enter it where you use the text." if hidden else ""
+    return CopyScreen(f"Copy the call of {clean_line(call.tool)} as", formats, warning=warning)
 
 
 def copy_script(script: str, packs: Sequence[str]) -> CopyScreen:
