@@ -293,3 +293,21 @@ async def test_a_reopened_session_uses_its_model_and_shows_the_results_of_its_ca
         [again] = stage.cards
         assert again.result == before.result
         assert any("work.fail" in row and "execution_error" in row and "ms" in row for row in stage.rows)
+
+
+@pytest.mark.promise("ASK-6")
+async def test_returning_to_the_page_shows_what_another_process_changed_in_the_session(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, says("1"), says("2")) as stage:
+        await stage.ask("one")
+        session = stage.chat.session
+        stage.runtime.sessions.append(session, user("from elsewhere"))
+        await stage.press("f5", "f6")
+        await stage.until_seen("from elsewhere")
+        await stage.press(*"two", "enter")
+        await stage.until(lambda: "2" in stage.answers, "it is answered")
+        assert said(stage, session) == ["one", "1", "from elsewhere", "two", "2"]
+        await stage.idle()
+        stage.runtime.sessions.delete(session)
+        await stage.press("f5", "f6")
+        await stage.until_seen("This session was deleted elsewhere.")
+        await stage.until(lambda: stage.users == [], "it is empty")

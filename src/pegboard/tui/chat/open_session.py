@@ -46,8 +46,8 @@ class SessionListener(Protocol):
         """Handle another state of the session, and send a message unless it is empty."""
         ...
 
-    def session_failed(self) -> None:
-        """Handle a change that failed."""
+    def session_unchanged(self) -> None:
+        """Handle a change that failed or wasn't needed."""
         ...
 
 
@@ -148,6 +148,24 @@ class OpenSession:
         """Load the session again."""
         self.open(self.id, limit=self._limit)
 
+    def refresh(self) -> None:
+        """Load the session again if another process has changed or deleted it."""
+        if self.record is not None and not self.is_loading:
+            self._run(partial(self._refresh, self.record))
+
+    async def _refresh(self, known: Session) -> None:
+        try:
+            record = await asyncio.to_thread(self._runtime.sessions.get, known.id)
+        except StoreError as error:
+            self._fail(error)
+            return
+        if record == known:
+            self._listener.session_unchanged()
+            return
+        if record is None:
+            self._page.notify("This session was deleted elsewhere. Your next message starts a new one.")
+        await self._load(known.id, limit=self._limit, send="", draft="", stay=False, at=None)
+
     def show_earlier(self) -> None:
         """Show more messages before the first one."""
         self.open(self.id, limit=self._limit + SHOWN, stay=True)
@@ -214,7 +232,7 @@ class OpenSession:
 
     def _fail(self, error: Exception) -> None:
         self._page.notify(clean_line(str(error)), severity="error", markup=False)
-        self._listener.session_failed()
+        self._listener.session_unchanged()
 
     def _run(self, change: Callable[[], Awaitable[None]], group: str = "session") -> None:
         self._page.run_worker(change, exclusive=True, group=group)
@@ -235,7 +253,7 @@ class OpenSession:
         last = self.last_message
         if last is None:
             self._page.notify("No message to resend yet.")
-            self._listener.session_failed()
+            self._listener.session_unchanged()
             return
         try:
             messages = await asyncio.to_thread(self._user_messages)

@@ -243,8 +243,8 @@ class ChatScreen(PageScreen):
             self.open_session.open(session, at=message)
             self._transcript.focus()
 
-    def session_failed(self) -> None:
-        """Send the next queued message after a failed change of the session."""
+    def session_unchanged(self) -> None:
+        """Send the next queued message after a change of the session that failed or wasn't needed."""
         self.runner.send_next()
 
     def action_new(self) -> None:
@@ -442,8 +442,10 @@ class ChatScreen(PageScreen):
         self._cards.leave()
 
     def on_screen_resume(self) -> None:
-        """Restart the delay of visible cards."""
+        """Restart the delay of visible cards, and show what other processes changed in the session."""
         self._transcript.renew()
+        if not self.running:
+            self.open_session.refresh()
 
     def focus_next(self, selector: str | type[Widget] = "*") -> Widget | None:
         """Focus the next widget; mark a block if it is the conversation."""
