@@ -10,6 +10,7 @@ import socket
 import subprocess
 import threading
 import time
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -210,6 +211,15 @@ def test_bodies_and_headers_pass_the_http_proxy_unchanged(kind: str) -> None:
                 assert seen["host"] == url.split("/")[2]
                 assert "x-gone" not in seen
         assert httpx2.post(address, content=b"{}", headers={"x-status": "418"}).status_code == 418
+
+
+@pytest.mark.promise("WAT-1", "STO-2")
+def test_the_password_of_the_address_is_sent_only_as_authorization() -> None:
+    with echo_server() as url, http_proxy(url.replace("//", "//ada:pass-1234@")) as address:
+        got = httpx2.post(address, content=b"{}", headers={"x-kind": "plain", "origin": address.removesuffix("/mcp")})
+        seen = {name.lower(): value for name, value in json.loads(got.headers["x-seen"])}
+        assert (seen["host"], seen["origin"]) == (url.split("/")[2], url.removesuffix("/mcp"))
+        assert b64decode(seen["authorization"].removeprefix("Basic ")) == b"ada:pass-1234"
 
 
 @pytest.mark.promise("WAT-1")

@@ -55,7 +55,9 @@ class HttpProxy:
 
     def __init__(self, url: str, name: str, port: int) -> None:
         parts = urlsplit(url)
-        self._origin = f"{parts.scheme}://{parts.netloc}"
+        self._base = f"{parts.scheme}://{parts.netloc}"
+        self._host = parts.netloc.rpartition("@")[2]
+        self._origin = f"{parts.scheme}://{self._host}"
         self._path = parts.path or "/"
         self._query = parts.query
         self._name = name
@@ -121,7 +123,7 @@ class HttpProxy:
         path: bytes = scope.get("raw_path") or scope["path"].encode()
         own: bytes = scope.get("query_string") or b""
         query = "&".join(part for part in (self._query, own.decode("latin-1")) if part)
-        return self._origin + path.decode("latin-1") + (f"?{query}" if query else "")
+        return self._base + path.decode("latin-1") + (f"?{query}" if query else "")
 
     def upstream_headers(self, headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
         """Return the headers to forward."""
@@ -131,7 +133,7 @@ class HttpProxy:
         if any(name == b"origin" for name, _ in headers):
             kept.append((b"origin", self._origin.encode()))
         # Bodies must be readable for the record.
-        return [(b"host", urlsplit(self._origin).netloc.encode()), *kept, (b"accept-encoding", b"identity")]
+        return [(b"host", self._host.encode()), *kept, (b"accept-encoding", b"identity")]
 
     def connection(self, session: bytes) -> int:
         """Return the connection of a session."""
