@@ -127,8 +127,8 @@ class Redaction(Protocol):
 class Recorder(Protocol):
     """Storage of the record of calls."""
 
-    def start(self, call: ToolCall, at: datetime) -> None:
-        """Note that a call that was requested at `at` runs or waits for approval; never block, never raise."""
+    def start(self, call: ToolCall, at: datetime, *, waits: bool = False) -> None:
+        """Note that a call that was requested at `at` runs, or waits for approval; never block, never raise."""
         ...
 
     def record(self, call: ToolCall, result: ToolResult, at: datetime) -> None:

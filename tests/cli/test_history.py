@@ -42,7 +42,7 @@ def test_a_query_and_options_narrow_the_list(pegboard: Command, recorded: list[s
     assert pegboard("history", "Grace").stderr.strip() == "No recorded call matches."
     wrong = pegboard("history", "status:bad")
     assert wrong.returncode == 2
-    assert "'bad' is not a status. Use one of: running, ok, failed" in wrong.stderr
+    assert "'bad' is not a status. Use one of: waiting, running, ok, failed" in wrong.stderr
 
 
 @pytest.mark.promise("ACT-2")

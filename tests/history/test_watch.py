@@ -139,23 +139,36 @@ def test_a_call_of_another_process_appears_while_it_runs_and_then_as_finished(
 
 
 @pytest.mark.promise("STO-3")
+@pytest.mark.parametrize(
+    ("waits", "state", "detail", "message"),
+    [
+        (False, "running", "interrupted", "ended before it finished"),
+        (True, "waiting", "not_run", "The call was not run: its process ended while it waited for approval."),
+    ],
+)
 def test_a_call_of_a_killed_process_is_marked_as_interrupted(
     history: History,
     changed: Queue[tuple[HistoryChange, float]],
     calls: RecordedCalls,
     start: Callable[[str], subprocess.Popen[str]],
+    *,
+    waits: bool,
+    state: str,
+    detail: str,
+    message: str,
 ) -> None:
-    process = start("history.start(call, datetime.now(UTC))\nhistory.flush()\nwait()")
+    process = start(f"history.start(call, datetime.now(UTC), waits={waits})\nhistory.flush()\nwait()")
     printed_time(process)
     history.mark_interrupted()
-    running, _ = next_state(changed, calls)
-    assert running.state == "running"
+    unfinished, _ = next_state(changed, calls)
+    assert (unfinished.state, unfinished.error) == (state, None)
     process.send_signal(signal.SIGKILL)
     process.wait(20)
     call, _ = next_state(changed, calls)
     assert call.state == "interrupted"
     assert call.error is not None
-    assert "ended before it finished" in call.error.message
+    assert call.error.detail == detail
+    assert message in call.error.message
     result = history.result("theirs")
     assert result is not None
     assert result.error == call.error

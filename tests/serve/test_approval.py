@@ -63,6 +63,11 @@ async def test_a_person_in_another_process_approves_edits_and_rejects(
             assert (question.tool, question.server, question.via) == ("kit.write", "kit", "serve")
             assert f"(process {os.getpid()})" in question.agent
             assert not first.exists()
+            await eventually(lambda: json.loads(commands.pegboard("history", "status:waiting", "--json").stdout))
+            assert json.loads(commands.pegboard("history", "status:running", "--json").stdout) == []
+            [call_id] = [one["id"] for one in json.loads(commands.pegboard("history", "--json").stdout)]
+            rerun = commands.pegboard("history", "rerun", call_id)
+            assert (rerun.returncode, "It waits for approval, and hasn't run." in rerun.stderr) == (1, True)
             questions.answer(question.id, Answer("approve", args={"file": str(second)}))
             assert not (await call).is_error
             assert second.exists()

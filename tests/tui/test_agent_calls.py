@@ -161,6 +161,26 @@ async def test_the_card_edits_arguments_and_keeps_masked_secrets(
     assert calls(log) == [["delete", {"path": "b", "key": "sk-1234567890abcdef"}]]
 
 
+@pytest.mark.promise("WAT-3", "WAT-4")
+async def test_the_activity_page_shows_a_waiting_call_and_opens_its_card(watched: Watched, log: Path) -> None:
+    async with on_app() as stage:
+        watched.call(1, "delete", path="a")
+        await stage.press("f9")
+        await stage.until_seen("? waiting")
+        await stage.until_seen("The call waits for approval. Open it to see and answer it.")
+        await stage.press("ctrl+r")
+        toasts = stage.app._notifications
+        await stage.until(lambda: any("It waits for approval, and hasn't run." in one.message for one in toasts), "so")
+        await stage.press("enter")
+        await stage.until(lambda: isinstance(stage.app.screen, AgentCallScreen), "the card is open")
+        await stage.until(lambda: card(stage).accepts_now, "answers count")
+        await stage.press("a")
+        assert (await received(watched))["id"] == 1
+        await answered(stage)
+        await stage.until_seen("✓ ok")
+    assert calls(log) == [["delete", {"path": "a"}]]
+
+
 @pytest.mark.promise("WAT-4")
 async def test_the_first_of_two_apps_answers_and_the_other_shows_who(watched: Watched, log: Path) -> None:
     async with on_app() as first, on_app() as second:

@@ -168,7 +168,7 @@ def rerun(
     runtime = open_runtime(context)
     with _exit_on_error():
         recorded = _get(runtime, call_id)
-        if recorded.source == "otel" or recorded.is_turn or recorded.is_batch:
+        if recorded.source == "otel" or recorded.is_turn or recorded.is_batch or recorded.state == "waiting":
             narrate(f"{recorded.tool} was not run again: {runtime.activity.unusable(recorded)}")
             raise typer.Exit(TOOL_FAILED)
     runtime = scanned(context, connects=True, tool=recorded.tool)
@@ -475,11 +475,10 @@ def _exit_on_error() -> Iterator[None]:
 def _row(call: RecordedCall) -> tuple[str, ...]:
     from pegboard.models.turn import ModelTurn
 
-    failure = call.error.detail or call.error.code if call.error else call.state
     return (
         call.id[:_SHOWN_ID],
         _local(call.at),
-        "ok" if call.state == "ok" else "running" if call.state == "running" else failure,
+        call.error.detail or call.error.code if call.error else call.state,
         f"{call.duration_ms:.0f} ms",
         call.source,
         call.tool,

@@ -101,7 +101,11 @@ class Gateway:
             # Before it waits for a worker, so that a killed process leaves a record of it.
             begun = redacting.call(call) if redacting else call
             self._recorder.start(begun, asked_at)
-            async with aclosing(self._run(call)) as events:
+
+            def note_approval(approved: ToolCall) -> None:
+                self._recorder.start(redacting.call(approved) if redacting else approved, asked_at)
+
+            async with aclosing(self._run(call, note_approval)) as events:
                 async for happened in events:
                     if happened.owner != call.id:
                         yield happened  # A nested call passed this pipeline itself, so its events contain no secrets.
@@ -109,7 +113,10 @@ class Gateway:
                     for event in await redacting.events(happened) if redacting else (happened,):
                         if isinstance(event, Started):
                             call, began = event.call, perf_counter()
-                        if isinstance(event, Started | ApprovalRequested) and event.call is not begun:
+                        if isinstance(event, ApprovalRequested):
+                            begun = event.call
+                            self._recorder.start(begun, asked_at, waits=True)
+                        elif isinstance(event, Started) and event.call is not begun:
                             begun = event.call  # The name and the arguments are complete now.
                             self._recorder.start(begun, asked_at)
                         if isinstance(event, Finished):
@@ -163,7 +170,8 @@ class Gateway:
                 return True
         return False
 
-    async def _run(self, call: ToolCall) -> AsyncGenerator[CallEvent]:
+    async def _run(self, call: ToolCall, on_approval: Callable[[ToolCall], object]) -> AsyncGenerator[CallEvent]:
+        """Yield the events of a call, with secrets; call `on_approval` when a call of an agent may run."""
         found = await self._find(call.name)
         if isinstance(found, ToolResult):
             yield Finished(call=call, result=found)
@@ -187,6 +195,7 @@ class Gateway:
             if isinstance(approved, ToolResult):
                 yield Finished(call=call, result=approved)
                 return
+            on_approval(approved)
             call = approved
         if (cached := await self._cache.get(found, call)) is not None:
             yield Started(call=call)

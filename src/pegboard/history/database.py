@@ -38,15 +38,29 @@ UNDO_SECONDS = 3600
 """Time during which a deleted call can be restored."""
 
 _COLUMNS = [field.name for field in fields(StoredCall)]
-# A finished call replaces the row that was written at its start. Rows written by a commit that reported failure are
-# inserted again with the next batch, which changes nothing.
+# A finished call replaces the row that was written at its start, and a running one that of its wait for approval. Rows
+# written by a commit that reported failure are inserted again with the next batch, which changes nothing.
 _INTO = f"INSERT INTO calls ({', '.join(_COLUMNS)}) VALUES "  # noqa: S608 - our own names
 _VALUES = f"({', '.join('?' for _ in _COLUMNS)})"
 _REPLACING = (
     f" ON CONFLICT (id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _COLUMNS if name != 'id')}"
-    f" WHERE status IN ({RUNNING}, {INTERRUPTED}) AND excluded.status <> {RUNNING}"
+    f" WHERE status = {RUNNING} OR status = {INTERRUPTED} AND excluded.status <> {RUNNING}"
 )
 _INSERT = f"{_INTO}{_VALUES}{_REPLACING}"
+_ENDED = json.dumps(
+    {
+        "code": "execution_error",
+        "message": "The process that ran this call ended before it finished.",
+        "detail": "interrupted",
+    }
+)
+_NOT_RUN = json.dumps(
+    {
+        "code": "execution_error",
+        "message": "The call was not run: its process ended while it waited for approval.",
+        "detail": "not_run",
+    }
+)
 _GROUP = 32
 _INSERT_GROUP = f"{_INTO}{', '.join([_VALUES] * _GROUP)}{_REPLACING}"
 """Adds many rows in one step. SQLite runs a step without the interpreter's lock, so the event loop isn't held up."""
@@ -163,26 +177,20 @@ class Database:
         return files
 
     def interrupt(self, processes: Sequence[str]) -> int:
-        """Mark running calls as interrupted; return how many there were.
+        """Mark unfinished calls as interrupted, those that waited for approval as not run; return how many there were.
 
         Args:
             processes: Tokens of the processes that ran them; empty for calls without one, which are given a day.
         """
         if not processes:
             return 0
-        error = json.dumps(
-            {
-                "code": "execution_error",
-                "message": "The process that ran this call ended before it finished.",
-                "detail": "interrupted",
-            }
-        )
         day_ago = int((time.time() - 86_400) * 1e6)
         with _store_errors():
             changed = self._connection.execute(
-                f"UPDATE calls SET status = {INTERRUPTED}, ok = 0, error = ?, process = NULL WHERE status = {RUNNING}"  # noqa: S608 - our own numbers
-                " AND coalesce(process, '') IN (SELECT value FROM json_each(?)) AND (process IS NOT NULL OR at < ?)",
-                [error, json.dumps(processes), day_ago],
+                f"UPDATE calls SET status = {INTERRUPTED}, ok = 0, error = iif(error IS NULL, ?, ?), process = NULL"  # noqa: S608 - our own numbers
+                f" WHERE status = {RUNNING} AND coalesce(process, '') IN (SELECT value FROM json_each(?))"
+                " AND (process IS NOT NULL OR at < ?)",
+                [_ENDED, _NOT_RUN, json.dumps(processes), day_ago],
             )
             return changed.rowcount
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from pegboard import storage
 from pegboard.data.unicode import encodable
@@ -45,6 +45,15 @@ _CLOSE_SECONDS: Final = 20.0
 _Answer = TypeVar("_Answer")
 
 
+class _Start(NamedTuple):
+    """The start of a call, or of its wait for approval, and the monotonic time at which it is written."""
+
+    call: ToolCall
+    at: datetime
+    due: float
+    waits: bool
+
+
 class History:
     """Every call from every source; safe to use from several threads and processes.
 
@@ -65,8 +74,8 @@ class History:
         self._files = ResultFiles(results)
         self.size_limit = size_limit
         self._waiting: deque[tuple[ToolCall, ToolResult, datetime]] = deque()
-        self._started: dict[str, tuple[ToolCall, datetime, float]] = {}
-        """Calls whose start isn't written yet, with the time at which it is due."""
+        self._started: dict[str, _Start] = {}
+        """Starts that aren't written yet, by call."""
         self._presence = HistoryLock(database.parent / "running")
         self._unwritten: list[StoredCall] = []
         self._wake = threading.Event()
@@ -104,13 +113,13 @@ class History:
 
     # Writing
 
-    def start(self, call: ToolCall, at: datetime) -> None:
-        """Queue the start of a call, requested at `at`. Return immediately; never raise.
+    def start(self, call: ToolCall, at: datetime, *, waits: bool = False) -> None:
+        """Queue the start of a call, or of its wait for approval, requested at `at`. Return immediately; never raise.
 
-        It is written only if the call still runs a moment later, to save a write; that of a turn before its calls.
+        It is written only if the call hasn't finished a moment later, to save a write; that of a turn before its calls.
         """
         is_urgent = not self._started or call.turn == call.id
-        self._started[call.id] = (call, at, time.monotonic() + _START_SECONDS * (call.turn != call.id))
+        self._started[call.id] = _Start(call, at, time.monotonic() + _START_SECONDS * (call.turn != call.id), waits)
         if self._writer is None:
             self._start()
         if is_urgent:
@@ -184,7 +193,7 @@ class History:
         """Return the seconds until something is to be written, or None if nothing is queued."""
         if self._unwritten:
             return _RETRY_SECONDS
-        due = [due for _, _, due in self._started.copy().values()]
+        due = [start.due for start in self._started.copy().values()]
         return max(min(due) - time.monotonic(), 0.0) if due else None
 
     def _write(self, now: float = math.inf) -> bool:
@@ -219,17 +228,17 @@ class History:
         self._files.delete(names)
 
     def _is_start_due(self, now: float) -> bool:
-        return any(due <= now for _, _, due in self._started.copy().values()) if self._started else False
+        return any(start.due <= now for start in self._started.copy().values()) if self._started else False
 
     def _convert_starts(self, database: Database, now: float) -> None:
         from pegboard.history.rows import started_row
 
         if database.file is None:
             self._started.clear()  # no other process sees a history in memory
-        for call, at, due in [*self._started.copy().values()]:
+        for call, at, due, waits in [*self._started.copy().values()]:
             if due <= now and self._started.pop(call.id, None) is not None:
                 with suppress(*UNREADABLE):
-                    self._unwritten.append(started_row(call, at, self._presence.token()))
+                    self._unwritten.append(started_row(call, at, self._presence.token(), waits=waits))
 
     def _convert_queue(self, database: Database) -> None:
         """Convert queued calls to rows, in batches."""

@@ -22,12 +22,13 @@ from pegboard.history.schema import (
     RUNNING,
     TOP,
 )
-from pegboard.models import CallState, HistoryQuery
+from pegboard.models import UNFINISHED, CallState, HistoryQuery
 
 if TYPE_CHECKING:
     from pegboard.history.rows import Column
 
 STATUS: Final[dict[CallState, int]] = {
+    "waiting": RUNNING,
     "running": RUNNING,
     "ok": OK,
     "failed": FAILED,
@@ -35,6 +36,7 @@ STATUS: Final[dict[CallState, int]] = {
     "denied": DENIED,
     "interrupted": INTERRUPTED,
 }
+_UNFINISHED: Final[dict[CallState, str]] = {"waiting": "error IS NOT NULL", "running": "error IS NULL"}
 _INNER: Final = (
     "SELECT n FROM calls WHERE parent = ?"
     " UNION ALL SELECT n FROM calls WHERE turn = ? AND turn <> id AND parent IS NULL"
@@ -106,10 +108,12 @@ def plan(query: HistoryQuery, tools: Iterable[str], terms: Mapping[str, Sequence
         starts = " OR ".join("substr(session, 1, length(?)) = ?" for _ in query.sessions)
         _alone(made, f"({starts})", *(part for one in query.sessions for part in (one, one)))
     if query.states:
-        finished = [STATUS[state] for state in query.states if state != "running"]
-        made.with_running, made.with_finished = "running" in query.states, bool(finished)
+        finished = [STATUS[state] for state in query.states if state not in UNFINISHED]
+        unfinished = [f"status = {RUNNING} AND {_UNFINISHED[one]}" for one in query.states if one in UNFINISHED]
+        made.with_running, made.with_finished = bool(unfinished), bool(finished)
         _and(made, "facets : (" + " OR ".join(f'"r{status}"' for status in finished or [RUNNING]) + ")")
-        _alone(made, "status IN (SELECT value FROM json_each(?))", json.dumps([STATUS[one] for one in query.states]))
+        either = " OR ".join(["status IN (SELECT value FROM json_each(?))", *unfinished])
+        _alone(made, f"({either})", json.dumps(finished))
     if query.pinned:
         _and(made, 'facets : "k1"')
         _alone(made, "pinned")

@@ -13,7 +13,7 @@ from pegboard.history.notify import notify
 from pegboard.history.plan import STATUS, Plan, may_be_beginning, narrow_to_turns, plan, quoted
 from pegboard.history.reader import Reader
 from pegboard.history.schema import NOT_A_TURN, RUNNING, UNREADABLE
-from pegboard.models import CallCount, CallState, DroppedCalls, HistoryPage, HistoryQuery, RecordedCall
+from pegboard.models import UNFINISHED, CallCount, CallState, DroppedCalls, HistoryPage, HistoryQuery, RecordedCall
 
 if TYPE_CHECKING:
     from pegboard.history.database import Database
@@ -31,7 +31,18 @@ _COLUMNS: Final = (
 )
 _RUNNING: Final = f"FROM calls INDEXED BY calls_running WHERE status = {RUNNING}"
 # Without the name of the index, SQLite searches all calls, because the rows are wanted in the order of their positions.
-STATES: Final[dict[int, CallState]] = {status: state for state, status in STATUS.items()}
+_STATES: Final[dict[int, CallState]] = {status: state for state, status in STATUS.items()}
+
+
+def state_of(status: Column, *, waits: bool) -> CallState:
+    """Return the state of a call from its columns.
+
+    Args:
+        status: The status.
+        waits: Whether an unfinished call waits for approval: then its row has an error.
+    """
+    state = _STATES.get(int(status or 0), "failed")
+    return "waiting" if state == "running" and waits else state
 
 
 @dataclass(frozen=True)
@@ -293,9 +304,10 @@ def _call_of(row: tuple[Column, ...], inner: int) -> RecordedCall:
     position, *columns = row
     record = record_of(tuple(columns[:11]))
     status, agent, size, pinned = columns[11:]
-    state = STATES.get(int(status or 0), "failed")
+    state = state_of(status, waits=record.error is not None)
     values = dict(record)
-    if state == "running":
+    if state in UNFINISHED:
+        values["error"] = None
         values["duration_ms"] = max(0.0, time.time() * 1000 - record.at.timestamp() * 1000)
     return RecordedCall.model_construct(
         **values,

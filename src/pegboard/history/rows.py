@@ -27,6 +27,8 @@ LARGEST = 2**63 - 1
 
 _SPECIAL = {"cancelled": CANCELLED, "denied": DENIED, "interrupted": INTERRUPTED}
 """Status of a failed call by the detail of its error, where the tool itself did not fail."""
+_WAITS = ToolError(code="execution_error", message="The call waits for approval.", detail="waiting")
+"""Error of the row of a call that waits for approval; that of a running call has none."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _ROW_OVERHEAD = 300
@@ -102,13 +104,13 @@ def row_of(
     )
 
 
-def started_row(call: ToolCall, at: datetime, process: str | None) -> StoredCall:
-    """Convert a call that is running, or waits for approval, to a row."""
+def started_row(call: ToolCall, at: datetime, process: str | None, *, waits: bool) -> StoredCall:
+    """Convert a call that runs, or that waits for approval, to a row."""
     args = json_of(call.args)
     return StoredCall(
         **_request(call, at, args),
         ok=False,
-        error=None,
+        error=json_of(_WAITS) if waits else None,
         duration_ms=0.0,
         meta="{}",
         data=None,

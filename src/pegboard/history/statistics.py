@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from pegboard.history.plan import hex_text
 from pegboard.history.reader import Reader
-from pegboard.history.recorded import STATES
+from pegboard.history.recorded import state_of
 from pegboard.history.schema import CANCELLED, DENIED, FAILED, NOT_A_TURN, RUNNING
 from pegboard.history.turns import turn_bars
 from pegboard.models.statistics import ToolStatistics
@@ -149,12 +149,13 @@ def _calls(reader: Reader, session: str) -> list[TimelineBar]:
     from pegboard.history.rows import moment
 
     rows = reader.select(
-        f"SELECT id, tool, at, duration_ms, status, parent FROM calls WHERE session = ? AND deleted_at IS NULL"  # noqa: S608 - our own text
+        "SELECT id, tool, at, duration_ms, status, error IS NOT NULL, parent FROM calls"  # noqa: S608 - our own text
+        " WHERE session = ? AND deleted_at IS NULL"
         f" AND {NOT_A_TURN} ORDER BY n DESC LIMIT ?",
         [session, _MOST_BARS],
     )
     bars = []
-    for call, tool, at, duration, status, parent in rows:
+    for call, tool, at, duration, status, has_error, parent in rows:
         start = moment(at)
         lasted = timedelta(milliseconds=min(max(float(duration or 0), 0.0), 1e12))
         bars.append(
@@ -164,7 +165,7 @@ def _calls(reader: Reader, session: str) -> list[TimelineBar]:
                 label=str(tool),
                 start=start,
                 end=max(start, datetime.now(UTC)) if status == RUNNING else start + lasted,
-                state=STATES.get(int(status or 0), "failed"),
+                state=state_of(status, waits=bool(has_error)),
                 parent=None if parent is None else str(parent),
             )
         )

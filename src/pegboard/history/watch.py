@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pegboard.errors import StoreError
 from pegboard.history.history import History
@@ -18,10 +18,14 @@ from pegboard.history.notify import Bell
 from pegboard.history.reader import Reader
 from pegboard.history.schema import RUNNING
 
+if TYPE_CHECKING:
+    from pegboard.history.rows import Column
+
 _POLL_SECONDS: Final = 0.2
 _ALIVE_SECONDS: Final = 2.0
 """Pause between two looks for processes that ended during a call."""
 _MOST_IDS: Final = 1000
+_SEEN: Final = "n, id, status, error IS NOT NULL"
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,8 @@ class Watcher:
         self._bell: Bell | None = None
         self._thread = threading.Thread(target=self._watch, name="pegboard-watch", daemon=True)
         self._last = 0
-        self._running: dict[int, str] = {}
+        self._running: dict[int, tuple[str, bool]] = {}
+        """The ids of unfinished calls, and whether they wait for approval, by position."""
         self._edits = 0
         self._is_ready = False
 
@@ -121,33 +126,37 @@ class Watcher:
         everything = int(edits or 0) != self._edits or int(last or 0) < self._last
         self._edits = int(edits or 0)
         if self._running:
-            for position, status in self._reader.select(
-                "SELECT n, status FROM calls WHERE n IN (SELECT value FROM json_each(?))",
+            for position, call, status, waits in self._reader.select(
+                f"SELECT {_SEEN} FROM calls WHERE n IN (SELECT value FROM json_each(?))",  # noqa: S608 - our own names
                 [json.dumps(list(self._running))],
             ):
                 if status != RUNNING:
-                    ids.add(self._running.pop(int(position or 0)))
+                    ids.add(self._running.pop(int(position or 0))[0])
+                elif self._note(position, call, waits):
+                    ids.add(str(call))
         if not self._is_ready:
             self._is_ready = True
             self._last = int(last or 0)
-            self._running = {
-                int(position or 0): str(call)
-                for position, call in self._reader.select(
-                    f"SELECT n, id FROM calls WHERE status = {RUNNING}"  # noqa: S608 - our own number
-                )
-            }
+            for position, call, _, waits in self._reader.select(f"SELECT {_SEEN} FROM calls WHERE status = {RUNNING}"):  # noqa: S608 - our own names
+                self._note(position, call, waits)
             return HistoryChange(frozenset())
         new = self._reader.select(
-            "SELECT n, id, status FROM calls WHERE n > ? ORDER BY n DESC LIMIT ?",
+            f"SELECT {_SEEN} FROM calls WHERE n > ? ORDER BY n DESC LIMIT ?",  # noqa: S608 - our own names
             [min(self._last, int(last or 0)), _MOST_IDS],
         )
         everything = everything or len(new) == _MOST_IDS
-        for position, call, status in new:
+        for position, call, status, waits in new:
             ids.add(str(call))
             if status == RUNNING:
-                self._running[int(position or 0)] = str(call)
-        self._last = max([int(last or 0), *(int(position or 0) for position, _, _ in new)])
+                self._note(position, call, waits)
+        self._last = max([int(last or 0), *(int(position or 0) for position, *_ in new)])
         return HistoryChange(frozenset(ids), everything)
+
+    def _note(self, position: Column, call: Column, waits: Column) -> bool:
+        """Note an unfinished call; return whether that is new."""
+        seen = (str(call), bool(waits))
+        before, self._running[int(position or 0)] = self._running.get(int(position or 0)), seen
+        return before != seen
 
 
 async def changes(history: History) -> AsyncGenerator[HistoryChange]:

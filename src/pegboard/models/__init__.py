@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pegboard.models.preset import Preset
     from pegboard.models.problem import Fault, Problem
     from pegboard.models.record import (
+        UNFINISHED,
         CallCount,
         CallRecord,
         CallState,
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "OF_CLIENTS",
+    "UNFINISHED",
     "Agent",
     "ApprovalRequested",
     "CallCount",
@@ -165,6 +167,7 @@ _ON_DEMAND = {
     "ToolSpec": "spec",
     "ToolState": "spec",
     "ToolUses": "record",
+    "UNFINISHED": "record",
     "Truncation": "result",
 }
 """Name → module, imported on first use: most commands, and the first frame of the app, need few of the types."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal
 
 from pegboard.models.call import CallSource, ToolCall
 from pegboard.models.model import DataModel, JsonObject
@@ -63,12 +63,14 @@ class ToolUses(DataModel):
     last_at: datetime | None = None
 
 
-CallState = Literal["running", "ok", "failed", "cancelled", "denied", "interrupted"]
-"""State of a recorded call; *interrupted*: its process ended before it finished."""
+CallState = Literal["waiting", "running", "ok", "failed", "cancelled", "denied", "interrupted"]
+"""State of a recorded call; *waiting*: for approval; *interrupted*: its process ended before it finished."""
+UNFINISHED: Final[frozenset[CallState]] = frozenset({"waiting", "running"})
+"""States of calls without a result."""
 
 
 class RecordedCall(CallRecord):
-    """One call in the history, running or finished, as lists show it."""
+    """One call in the history, finished or not, as lists show it."""
 
     position: int
     """Number that grows with each recorded call; a page of calls starts below one."""

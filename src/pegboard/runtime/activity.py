@@ -175,6 +175,8 @@ class Activity:
             return "It is a batch, not a call. Run its file again with `pegboard batch`, or the calls of its rows."
         if call.source == "otel":
             return "It is known from the telemetry of another agent, whose tools Pegboard can't run."
+        if isinstance(call, models.RecordedCall) and call.state == "waiting":
+            return "It waits for approval, and hasn't run."
         if call.tool == _SCRIPT or self.tool_of(call) is not None:
             return ""
         found = self._parts.registry.find(call.tool, self._parts.allow)

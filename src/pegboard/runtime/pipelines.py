@@ -75,12 +75,12 @@ class GroupedRecords:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._held: list[tuple[ToolCall, ToolResult, datetime]] = []
-        self._started: dict[str, tuple[ToolCall, datetime]] = {}
+        self._started: dict[str, tuple[ToolCall, datetime, bool]] = {}
         self._timer: asyncio.TimerHandle | None = None
 
-    def start(self, call: ToolCall, at: datetime) -> None:
-        """Hold the start of a call; it is passed on only if the call still runs when the group is."""
-        self._started[call.id] = (call, at)
+    def start(self, call: ToolCall, at: datetime, *, waits: bool = False) -> None:
+        """Hold the start of a call; it is passed on only if the call hasn't finished when the group is."""
+        self._started[call.id] = (call, at, waits)
         self._schedule()
 
     def record(self, call: ToolCall, result: ToolResult, at: datetime) -> None:
@@ -101,8 +101,8 @@ class GroupedRecords:
         for call, result, at in held:
             self._recorder.record(call, result, at)
         started, self._started = self._started, {}
-        for call, at in started.values():
-            self._recorder.start(call, at)
+        for call, at, waits in started.values():
+            self._recorder.start(call, at, waits=waits)
 
     def _schedule(self) -> None:
         if self._timer is None:

@@ -72,6 +72,14 @@ class OpenCall(Message):
 
 
 @dataclass
+class OpenWaitingCall(Message):
+    """A request to show the card of a call that waits for approval."""
+
+    call: str
+    """Id of the call."""
+
+
+@dataclass
 class KeepCall(Message):
     """A request to keep a recorded call as a check."""
 

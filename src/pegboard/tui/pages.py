@@ -21,6 +21,7 @@ from pegboard.tui.messages import (
     OpenServer,
     OpenTool,
     OpenTurn,
+    OpenWaitingCall,
     ShowChecks,
     TalkAbout,
 )
@@ -185,6 +186,16 @@ class PagesApp(DialogApp, inherit_bindings=False):
         await self.switch_mode("chat")
         if isinstance(self.screen, ChatScreen):
             self.screen.show_turn(request.session, request.message)
+
+    @on(OpenWaitingCall)
+    async def _open_waiting_call(self, request: OpenWaitingCall) -> None:
+        question = next((one for one in self.agent_calls if one.call == request.call), None)
+        if question is not None:
+            await self.show_agent_call(question)
+        elif any(one.call.id == request.call for one in self.requests):
+            await self.action_to_asking()
+        else:
+            self.notify("The call waits for an answer in another process, or was just answered.")
 
     async def action_to_asking(self) -> None:
         """Select the call awaiting approval on its page, or show the one of another agent."""

@@ -113,7 +113,7 @@ class Judge:
                 self._reject(number, connection, line, calls, at, str(error))
                 return
             if not is_held:
-                connection.recorder.started(call, moment(at))
+                connection.recorder.started(call, moment(at), waits=True)
                 self.send(number, HOLD)
             self._held[number] = _Held(connection, line, key, call, at, asked)
             self.poll()

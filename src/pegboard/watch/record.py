@@ -35,14 +35,15 @@ class CallRecorder:
         self._thread = threading.Thread(target=self._run, name="pegboard-record", daemon=True)
         self._thread.start()
 
-    def started(self, call: ToolCall, at: datetime) -> None:
-        """Record that a call was requested, so that it appears as running.
+    def started(self, call: ToolCall, at: datetime, *, waits: bool = False) -> None:
+        """Record that a call was requested, so that it appears as running or waiting.
 
         Args:
             call: The call.
             at: When it was requested.
+            waits: Whether it waits for approval.
         """
-        self._queue.put(lambda: self._start(call, at))
+        self._queue.put(lambda: self._start(call, at, waits=waits))
 
     def finished(self, call: ToolCall, finish: Callable[[], ToolResult], at: datetime) -> None:
         """Record a call and its result.
@@ -68,9 +69,9 @@ class CallRecorder:
             except Exception as error:  # noqa: BLE001 - one damaged message must not end the record of all others
                 self._on_message(f"a call was not recorded: {type(error).__name__}: {error}")
 
-    def _start(self, call: ToolCall, at: datetime) -> None:
+    def _start(self, call: ToolCall, at: datetime, *, waits: bool) -> None:
         self._redaction.renew_now()
-        self._history.start(self._redacted(call), at)
+        self._history.start(self._redacted(call), at, waits=waits)
 
     def _redacted(self, call: ToolCall) -> ToolCall:
         return call.model_copy(update={"args": self._redaction.value(call.args)})

@@ -15,13 +15,14 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from pegboard.models import CallState
+from pegboard.models import UNFINISHED, CallState
 from pegboard.results.sizes import count, duration, size
 from pegboard.tui.activity.rows import CallRow, ListedCall
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.widgets.filter_list import FilterList, navigation
 
 SIGNS: Final[Mapping[CallState, tuple[str, str]]] = {
+    "waiting": ("?", "$text-warning bold"),
     "running": ("▶", "$text-primary bold"),
     "ok": ("✓", "$text-success"),
     "failed": ("✗", "$text-error bold"),
@@ -32,6 +33,7 @@ SIGNS: Final[Mapping[CallState, tuple[str, str]]] = {
 """Symbol and style of each state."""
 
 LEGEND: Final = (
+    ("?", "waits for approval"),
     ("▶", "running"),
     ("✓", "succeeded"),
     ("✗", "failed, or interrupted because its process ended"),
@@ -398,11 +400,12 @@ class CallList(FilterList):
         sign, style = SIGNS[call.state]
         made = ("▾ " if line.is_unfolded else "▸ ") if call.calls else "↳ " if call.parent and not line.depth else "  "
         took = call.duration_ms
-        if call.state == "running":
+        is_unfinished = call.state in UNFINISHED
+        if is_unfinished:
             took = max(0.0, (datetime.now(UTC) - call.at).total_seconds() * 1000)
         shown = self._columns
         outcome = call.reason or call.state
-        if call.state == "running" and "duration" not in shown:
+        if is_unfinished and "duration" not in shown:
             outcome = duration(took)
         cells = {
             "time": Content.styled(_time(call.at), muted),
@@ -410,7 +413,7 @@ class CallList(FilterList):
             "origin": Content.styled(call.origin, muted),
             "tool": Content.assemble("  " * min(line.depth, 4), made, self._tool(call, is_selected)),
             "arguments": self._marked_words(call.arguments, is_selected).stylize_before(muted),
-            "duration": Content(duration(took) if took or call.state == "running" else ""),
+            "duration": Content(duration(took) if took or is_unfinished else ""),
             "size": Content(_size(call)),
             "outcome": Content.styled(f"{sign} {outcome}", "" if is_selected else style),
         }

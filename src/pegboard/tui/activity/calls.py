@@ -15,7 +15,7 @@ from pegboard import storage
 from pegboard.config.paths import expanded, working_directory
 from pegboard.data.mask import unrecorded_secret
 from pegboard.errors import StoreError
-from pegboard.models import Finished, JsonObject, RecordedCall, ToolSpec
+from pegboard.models import UNFINISHED, Finished, JsonObject, RecordedCall, ToolSpec
 from pegboard.models.call import new_call_id
 from pegboard.models.turn import ModelTurn
 from pegboard.results.clean import clean, clean_line
@@ -25,7 +25,7 @@ from pegboard.results.text import as_text
 from pegboard.tui.activity.detail import call_of
 from pegboard.tui.activity.rows import CallRow
 from pegboard.tui.commands import key_of
-from pegboard.tui.messages import Called, OpenCall, OpenScript, OpenTurn, TalkAbout
+from pegboard.tui.messages import Called, OpenCall, OpenScript, OpenTurn, OpenWaitingCall, TalkAbout
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -106,11 +106,14 @@ class CallActions:
             self._page.post_message(OpenTurn(call.session, message))
 
     async def open_result(self, call: RecordedCall) -> None:
-        """Open the full result; of a turn, its chat."""
+        """Open the full result; of a turn, its chat; of a call that waits for approval, its card."""
         from pegboard.tui.dialogs.result import ResultScreen
 
         if call.is_turn:
             await self._open_turn(call)
+            return
+        if call.state == "waiting":
+            self._page.post_message(OpenWaitingCall(call.id))
             return
         try:
             result = await asyncio.to_thread(self._activity.result, call.id)
@@ -272,7 +275,7 @@ class CallActions:
 
     async def cancel(self, call: RecordedCall) -> None:
         """Cancel a running call of this process."""
-        if call.state != "running":
+        if call.state not in UNFINISHED:
             self._notify(f"{call.tool} has already finished.", "warning")
         elif call.is_turn:
             self._notify("The turn was not cancelled. Interrupt it on the Chat page or where it started.", "warning")

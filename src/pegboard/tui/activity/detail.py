@@ -124,10 +124,12 @@ class CallDetailPane(Vertical):
         self.result.hint = (
             "A turn has no result of its own. Its calls do."
             if call.is_turn
+            else "The call waits for approval. Open it to see and answer it."
+            if call.state == "waiting"
             else "The call is still running. Its result appears here."
             if call.state == "running"
-            else "The result of this call is not stored, because its process ended before the call did."
-            if call.state == "interrupted"
+            else clean_line(call.error.message)
+            if call.state == "interrupted" and call.error is not None
             else "The result of this call is not stored."
         )
 
@@ -142,9 +144,10 @@ def _text_of(call: RecordedCall) -> str:
 
 def _facts(call: RecordedCall, result: ToolResult | None) -> list[str]:
     facts = [f"{call.at.astimezone():%Y-%m-%d %H:%M:%S}", call.source]
-    if call.agent:
-        facts.append(f"agent {clean_line(call.agent)}")
-    if call.session:
+    agent = Agent.of_session(call.session)
+    if agent is not None or call.agent:
+        facts.append(f"agent {clean_line(str(agent or call.agent))}")
+    if agent is None and call.session:
         facts.append(f"session {clean_line(call.session)[:12]}")
     if result is not None and result.meta.worker:
         facts.append(clean_line(result.meta.worker))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, overload
 
-from pegboard.models import CallState, RecordedCall
+from pegboard.models import UNFINISHED, CallState, RecordedCall
 from pegboard.models.turn import ModelTurn
 from pegboard.results.clean import clean_line
 from pegboard.results.text import preview
@@ -73,7 +73,7 @@ class CallRow:
             duration_ms=call.duration_ms,
             size=call.size,
             state=call.state,
-            reason=clean_line(reason[:_NAME]) if call.state == "failed" else "",
+            reason=clean_line(reason[:_NAME]) if call.state in {"failed", "interrupted"} else "",
             pinned=call.pinned,
             calls=call.calls,
             parent=call.parent or (None if call.is_turn else call.turn),
@@ -137,8 +137,8 @@ class CallRows:
 
     @property
     def running(self) -> AbstractSet[str]:
-        """Ids of the calls that were running when they were loaded."""
-        inner = {row.id for made in self._made.values() for row in made if row.state == "running"}
+        """Ids of the calls that were unfinished when they were loaded."""
+        inner = {row.id for made in self._made.values() for row in made if row.state in UNFINISHED}
         return self._running | inner
 
     def replace(self, rows: Iterable[CallRow], following: int | None, newer: int | None = None) -> None:
@@ -234,4 +234,4 @@ def _first_line(turn: ModelTurn) -> str:
 
 
 def _running(rows: Iterable[CallRow]) -> set[str]:
-    return {row.id for row in rows if row.state == "running"}
+    return {row.id for row in rows if row.state in UNFINISHED}

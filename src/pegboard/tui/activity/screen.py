@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.widget import Widget
 
 from pegboard.errors import StoreError
-from pegboard.models import JsonObject, RecordedCall
+from pegboard.models import UNFINISHED, JsonObject, RecordedCall
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count, size
 from pegboard.tui.activity.call_list import LEGEND, CallList, Headings
@@ -356,7 +356,7 @@ class ActivityScreen(PageScreen):
         if action in _NEED_CALL:
             return bool(self._targets)
         if action == "cancel":
-            return call is not None and call.state == "running"
+            return call is not None and call.state in UNFINISHED
         return True
 
     def _with_call(self, act: Callable[[RecordedCall], Awaitable[object]]) -> None:

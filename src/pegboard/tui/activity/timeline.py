@@ -38,7 +38,7 @@ _OFFSET, _DURATION = 9, 11
 _TITLE, _FILE_NAME = 100, 40
 _PAUSE_SECONDS: Final = 0.5
 """Minimum time between two readings of a running session."""
-_KINDS: Final = {"ok": "ok", "running": "running", "failed": "failed", "interrupted": "failed"}
+_KINDS: Final = {"ok": "ok", "waiting": "running", "running": "running", "failed": "failed", "interrupted": "failed"}
 """Style of each state; the others are `stopped`."""
 
 

@@ -23,6 +23,7 @@ from pegboard.tui.state.remembered import Remembered
 from pegboard.tui.state.rule_undo import RuleUndo
 
 if TYPE_CHECKING:
+    from pegboard.brake import Question
     from pegboard.models import Problem
     from pegboard.runtime import Runtime
 
@@ -195,15 +196,16 @@ class DialogApp(ThemedApp, AppState):
 
     # Agents
 
-    async def show_agent_call(self) -> None:
-        """Show the first waiting call of an agent, or the one after the call that is shown."""
+    async def show_agent_call(self, question: Question | None = None) -> None:
+        """Show a waiting call of an agent: by default the first one, or the one after the call that is shown."""
         from pegboard.brake import Questions
         from pegboard.tui.dialogs.agent_call import AgentCall, AgentCallScreen
 
         shown = self.screen if isinstance(self.screen, AgentCallScreen) else None
-        ids = [question.id for question in self.agent_calls]
-        at = ids.index(shown.question.id) + 1 if shown is not None and shown.question.id in ids else 0
-        question = self.agent_calls[at % len(ids)]
+        if question is None:
+            ids = [one.id for one in self.agent_calls]
+            at = ids.index(shown.question.id) + 1 if shown is not None and shown.question.id in ids else 0
+            question = self.agent_calls[at % len(ids)]
         if shown is not None and question.id == shown.question.id:
             return
         call = await asyncio.to_thread(AgentCall.read, self.runtime, question)
