@@ -261,6 +261,21 @@ def test_an_export_on_a_terminal_is_json(pegboard: Command) -> None:
 
 
 @pytest.mark.promise("ACT-4")
+@pytest.mark.promise("ACT-4", "STO-1")
+def test_a_history_that_cannot_be_written_is_read_but_not_reported_as_redacted(
+    pegboard: Command, recorded: list[str], home: Path
+) -> None:
+    lock = home / "state" / "history.db.lock"
+    lock.unlink()
+    lock.mkdir()
+    assert ids(pegboard) == recorded
+    done = pegboard("history", "redact", stdin="Ada Lovelace\n")
+    assert done.returncode == 1
+    assert "history.db may still contain the value because it can't be changed: Is a directory." in done.stderr
+    lock.rmdir()
+    assert pegboard("history", "show", recorded[2], "--data").stdout == "Hello Ada Lovelace\n"
+
+
 def test_ctrl_d_instead_of_a_value_to_redact_changes_nothing(home: Path) -> None:
     with in_terminal("history", "redact") as terminal:
         terminal.read_until("Value to redact: ")

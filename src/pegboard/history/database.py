@@ -16,6 +16,7 @@ from contextlib import closing, contextmanager
 from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import quote
 
 from pegboard import storage
 from pegboard.errors import StoreError
@@ -146,6 +147,22 @@ class Database:
         if self.file is None:  # it is read through this connection
             run(TERMS)
         self._connection.create_function("folded", 1, _folded, deterministic=True)
+
+    def fill(self, source: sqlite3.Connection) -> None:
+        """Replace the content of a database in memory.
+
+        Args:
+            source: An open database.
+
+        Raises:
+            StoreError: It isn't a history of this version.
+            sqlite3.Error: It can't be read.
+        """
+        if source.execute("PRAGMA user_version").fetchone() != (VERSION,):
+            raise StoreError("it has another version")
+        source.backup(self._connection)
+        with _store_errors():
+            self._prepare()
 
     def insert(self, rows: Sequence[StoredCall], size_limit: int) -> list[str]:
         """Add calls; remove the oldest ones if the database exceeds its limit.
@@ -320,7 +337,26 @@ def open_database(file: Path, report: Callable[[Problem], None], damaged: int | 
     except BusyError:
         raise
     except (OSError, StoreError) as error:
-        return Database(None, error)
+        return _copy(file, error)
+
+
+def _copy(file: Path, why: Exception) -> Database:
+    """Return a database in memory with the calls and sessions of a file that can't be written, if it can be read.
+
+    Args:
+        file: Path of the database.
+        why: Why it can't be written.
+    """
+    # On a read-only file system, SQLite can't create the files that it shares with writers.
+    for access in ("mode=ro", "immutable=1"):
+        database = Database(None, why)
+        try:
+            with closing(sqlite3.connect(f"file:{quote(str(file))}?{access}", uri=True)) as source:
+                database.fill(source)
+                return database
+        except (sqlite3.Error, StoreError):
+            database.close()
+    return Database(None, why)
 
 
 def _open_or_replace(file: Path, report: Callable[[Problem], None], damaged: int | None) -> Database:

@@ -61,6 +61,8 @@ def erase(history: History, replacement: Replacement) -> tuple[dict[str, int], t
         StoreError: The database can't be read or written.
     """
     changed = dict.fromkeys(_JSON, 0)
+    if problems := _unwritable(history):
+        return changed, problems
     reader = Reader(history)
     running = 0
     try:
@@ -76,6 +78,21 @@ def erase(history: History, replacement: Replacement) -> tuple[dict[str, int], t
     problems = _compact(history)
     notify(history.bells)
     return changed, (*problems, _RUNNING.format(running)) if running else problems
+
+
+def _unwritable(history: History) -> tuple[str, ...]:
+    """Return the problem that only a copy of the database can be changed, if so."""
+    why = history.act(lambda database: database.why)
+    if why is None:
+        return ()
+    try:
+        history.file.stat()
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        why = error
+    reason = getattr(why, "strerror", None) or why
+    return (f"{history.file} may still contain the value because it can't be changed: {reason}.",)
 
 
 def _count_running(reader: Reader) -> int:
