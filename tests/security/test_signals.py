@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -95,6 +95,33 @@ def test_a_call_of_the_app_that_runs_at_its_end_is_recorded(
             assert terminal.is_as_before
         assert terminal.process.returncode == (143 if how == "SIGTERM" else 129)
     assert [record.ok for record in _records()] == [False]
+
+
+@pytest.mark.promise("SEC-7")
+def test_an_app_that_continues_without_a_stop_restores_the_terminal_at_its_end() -> None:
+    with pegboard() as terminal:
+        terminal.read_until("type to filter")
+        for _ in range(3):
+            terminal.output = ""
+            terminal.process.send_signal(signal.SIGCONT)
+            terminal.read_until("\x1b[?1049h")
+        terminal.type("\x11")  # ctrl+q
+        assert terminal.read_all() == 0
+        assert terminal.is_as_before
+
+
+@pytest.mark.promise("SEC-7")
+def test_an_app_whose_terminal_is_closed_ends_although_it_is_told_to_continue() -> None:
+    with pegboard() as terminal:
+        terminal.read_until("type to filter")
+        terminal.hang_up()
+        end = time.monotonic() + 40
+        while terminal.process.poll() is None:
+            assert time.monotonic() < end, "it has not ended"
+            terminal.process.send_signal(signal.SIGCONT)
+            with suppress(subprocess.TimeoutExpired):
+                terminal.process.wait(0.02)
+        assert terminal.process.returncode == 129
 
 
 def test_the_app_ends_with_its_terminal_where_the_signal_is_ignored() -> None:

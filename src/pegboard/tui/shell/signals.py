@@ -81,7 +81,21 @@ class EndingApp(App[None]):
         file = getattr(driver, "_file", None)
         if file is not None:
             driver._file = cast("Any", _LossyFile(file))  # type: ignore[attr-defined]  # noqa: SLF001 - nothing public
+        if hasattr(driver, "_sigcont_application"):
+            signal.signal(signal.SIGCONT, lambda *_: self._continue(driver))
         return driver
+
+    def _continue(self, driver: Driver) -> None:
+        """Take the terminal again, unless an editor has it or it was closed.
+
+        SIGCONT also comes to an app that wasn't stopped, such as at the end of its shell. Textual would then start a
+        second thread that reads the terminal, and forget the terminal's modes.
+        """
+        if self._exit or self._has_hung_up() or not driver._auto_restart:  # noqa: SLF001 - nothing public
+            return
+        if not getattr(driver, "_must_signal_resume", False):
+            driver.suspend_application_mode()
+        driver.resume_application_mode()
 
     # Errors
 
