@@ -164,6 +164,39 @@ def test_each_expectation_is_verified(
 
 @pytest.mark.promise("BAT-3")
 @pytest.mark.parametrize(
+    ("tool", "schema", "message"),
+    [
+        ("stock", '"output"', "`count` must be an integer, not the text"),
+        ("stocks", '"output"', "item #1.count must be an integer, not the text"),
+        ("stock", '{"$ref" = "#/$defs/n", "$defs" = {n = {required = ["size"]}}}', "`size` is required."),
+        ("stock", '{"$defs" = {n = {}}, properties = {name = {"$ref" = "#/$defs/n"}}}', None),
+        ("stock", '{"$ref" = "#/$defs/n"}', "at `/$ref`, the target of the reference #/$defs/n does not exist."),
+    ],
+)
+def test_references_in_the_expected_schema_are_followed(
+    pegboard: Command,
+    write_pack: Callable[[str, str], Path],
+    check_file: Callable[[str, str], Path],
+    tool: str,
+    schema: str,
+    message: str | None,
+) -> None:
+    packs = write_pack(
+        "store.py",
+        "from typing import TypedDict\n"
+        "class Stock(TypedDict):\n    name: str\n    count: int\n"
+        'def stock() -> Stock:\n    """Return one."""\n    return {"name": "ink", "count": "many"}\n'
+        'def stocks() -> list[Stock]:\n    """Return all."""\n    return [stock()]\n',
+    )
+    check_file("one", f'tool = "store.{tool}"\nexpect.schema = {schema}\n')
+    done = pegboard("check", "run", "--json", "--packs", str(packs))
+    found = _messages(done, "one")
+    assert (done.returncode, bool(found)) == ((0, False) if message is None else (1, True)), found
+    assert message is None or message in found[0]
+
+
+@pytest.mark.promise("BAT-3")
+@pytest.mark.parametrize(
     ("expect", "message"),
     [
         ("exact = {success = false, left = 0}", None),

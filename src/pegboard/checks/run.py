@@ -125,6 +125,7 @@ class CheckRunner:
         return found
 
     def _of_schema(self, check: Check, data: JsonValue) -> Iterator[FailedExpectation]:
+        from pegboard.schema.soundness import REFERENCES
         from pegboard.schema.validation import validator
 
         schema: JsonValue = check.expect.result_schema
@@ -134,12 +135,14 @@ class CheckRunner:
             if schema is None:
                 yield FailedExpectation(expectation="schema", path="", message=f"{check.tool} has no output schema.")
                 return
-        # The validator validates objects, so the data is validated as a part of one.
-        checker = validator({"type": "object", "properties": {"data": schema}})
-        for fault in checker.faults({"data": data})[:MOST]:
-            path = fault.path.removeprefix("/data")
-            message = f"{named(path)} {fault.message}."
-            yield FailedExpectation(expectation="schema", path=path, message=message)
+        checker = validator(schema)
+        for flaw in checker.flaws:
+            if flaw.path.rpartition("/")[2] in REFERENCES:
+                message = f"The schema can't be applied: at `{flaw.path}`, {flaw.message}."
+                yield FailedExpectation(expectation="schema", path="", message=message)
+        for fault in checker.faults(data)[:MOST]:
+            message = f"{named(fault.path)} {fault.message}."
+            yield FailedExpectation(expectation="schema", path=fault.path, message=message)
 
     async def _of_jq(self, number: int, program: str, data: JsonValue) -> list[FailedExpectation]:
         result = await self._runtime.queries.jq(program, data)

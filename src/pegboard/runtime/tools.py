@@ -135,8 +135,7 @@ class Tools:
             return ""
         from pegboard.schema.validation import validator
 
-        checker = validator(schema)
-        fault = next(iter(checker.faults_within(checker.schema, data, "")), None)
+        fault = next(iter(validator(schema).faults(data)), None)
         return "" if fault is None else f"{fault.where or 'it'} {fault.message}."
 
     async def watch(self) -> AsyncGenerator[None]:

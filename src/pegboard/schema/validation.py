@@ -65,15 +65,15 @@ class Validator:
         self.flaws: tuple[Flaw, ...] = tuple(self._repair.flaws)
         """Invalid parts of the schema."""
 
-    def faults(self, arguments: JsonObject) -> tuple[Fault, ...]:
-        """Return all validation errors of an argument object, in the order of the schema's properties. Never raises.
+    def faults(self, value: JsonValue) -> tuple[Fault, ...]:
+        """Return all validation errors of a value, in the order of the schema's properties. Never raises.
 
         Args:
-            arguments: Object to validate; not changed.
+            value: Argument object or other value to validate; not changed.
         """
-        if self._accepts is not None and self._accepts(arguments):
+        if self._accepts is not None and isinstance(value, dict) and self._accepts(value):
             return ()
-        return tuple(sorted(self.faults_within(self.schema, arguments, ""), key=self._rank))
+        return tuple(sorted(self.faults_within(self.schema, value, ""), key=self._rank))
 
     def faults_within(self, node: JsonValue, value: JsonValue, path: str) -> tuple[Fault, ...]:
         """Return all validation errors of a part of the arguments. Never raises.
