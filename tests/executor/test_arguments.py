@@ -108,6 +108,12 @@ BLUE = "<Colour.BLUE: 2>"
         ({"by_day": {"2024-01-01": 1}}, "{datetime.date(2024, 1, 1): 1}"),
         ({"holder": {"dated": DATED}}, f"Holder(dated={ITS_DATE})"),
         ({"quoted": [DATED]}, f"[{ITS_DATE}]"),
+        ({"heir": {"a": 1, "days": ["2024-01-01"]}}, "{'a': 1, 'days': [datetime.date(2024, 1, 1)]}"),
+        ({"eased": {"a": 1, "when": "2024-01-01"}}, "{'a': 1, 'when': datetime.date(2024, 1, 1)}"),
+        (
+            {"functional": {"class": "a", "in-days": ["2024-01-01"]}},
+            "{'class': 'a', 'in-days': [datetime.date(2024, 1, 1)]}",
+        ),
     ],
 )
 async def test_objects_are_converted_by_their_keys_and_fields(harness: Any, args: dict[str, Any], given: str) -> None:
@@ -121,10 +127,12 @@ async def test_an_invalid_field_is_reported_with_its_path(harness: Any) -> None:
     assert {fault.path for fault in result.error.faults} == {"/nested/more/0/colour", "/by_number/one"}
 
 
-async def test_an_unsupported_type_is_logged(harness: Any) -> None:
-    events = await harness.events("opaque", TYPED, value={"a": 1})
-    assert harness.result(events).data == "{'a': 1}"
-    assert harness.text(events).startswith("opaque receives value unconverted, because its type is not supported: ")
+@pytest.mark.parametrize("function", ["opaque", "endless"])
+async def test_an_unsupported_type_is_logged(harness: Any, function: str) -> None:
+    events = await harness.events(function, TYPED, value={"a": [1]})
+    assert harness.result(events).data == "{'a': [1]}"
+    said = f"{function} receives value unconverted, because its type is not supported: "
+    assert harness.text(events).startswith(said)
 
 
 async def test_json_types_and_paths_need_no_import(harness: Any, tmp_path: Path) -> None:

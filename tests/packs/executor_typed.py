@@ -44,6 +44,19 @@ class Nested(TypedDict):
     colour: Required[Colour]
 
 
+class Heir(Plain):
+    days: list[date]
+
+
+class Eased(Plain, total=False):
+    when: Required[date]
+    colour: Optional[Colour]
+
+
+Functional = TypedDict("Functional", {"class": str, "in-days": list[date]})
+Document = Union[dict[str, "Document"], list["Document"], str, int, None]
+
+
 class Bare(TypedDict):
     count: int
 
@@ -66,6 +79,9 @@ def dicts(
     by_day: dict[date, int] = None,
     holder: Holder = None,
     quoted: list["Dated"] = None,
+    heir: Heir = None,
+    eased: Eased = None,
+    functional: Functional = None,
 ):
     """Return the arguments."""
     return {name: repr(value) for name, value in locals().items() if value}
@@ -73,6 +89,11 @@ def dicts(
 
 def opaque(*, value: Opaque = None):
     """Accept a parameter of a type that can't be converted."""
+    return repr(value)
+
+
+def endless(*, value: Document = None):
+    """Accept a parameter of a recursive type, which pydantic doesn't support."""
     return repr(value)
 
 

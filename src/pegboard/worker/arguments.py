@@ -119,7 +119,7 @@ def _adapters(function: Callable[..., Any], names: Sequence[str]) -> dict[str, A
     import typing
 
     from pydantic import TypeAdapter
-    from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
+    from pydantic.errors import PydanticUserError
 
     try:
         annotations = typing.get_type_hints(function, include_extras=True)
@@ -130,10 +130,13 @@ def _adapters(function: Callable[..., Any], names: Sequence[str]) -> dict[str, A
     with _typed_dicts_for_pydantic():
         for name in names:
             try:
-                adapters[name] = TypeAdapter(annotations[name])
-            except (PydanticUserError, PydanticUndefinedAnnotation, TypeError, NameError) as error:
+                adapter = TypeAdapter(annotations[name])
+                adapter.rebuild()  # does nothing if the type is complete; otherwise names the undefined part
+            except (PydanticUserError, AttributeError, NameError, RecursionError, TypeError) as error:
                 reason = str(error).partition("\n")[0]
                 log(f"{function.__name__} receives {name} unconverted, because its type is not supported: {reason}")
+            else:
+                adapters[name] = adapter
     return adapters
 
 
@@ -142,7 +145,8 @@ def _typed_dicts_for_pydantic() -> Iterator[None]:
     """Make pydantic accept the TypedDict classes of `typing`, inside the `with` block.
 
     Before Python 3.12, pydantic accepts only those of `typing_extensions`, because those of `typing` lose information
-    about generic base classes. It distinguishes them by the module of their metaclass.
+    about base classes. It distinguishes them by the module of their metaclass, and reads the base classes from
+    `__orig_bases__`, which classes that inherit and functional ones lack.
     """
     if sys.version_info >= (3, 12):
         yield
@@ -155,10 +159,12 @@ def _typed_dicts_for_pydantic() -> Iterator[None]:
     metaclass = type(Example)
     module = metaclass.__module__
     metaclass.__module__ = "typing_extensions"
+    metaclass.__orig_bases__ = (TypedDict,)  # type: ignore[attr-defined] # for the classes without their own
     try:
         yield
     finally:
         metaclass.__module__ = module
+        del metaclass.__orig_bases__  # type: ignore[attr-defined]
 
 
 def _annotations_of(function: Callable[..., Any]) -> dict[str, Annotation]:
