@@ -13,6 +13,7 @@ import math
 import pathlib
 import types
 import uuid
+from collections.abc import Iterator
 from typing import Any, NamedTuple  # Any: tools return any value
 
 import pydantic
@@ -56,6 +57,30 @@ class Array:
         return [1.0, math.nan]
 
 
+class Series:
+    """Series like pandas', whose labels are an array."""
+
+    def __init__(self, values: list[object], labels: list[object]) -> None:
+        self.values, self.labels = values, labels
+
+    @property
+    def index(self) -> Any:
+        unique = len(set(self.labels)) == len(self.labels)
+        return types.SimpleNamespace(tolist=lambda: self.labels, is_unique=unique)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def tolist(self) -> list[object]:
+        return self.values
+
+    def items(self) -> Iterator[tuple[object, object]]:
+        return zip(self.labels, self.values, strict=True)
+
+    def to_dict(self) -> dict[object, object]:
+        return dict(self.items())
+
+
 @pytest.mark.parametrize(
     ("value", "written"),
     [
@@ -85,6 +110,10 @@ class Array:
         ({1: "a", None: "b", 2.5: "c", False: "d"}, {"1": "a", "null": "b", "2.5": "c", "false": "d"}),
         ({dt.date(2024, 1, 2): 1, uuid.UUID(int=1): 2}, {"2024-01-02": 1, str(uuid.UUID(int=1)): 2}),
         (Array(), [1.0, "NaN"]),
+        (Series([1, 2], [0, 1]), [1, 2]),
+        (Series([1, 2], ["a", "b"]), {"a": 1, "b": 2}),
+        (Series([1, 2], [1, 0]), {"1": 1, "0": 2}),
+        (Series([1, 2], ["a", "a"]), [["a", 1], ["a", 2]]),
         (array.array("i", [1, 2]), [1, 2]),
         (range(3), [0, 1, 2]),
         (collections.deque([1]), [1]),
@@ -133,11 +162,14 @@ class Endless:
         (_nested(100_000), "nested deeper"),
         ({"x": Endless()}, "an infinitely nested object"),
         ({dt.date(2024, 1, 2): 1, "2024-01-02": 2}, "two keys that both become “2024-01-02”"),
+        ({1: "one", "1": "uno"}, "two keys that both become “1” at the top"),
+        ([{None: 1, "null": 2}], "two keys that both become “null” at [0]"),
+        ({"a": [Point({2.5: 1, "2.5": 2})]}, "two keys that both become “2.5” at .a[0].x"),  # type: ignore[arg-type]
         (open, "an object of type builtin_function_or_method"),
         (json, "an object of type module"),
         (Point, "an object of type type"),
     ],
-    ids=range(12),
+    ids=range(15),
 )
 def test_a_value_without_a_json_form_is_reported_with_type_and_path(value: object, words: str) -> None:
     with pytest.raises(NotSerializableError) as refused:
