@@ -55,6 +55,13 @@ async def test_an_invalid_value_is_reported_with_its_path(harness: Any) -> None:
     assert (await harness.run("kinds", TYPED, tags=["fine"])).ok
 
 
+async def test_the_message_names_each_invalid_value(harness: Any) -> None:
+    result = await harness.run("framed", TYPED, outer={"width": -1}, inner=[{"width": 1}, {"width": -2}])
+    assert result.error.message == (
+        "Invalid arguments: outer.width: must not be negative; inner #2.width: must not be negative"
+    )
+
+
 async def test_json_types_arrive_unchanged(harness: Any) -> None:
     args = {
         "text": "2024-01-01", "number": 2, "ratio": 1, "some": [1, 2], "choice": 1, "anything": {"a": None},

@@ -137,6 +137,20 @@ def kinds(
     return {name: repr(value) for name, value in locals().items() if value is not None}
 
 
+def positive(value: int) -> int:
+    if value < 0:
+        raise ValueError("must not be negative")
+    return value
+
+
+class Sizes(BaseModel):
+    width: Annotated[int, AfterValidator(positive)]
+
+
+def framed(*, outer: Sizes, inner: list[Sizes]):
+    """Accept two parameters of one type."""
+
+
 def native(
     *,
     text: str = "",

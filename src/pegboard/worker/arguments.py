@@ -36,7 +36,9 @@ class ConversionError(Exception):
     """Arguments can't be converted to the annotated types; `faults` contains the path and message of each."""
 
     def __init__(self, faults: Sequence[dict[str, str]]) -> None:
-        super().__init__("; ".join(fault["message"] for fault in faults))
+        from pegboard.models.readable_path import readable
+
+        super().__init__("; ".join(f"{readable(fault['path'])}: {fault['message']}" for fault in faults))
         self.faults = faults
 
 
@@ -107,7 +109,7 @@ class Parameters:
                 args[name] = self._adapters[name].validate_python(args[name])
             except ValidationError as error:
                 faults += [
-                    {"path": _pointer((name, *wrong["loc"])), "message": wrong["msg"]}
+                    {"path": _pointer((name, *wrong["loc"])), "message": wrong["msg"].removeprefix("Value error, ")}
                     for wrong in error.errors(include_url=False, include_context=False, include_input=False)
                 ]
         if faults:
