@@ -28,6 +28,47 @@ HELLO = {
     "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}},
 }
 
+KINDS = """
+import ipaddress
+from dataclasses import InitVar, dataclass
+from datetime import datetime, time, timedelta
+from typing import Optional, TypedDict
+from pydantic import BaseModel, Field, computed_field
+from pegboard.sdk import hints
+
+class User(BaseModel):
+    user_id: int = Field(alias="userId")
+
+class Area(BaseModel, extra="forbid"):
+    width: float
+
+    @computed_field
+    def area(self) -> float:
+        return self.width**2
+
+@dataclass
+class Job:
+    name: str
+    seed: InitVar[int]
+
+class Event(TypedDict):
+    at: time
+
+""" + "".join(
+    f'@hints(read_only=True)\ndef {name}() -> {annotation}:\n    """Return one."""\n    return {value}\n\n'
+    for name, annotation, value in (
+        ("at", "datetime", "datetime(2024, 1, 2, 3, 4, 5)"),
+        ("length", "timedelta", "timedelta(seconds=-5)"),
+        ("mean", "float", 'float("nan")'),
+        ("means", "list[Optional[float]]", '[1.5, float("inf")]'),
+        ("user", "Optional[User]", "User(userId=7)"),
+        ("area", "Optional[Area]", "Area(width=2)"),
+        ("job", "Optional[Job]", 'Job("a", 3)'),
+        ("event", "Optional[Event]", '{"at": time(10, 30)}'),
+        ("address", "ipaddress.IPv4Address", 'ipaddress.IPv4Address("1.2.3.4")'),
+    )
+)
+
 
 def text(result: Any) -> str:
     """Return the first text of a result."""
@@ -59,6 +100,31 @@ async def test_results_are_structured_and_repeated_as_text(connect: Connect) -> 
     assert text(number) == "5"
     assert thing.structured_content == {"name": "hook"}
     assert json.loads(text(thing)) == {"name": "hook"}
+
+
+@pytest.mark.promise("MCP-2", "DSC-4")
+async def test_results_of_every_kind_match_their_output_schema(
+    connect: Connect, write_pack: Callable[[str, str], Path]
+) -> None:
+    write_pack("kinds.py", KINDS)
+    async with connect() as client:
+        results = {
+            tool.name.removeprefix("kinds."): await client.call_tool(tool.name, {})
+            for tool in (await client.list_tools()).tools
+            if tool.name.startswith("kinds.")
+        }
+    assert {name: text(result) for name, result in results.items() if result.is_error} == {}
+    assert {name: (result.structured_content or {}).get("result") for name, result in results.items()} == {
+        "at": "2024-01-02T03:04:05",
+        "length": "-P0DT5S",
+        "mean": "NaN",
+        "means": [1.5, "Infinity"],
+        "user": {"user_id": 7},
+        "area": {"width": 2.0, "area": 4.0},
+        "job": {"name": "a"},
+        "event": {"at": "10:30:00"},
+        "address": "1.2.3.4",
+    }
 
 
 async def test_failures_are_results_that_the_model_can_read(connect: Connect) -> None:

@@ -8,6 +8,8 @@ import dataclasses
 import datetime as dt
 import decimal
 import enum
+import fractions
+import ipaddress
 import json
 import math
 import pathlib
@@ -102,6 +104,10 @@ class Series:
         (pathlib.PurePosixPath("a/b"), "a/b"),
         (uuid.UUID(int=1), "00000000-0000-0000-0000-000000000001"),
         (decimal.Decimal("1.10"), "1.10"),
+        (fractions.Fraction(1, 3), "1/3"),
+        (ipaddress.ip_address("1.2.3.4"), "1.2.3.4"),
+        (ipaddress.ip_network("2001:db8::/32"), "2001:db8::/32"),
+        (pydantic.HttpUrl("http://a.b/c"), "http://a.b/c"),
         (b"text", "text"),
         (bytearray(b"\xff\xfe"), "//4="),
         (math.nan, "NaN"),

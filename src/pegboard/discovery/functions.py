@@ -223,7 +223,7 @@ class _Description:
     def _output_schema(self, text: str) -> JsonObject | None:
         if self.node.returns is None:
             return None
-        annotations = Annotations(self.definitions, self._unresolved)
+        annotations = Annotations(self.definitions.outputs, self._unresolved)
         self.context, self.line = "return value", self.node.returns.lineno
         schema = annotations.field(self.node.returns).schema
         if not schema:

@@ -17,7 +17,7 @@ from pegboard.signatures.converter import FieldInfo
 from pegboard.signatures.definitions import Definition, Definitions, Report
 from pegboard.signatures.expressions import PARSED_AS, written
 from pegboard.signatures.generics import CALLED, GENERIC, choice
-from pegboard.signatures.names import BARE, CONSTRAINED, SIMPLE, WRAPPERS, canonical
+from pegboard.signatures.names import BARE, CONSTRAINED, SIMPLE, WRAPPERS, WRITTEN, canonical
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,10 +45,12 @@ class Annotations:
 
     Attributes:
         scope: Scope of the file, or of the helper module whose definition is being converted.
+        is_output: Whether the schemas describe results as the worker writes them, not arguments.
     """
 
     def __init__(self, definitions: Definitions, report: Report) -> None:
         self.scope = definitions.scope
+        self.is_output = definitions.is_output
         self.report = report
         self._definitions = definitions
         self._plain = definitions.plain(self.scope)
@@ -336,7 +338,7 @@ def _constant(to: Annotations, node: ast.Constant) -> JsonObject:
 def _name(to: Annotations, node: ast.Name | ast.Attribute) -> JsonObject:
     name = canonical(to.scope.qualified(node))
     if name:
-        known = SIMPLE.get(name)
+        known = (WRITTEN.get(name) if to.is_output else None) or SIMPLE.get(name)
         if known is not None:
             if isinstance(node, ast.Name) and "anyOf" not in known:
                 to.remember(node.id, known)

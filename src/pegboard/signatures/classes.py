@@ -54,7 +54,7 @@ def schema(to: Converter, node: ast.ClassDef) -> JsonObject | None:
     if not lineage.foreign.isdisjoint(_MODELS):
         result = _object(to, node, private=False)
         extra = _EXTRA.get(_extra(lineage.ours))
-        if extra is not None:
+        if extra is not None and not to.is_output:  # computed fields are in results too
             result["additionalProperties"] = extra
         return result
     if not lineage.foreign.isdisjoint(_TYPED_DICTS):
@@ -144,6 +144,8 @@ def _object(to: Converter, node: ast.ClassDef, *, private: bool) -> JsonObject:
     for member in _members(to.scope, node):
         if member.name.startswith("_") and not private:
             continue
+        if to.is_output and _is_init_only(member):
+            continue
         default = _of_dataclass_field(member.scope, member.default) if member.default else None
         if default is _NOT_AN_ARGUMENT:
             continue
@@ -153,9 +155,10 @@ def _object(to: Converter, node: ast.ClassDef, *, private: bool) -> JsonObject:
         note = documented.parameters.get(member.name) or member.note
         if note:
             field.schema.setdefault("description", note)
-        name = field.alias or member.name
+        # models are written by name, unless their configuration says otherwise
+        name = member.name if to.is_output else field.alias or member.name
         properties[name] = field.schema
-        if field.required:
+        if field.required and not (to.is_output and field.alias):
             required.append(name)
     result: JsonObject = {"type": "object"}
     if documented.description:
@@ -210,6 +213,11 @@ def _own_members(scope: Scope, node: ast.ClassDef, *, optional: bool) -> Iterato
             continue
         note = docstrings.cleaned(_string(following) or "")
         yield _Member(statement.target.id, annotation, statement.value, note, optional, scope)
+
+
+def _is_init_only(member: _Member) -> bool:
+    annotation = member.annotation
+    return isinstance(annotation, ast.Subscript) and member.scope.qualified(annotation.value) == "dataclasses.InitVar"
 
 
 def _is_dataclass(scope: Scope, node: ast.ClassDef) -> bool:

@@ -33,6 +33,10 @@ class Converter(Protocol):
     def scope(self) -> Scope:
         """Scope in which names are resolved."""
 
+    @property
+    def is_output(self) -> bool:
+        """Whether the schemas describe results as the worker writes them, not arguments."""
+
     def schema(self, node: ast.expr) -> JsonObject:
         """Return the schema of an annotation."""
 

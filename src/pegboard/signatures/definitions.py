@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -41,16 +42,23 @@ class Definitions:
 
     Attributes:
         scope: Scope of the file.
+        is_output: Whether the schemas describe results as the worker writes them, not arguments.
         found: Definitions by key.
         choices: Schemas of enumerations; None if the values are dynamic.
     """
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: Scope, *, is_output: bool = False) -> None:
         self.scope = scope
+        self.is_output = is_output
         self.found: dict[str, Definition] = {}
         self.choices: dict[ast.ClassDef, JsonObject | None] = {}
         self._plain: dict[Scope, dict[str, JsonObject]] = {}
         self._keys: dict[tuple[Scope, str], str] = {}
+
+    @cached_property
+    def outputs(self) -> Definitions:
+        """Definitions of the same file for results."""
+        return Definitions(self.scope, is_output=True)
 
     def plain(self, scope: Scope) -> dict[str, JsonObject]:
         """Return the mutable cache of simple types in a file: name → schema."""

@@ -77,6 +77,21 @@ SIMPLE: dict[str, JsonObject] = {
 }
 """Schemas of types without parameters."""
 
+_WRITTEN_NUMBER: JsonObject = {"anyOf": [{"type": "number"}, {"enum": ["NaN", "Infinity", "-Infinity"]}]}
+WRITTEN: dict[str, JsonObject] = {
+    "builtins.float": _WRITTEN_NUMBER,
+    "numbers.Number": _WRITTEN_NUMBER,
+    "numbers.Real": _WRITTEN_NUMBER,
+    "pydantic.StrictFloat": _WRITTEN_NUMBER,
+    "datetime.datetime": {"type": "string"},
+    "datetime.time": {"type": "string"},
+    "datetime.timedelta": {"type": "string"},
+}
+"""Schemas of types without parameters in results, if they differ.
+
+The formats of JSON Schema require an offset of every time, and allow no negative duration.
+"""
+
 CONSTRAINED: dict[str, str] = {
     "conint": "integer",
     "confloat": "number",

@@ -42,9 +42,9 @@ def encode(value: object) -> bytes:
     """Return a value as JSON in UTF-8.
 
     Dataclasses, pydantic models and mappings become objects. Tuples, sets, iterators and arrays become lists; sets are
-    sorted if possible. Enumeration members become their values. Dates, paths, UUIDs, decimals, NaN and the infinities
-    become text, and so do keys. Bytes become text, or base64 if they are not UTF-8. A series with labels becomes an
-    object, or a list of pairs if a label repeats.
+    sorted if possible. Enumeration members become their values. Dates, paths, UUIDs, decimals, fractions, addresses,
+    NaN and the infinities become text, and so do keys. Bytes become text, or base64 if they are not UTF-8. A series
+    with labels becomes an object, or a list of pairs if a label repeats.
 
     Raises:
         NotSerializableError: A part has no JSON form, contains itself, or is nested too deeply.
@@ -208,12 +208,15 @@ def _from_duration(value: timedelta) -> str:
     return f"{'-' if value.days < 0 else ''}P{length.days}DT{length.seconds}{fraction}S"
 
 
+_WRITTEN_AS_TEXT = {("uuid", "UUID"), ("decimal", "Decimal"), ("fractions", "Fraction")}
+
 # The first match applies. Types of slow modules are recognized by name or attribute, without importing them.
 _CONVERSIONS: tuple[tuple[Callable[[type], bool], Callable[[Any], object]], ...] = (
     (lambda cls: issubclass(cls, Enum), lambda value: value.value),
     (lambda cls: issubclass(cls, (bytes, bytearray, memoryview)), _from_bytes),
     (lambda cls: issubclass(cls, os.PathLike), _from_path),
-    (lambda cls: (cls.__module__, cls.__name__) in {("uuid", "UUID"), ("decimal", "Decimal")}, str),
+    (lambda cls: (cls.__module__, cls.__name__) in _WRITTEN_AS_TEXT, str),
+    (lambda cls: cls.__module__ in {"ipaddress", "pydantic.networks"}, str),
     (lambda cls: hasattr(cls, "isoformat"), lambda value: value.isoformat()),
     (lambda cls: hasattr(cls, "total_seconds"), _from_duration),
     (lambda cls: hasattr(cls, "model_dump"), lambda value: value.model_dump(mode="json")),
