@@ -14,7 +14,7 @@ LEAVING = Path(__file__).parents[1] / "packs" / "executor_leaving.py"
 REPLACED = [
     "thread_that_exits", "busy_pool", "forked_child_that_kills", "unburied_child", "task", "descriptors",
     "all_descriptors", "limit_descriptors", "limit_processor", "limit_files", "patch_getcwd", "patch_write",
-    "patch_json", "patch_len", "patch_environ", "forget_modules",
+    "patch_json", "patch_len", "patch_environ", "forget_modules", "lower_priority",
 ]  # fmt: skip
 KEPT = [
     "timer_of_processor_time", "timer_of_own_time", "block_signals", "trace", "add_builtin", "idle_pool", "own_pool",
@@ -39,6 +39,13 @@ async def test_a_process_with_reversible_changes_is_reused(harness: Any, functio
     after = await harness.run("whole", LEAVING)
     assert after.data == left.data
     assert (await harness.run("what_is_blocked", LEAVING)).data == []
+
+
+@pytest.mark.parametrize("function", ["set_precision", "set_variable", "set_zone", "set_encoding"])
+async def test_the_settings_of_a_call_end_with_it(harness: Any, function: str) -> None:
+    before = await harness.run("surroundings", LEAVING)
+    assert (await harness.run(function, LEAVING)).ok
+    assert (await harness.run("surroundings", LEAVING)).data == before.data
 
 
 async def test_later_output_of_a_thread_is_in_no_other_log(harness: Any, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 import asyncio
 import builtins
+import contextvars
+import decimal
 import json
 import os
 import resource
@@ -14,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 _KEPT = []
+_NUMBER = contextvars.ContextVar("number", default=0)
 _POOL = ThreadPoolExecutor(2)
 _BEGUN, _BEGIN = os.pipe()
 """Pipe through which `whole` signals leftover threads that it runs."""
@@ -185,6 +188,36 @@ def ended_thread():
 def ended_child():
     subprocess.run(["true"], check=True)
     return os.getpid()
+
+
+def lower_priority():
+    os.nice(1)
+    return os.getpid()
+
+
+def surroundings():
+    """Return settings that other tools may have changed."""
+    stdout = sys.stdout.encoding, sys.stdout.errors, sys.stdout.line_buffering
+    third = decimal.Decimal(1) / 3
+    return os.getpid(), third, _NUMBER.get(), time.strftime("%Z", time.localtime(0)), stdout
+
+
+def set_precision():
+    decimal.getcontext().prec = 3
+
+
+def set_variable():
+    _NUMBER.set(1)
+    yield "set"
+
+
+def set_zone():
+    os.environ["TZ"] = "XYZ-9"
+    time.tzset()
+
+
+def set_encoding():
+    sys.stdout.reconfigure(encoding="ascii", errors="strict", line_buffering=False)
 
 
 def what_is_blocked():

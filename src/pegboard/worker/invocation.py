@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
+from contextvars import copy_context
 from time import perf_counter
 from types import GeneratorType
 
@@ -106,9 +107,15 @@ class Caller:
         args = tool.parameters.fit(args)
         began = perf_counter()
         try:
-            return self._resolve(tool.function(**args))
+            return copy_context().run(self._call, tool, args)
         finally:
             self.ms = (perf_counter() - began) * 1000
+
+    def _call(self, tool: LoadedTool, args: dict[str, Any]) -> object:
+        decimal = sys.modules.get("decimal")
+        if decimal is not None:  # a copy of the context variables shares this object
+            decimal.setcontext(decimal.getcontext().copy())
+        return self._resolve(tool.function(**args))
 
     def _resolve(self, value: Any) -> object:  # noqa: ANN401 - tools return any value
         """Await an awaitable, and collect the items of a generator into a list; return other values unchanged."""
@@ -127,7 +134,6 @@ class Caller:
 
             self._runner = Runner()
         from asyncio import all_tasks
-        from contextvars import copy_context
 
         try:
             return self._runner.run(coroutine, context=copy_context())

@@ -20,7 +20,7 @@ from pegboard.worker.keeper import limit_of_tasks
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any  # signal handlers and watched objects have any type
+    from typing import Any, TextIO  # signal handlers and watched objects have any type
 
 _UNCHANGEABLE = {signal.SIGKILL, signal.SIGSTOP}
 _SIGNALS = tuple(int(number) for number in signal.valid_signals() if number not in _UNCHANGEABLE)
@@ -65,6 +65,11 @@ def confine(memory_limit: int) -> None:
         score.write("500")  # if the system runs out of memory, it should kill a tool before Pegboard
 
 
+def configure(stream: TextIO) -> None:
+    """Set up a stream for output: buffered by line, to show it while the tool runs, and without encoding errors."""
+    stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)  # type: ignore[attr-defined]
+
+
 class ImportScope:
     """Environment variables and import path, which a pack may change for itself while it is loaded."""
 
@@ -73,10 +78,13 @@ class ImportScope:
         self._path = sys.path.copy()
 
     def enter(self) -> None:
-        """Restore the environment and import path from the creation of this scope."""
+        """Restore the environment, the time zone and the import path from the creation of this scope."""
         if _environ() != self._environ:
+            is_other_zone = _environ().get(b"TZ") != self._environ.get(b"TZ")
             os.environ.clear()
             os.environ.update({os.fsdecode(name): os.fsdecode(value) for name, value in self._environ.items()})
+            if is_other_zone:
+                time.tzset()
         if sys.path != self._path:
             sys.path[:] = self._path
 
@@ -160,8 +168,10 @@ class ProcessState:
     def _restore_streams(self) -> bool:
         sys.stdin, sys.stdout, sys.stderr = self._streams
         try:
-            sys.stdout.flush()
-            sys.stderr.flush()
+            for stream in (sys.stdout, sys.stderr):
+                stream.flush()
+                if (stream.encoding, stream.errors, stream.line_buffering) != ("utf-8", "backslashreplace", True):
+                    configure(stream)
             return _files() == self._files
         except (OSError, ValueError):  # closed, as an object or underneath
             return False

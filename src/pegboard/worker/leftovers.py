@@ -32,6 +32,7 @@ class Leftovers:
 
     def __init__(self) -> None:
         self._limits = _limits()
+        self._priority = os.getpriority(os.PRIO_PROCESS, 0)
         # tools import `resource` to change limits, so the limits need checking only after an import
         sys.modules.pop("resource", None)
 
@@ -40,6 +41,7 @@ class Leftovers:
         return (
             bool(_count() and not _are_threads_idle())
             or ("resource" in sys.modules and _limits() != self._limits)
+            or os.getpriority(os.PRIO_PROCESS, 0) != self._priority
             or _has_children()
             or _has_many_descriptors()
         )

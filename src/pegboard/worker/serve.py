@@ -15,7 +15,7 @@ from pegboard.sdk.host import Host, install
 from pegboard.worker.errors import failure
 from pegboard.worker.inbox import Inbox
 from pegboard.worker.invocation import Caller, CallOutcome, flush_native
-from pegboard.worker.isolation import ProcessState, confine
+from pegboard.worker.isolation import ProcessState, configure, confine
 from pegboard.worker.leftovers import Leftovers
 from pegboard.worker.values import NotSerializableError, encode
 from pegboard.worker.wire import LONGEST_REST
@@ -44,8 +44,7 @@ def main() -> None:
     for descriptor in (requests, answers):
         os.set_inheritable(descriptor, False)
     for stream in (sys.stdout, sys.stderr):
-        # line-buffered to show output while the tool runs; no output may raise an encoding error
-        stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)  # type: ignore[union-attr]
+        configure(stream)
     inbox = Inbox(requests)
     worker = Worker(answers, inbox)
     while request := inbox.request():
