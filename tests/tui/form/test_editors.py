@@ -52,6 +52,21 @@ async def paste(stage: Stage, text: str) -> None:
     await stage.pilot.pause()
 
 
+@pytest.mark.promise("TUI-3")
+async def test_the_line_breaks_of_a_pasted_text_are_line_feeds_in_every_editor(tmp_path: Path) -> None:
+    texts: JsonObject = {"type": "array", "items": {"type": "string"}}
+    lines: JsonObject = {"type": "string", "format": "textarea", "maxLength": 5000}
+    async with on_stage(given_tool(tmp_path, tags=texts, body=lines)) as stage:
+        await stage.open("p.t")
+        await stage.until(lambda: isinstance(stage.app.focused, TextBox), "the text area is focused")
+        await paste(stage, "three\r\nfour\rfive")
+        await stage.press("shift+tab", "enter")
+        await stage.until(lambda: isinstance(stage.app.focused, TextLine), "the row is focused")
+        await paste(stage, "one\rtwo\r")
+        await stage.until(lambda: isinstance(stage.app.focused, TextBox), "the row has a box")
+        assert draft(stage) == {"tags": ["one\ntwo\n"], "body": "three\nfour\nfive"}
+
+
 # Choices
 
 

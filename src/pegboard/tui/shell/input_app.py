@@ -85,6 +85,9 @@ class InputApp(SizedApp):
         if isinstance(event, events.InputEvent | events.Paste) and not event.is_forwarded:
             if isinstance(event, events.Key) and event.key.startswith(_MODIFIERS):
                 event.character = None  # otherwise text fields insert it, and the key's command doesn't run
+            elif isinstance(event, events.Paste):
+                # A terminal sends the line breaks of a pasted text as the key Enter.
+                event.text = event.text.replace("\r\n", "\n").replace("\r", "\n")
             self._collector.touch()
             await self._order.add(event)
             return
