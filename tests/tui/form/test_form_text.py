@@ -131,6 +131,39 @@ async def test_loaded_text_of_several_lines_is_edited_in_lines_and_unchanged(app
         assert app.pane.submit() == arguments
 
 
+@pytest.mark.promise("TUI-3")
+@pytest.mark.parametrize("text", ["page1\u2028page2\u0085x\ny\fz\x1c", "a\r\nb\nc\rd\n", "\u2029\n"])
+async def test_an_edit_in_a_box_changes_no_other_character(app: FormApp, text: str) -> None:
+    async with app.run_test(size=SIZE) as pilot:
+        await show(pilot, spec_of({"x": {"type": "string"}}))
+        app.pane.load({"x": text})
+        await until(pilot, lambda: app.query(TextBox))
+        box = app.query_one(TextBox)
+        box.focus()
+        assert box.document.line_count == text.count("\n") + 1
+        box.move_cursor((0, 0))
+        await pilot.press("Z")
+        box.move_cursor(box.document.end)
+        await pilot.press("enter", "Z")
+        await until(pilot, lambda: app.pane.submit() == {"x": f"Z{text}\nZ"})
+        await pilot.press("ctrl+a", "delete")
+        await until(pilot, lambda: app.pane.submit() == {})
+        await pilot.press("ctrl+z")
+        await until(pilot, lambda: app.pane.submit() == {"x": f"Z{text}\nZ"})
+
+
+@pytest.mark.promise("TUI-3")
+async def test_an_edit_of_the_json_changes_no_other_value(app: FormApp) -> None:
+    async with app.run_test(size=SIZE) as pilot:
+        await show(pilot, spec_of({"x": {"type": "string"}, "n": {"type": "integer"}}))
+        app.pane.load({"x": "one\u2028two\u0085\r\n", "n": 1})
+        await pilot.press("ctrl+t")
+        await until(pilot, lambda: isinstance(app.focused, JsonBox))
+        app.query_one(JsonBox).move_cursor((2, 8))
+        await pilot.press("2")
+        await until(pilot, lambda: app.pane.submit() == {"x": "one\u2028two\u0085\r\n", "n": 12})
+
+
 async def test_a_text_is_edited_in_the_users_editor(app: FormApp, external_editor: Callable[[str], None]) -> None:
     external_editor(r'printf "%s and\nmore\n" "$(cat "$file")" > "$file"')
     async with app.run_test(size=SIZE) as pilot:

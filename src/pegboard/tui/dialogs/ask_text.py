@@ -54,8 +54,6 @@ class AskText(Dialog[str | None]):
         self._text = text
         self._note = note
         self._lines = Lines(text)
-        # the editor normalizes line ends, which is not a change
-        self._initial = self._lines.text
 
     def compose_body(self) -> ComposeResult:
         """Compose the editor and the note."""
@@ -69,15 +67,15 @@ class AskText(Dialog[str | None]):
 
     @property
     def _is_changed(self) -> bool:
-        return self._lines.text != self._initial
+        return self._lines.text != self._text
 
     def action_take(self) -> None:
-        """Close with the text if it is valid; an unchanged text keeps its original line ends."""
+        """Close with the text if it is valid."""
         problem = self._check(self._lines.text) if self._check is not None else ""
         if problem:
             self.query_one("#note", Static).update(Content.styled(clean(problem), "$text-error"))
         else:
-            self.dismiss(self._lines.text if self._is_changed else self._text)
+            self.dismiss(self._lines.text)
 
     @work(exclusive=True, group="change")
     async def action_editor(self) -> None:

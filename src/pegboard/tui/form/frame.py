@@ -216,7 +216,7 @@ def _editor_lines(item: FormItem, space: Space) -> int:
         return Ticks(item.field).lines(width)
     if item.part not in ("field", "raw") or not _is_box(item):
         return 1
-    lines = sum(max(-(-cell_len(line) // width), 1) for line in item.field.text.splitlines()[:10]) or 1
+    lines = sum(max(-(-cell_len(line) // width), 1) for line in item.field.text.split("\n", 10)[:10])
     return min(max(lines, 2), 10)
 
 

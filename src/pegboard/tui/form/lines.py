@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.geometry import Offset
 from textual.strip import Strip
 from textual.widgets import TextArea
-from textual.widgets.text_area import EditResult, Location
+from textual.widgets.text_area import Document, DocumentNavigator, EditResult, Location, WrappedDocument
 
 from pegboard.tui.commands import key_in_reach
 from pegboard.tui.widgets.control_pictures import with_control_pictures
@@ -43,10 +43,35 @@ def _own_bindings() -> Iterator[BindingType]:
     yield Binding("ctrl+j,shift+enter,ctrl+enter,alt+enter", "line_break", "New line", show=False)
 
 
+class ExactDocument(Document):
+    """Document whose text keeps every character.
+
+    Textual's own also splits lines at characters such as U+2028, and joins them again with only one kind of line break.
+
+    Args:
+        text: The initial text.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__("")
+        self._lines = text.split("\n")
+
+    def replace_range(self, start: Location, end: Location, text: str) -> EditResult:
+        """Replace the text between two locations."""
+        top, bottom = sorted((start, end))
+        replaced = self.get_text_range(top, bottom)
+        before = "".join(self._lines[top[0] : top[0] + 1])[: top[1]]
+        after = "".join(self._lines[bottom[0] : bottom[0] + 1])[bottom[1] :]
+        lines = f"{before}{text}{after}".split("\n")
+        self._lines[top[0] : bottom[0] + 1] = lines
+        return EditResult((top[0] + len(lines) - 1, len(lines[-1]) - len(after)), replaced)
+
+
 class Lines(TextArea, inherit_bindings=False):
     """Text area in the style of the form.
 
-    `text` is always the whole text. A very long text is shown as a read-only excerpt.
+    `text` is always the whole text, and an edit changes nothing else of it. A very long text is shown as a read-only
+    excerpt.
 
     Args:
         text: The initial text.
@@ -101,6 +126,16 @@ class Lines(TextArea, inherit_bindings=False):
         self._long = text if _is_long(text) else None
         self.read_only = self.is_cut
         super().load_text(_excerpt(text, key_in_reach(self, _EDITORS)) if self.is_cut else text)
+
+    def _set_document(self, text: str, language: str | None) -> None:
+        """Show a text in an exact document; a language would need another one."""
+        del language
+        self.document = ExactDocument(text)
+        self.wrapped_document = WrappedDocument(self.document, tab_width=self.indent_width)
+        self.navigator = DocumentNavigator(self.wrapped_document)
+        self._build_highlight_map()
+        self.move_cursor((0, 0))
+        self._rewrap_and_refresh_virtual_size()
 
     def replace(
         self, insert: str, start: Location, end: Location, *, maintain_selection_offset: bool = True
