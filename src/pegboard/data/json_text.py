@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Final, NoReturn, cast
 
 from pegboard.errors import PegboardError
@@ -69,6 +70,19 @@ def same(one: JsonValue, other: JsonValue) -> bool:
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(same(value, other[name]) for name, value in one.items())
     return one == other
+
+
+def comparable(value: JsonValue) -> Hashable:
+    """Return a key that is equal for values that are the same JSON, for sets and dictionaries of many values."""
+    match value:
+        case bool():
+            return "true or false", value
+        case list():
+            return "list", tuple(map(comparable, value))
+        case dict():
+            return "object", frozenset((name, comparable(inner)) for name, inner in value.items())
+        case _:
+            return value
 
 
 def identical(one: JsonValue, other: JsonValue) -> bool:

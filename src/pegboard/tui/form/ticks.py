@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Hashable, Sequence
 
 from pydantic import JsonValue
 from rich.cells import cell_len
 
-from pegboard.data.json_text import same, write
+from pegboard.data.json_text import comparable, write
 from pegboard.forms import MultiChoiceField
 from pegboard.tui.form.popups import label
 
@@ -29,17 +30,26 @@ class Ticks:
     def __init__(self, field: MultiChoiceField, kept: Sequence[JsonValue] = ()) -> None:
         self._field = field
         options = field.options
-        foreign = [*kept]
+        self.values: list[JsonValue] = [*(option.value for option in options), *kept]
+        # A list can have thousands of options and values, so that they can't be compared in pairs.
+        keys = [comparable(value) for value in self.values]
+        first: dict[Hashable, int] = {}
+        for index, key in enumerate(keys):
+            first.setdefault(key, index)
+        positions: list[int] = []
         for value in field.picked:
-            if not any(same(value, other) for other in (*foreign, *(option.value for option in options))):
-                foreign.append(value)
-        self.values: list[JsonValue] = [*(option.value for option in options), *foreign]
+            key = comparable(value)
+            if key not in first:
+                first[key] = len(keys)
+                keys.append(key)
+                self.values.append(value)
+            positions.append(first[key])
         self.labels: list[str] = [
             *(label(option.label) for option in options),
-            *(label(write(value)) for value in foreign),
+            *(label(write(value)) for value in self.values[len(options) :]),
         ]
-        self.counts: list[int] = [sum(same(value, other) for other in field.picked) for value in self.values]
-        positions = [next(at for at, other in enumerate(self.values) if same(value, other)) for value in field.picked]
+        counts = Counter(positions)
+        self.counts: list[int] = [counts[first[key]] for key in keys]
         self.picked: list[str] = [self.labels[position] for position in positions]
         """Labels of the picked values, in their order."""
         self.shows_order: bool = positions != sorted(set(positions))
