@@ -131,11 +131,22 @@ class Option:
 
 
 def option_of(options: Sequence[Option], text: str) -> Option | None:
-    """Return the option that a text names, as JSON (`1` is a number, `"1"` a string) or else literally."""
+    """Return the option that a text names, as JSON or literally.
+
+    `1` is a number and `"1"` a string. If no option is written like the text, an equal one counts: `1` is `1.0`.
+    """
     stripped = text.strip()
     written = (option for option in options if write(option.value) == stripped)
     literal = (option for option in options if option.value == text)
-    return next(written, None) or next(literal, None)
+    return next(written, None) or next(literal, None) or _equal_option(options, text)
+
+
+def _equal_option(options: Sequence[Option], text: str) -> Option | None:
+    try:
+        value = parse(text)
+    except JsonTextError:
+        return None
+    return next((option for option in options if same(option.value, value)), None)
 
 
 def not_one_of(options: Sequence[Option], text: str) -> str:
