@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -185,6 +186,28 @@ def test_a_line_uses_the_simplest_notation() -> None:
     assert copied_as("cli", TOOL, {}) == "pegboard tools invoke fs.list_dir"
     constant = tool({"properties": {"v": {"const": 1}}, "required": ["v"]})
     assert copied_as("cli", constant, {}) == "pegboard tools invoke fs.list_dir --args '{}'"
+
+
+@pytest.mark.promise("CLI-1")
+@pytest.mark.parametrize("kind", ["cli", "script"])
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"const": {"major": 1, "minor": 2}}, {"major": 1, "minor": 2}),
+        ({"enum": [[640, 480], [1920, 1080]]}, [640, 480]),
+        ({"const": [[1], [2]]}, [[1], [2]]),
+    ],
+)
+def test_a_constant_object_or_list_is_copied_as_one_word(kind: CopyKind, schema: JsonObject, value: JsonValue) -> None:
+    spec = tool({"type": "object", "properties": {"v": schema, "t": {"type": "string"}}, "required": ["v"]})
+    arguments: JsonObject = {"v": value, "t": "x"}
+    line = copied_as(kind, spec, arguments)
+    words = shlex.split(line)
+    assert "args" not in {word.lstrip("-") for word in words}, line
+    if kind == "cli":
+        assert identical(arguments_of(words[1:], spec), arguments), line
+    else:
+        assert identical(arguments_from_words(spec, words[1:]), arguments), line
 
 
 # --- Script commands ---

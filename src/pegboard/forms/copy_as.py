@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pegboard.data.json_text import identical
+from pegboard.data.pointer import steps
 from pegboard.errors import FormFaults
 from pegboard.forms.flags import arguments_from_words, asks_for_help, is_command, plain_name, whole_flag
 from pegboard.forms.pairs import read_pairs
@@ -96,10 +97,15 @@ def _split_arguments(spec: ToolSpec, arguments: JsonObject) -> tuple[list[str], 
     while True:
         pairs = [word for left in spellings.values() if left for word in left[0]]
         rest = {name: arguments[name] for name, left in spellings.items() if not left} or None
-        found, _ = read_pairs(spec.input_schema, pairs, given=rest, aliases=spec.parameter_aliases)
-        wrong = [name for name, left in spellings.items() if left and not _is_found(found, name, arguments[name])]
+        found, faults = read_pairs(spec.input_schema, pairs, given=rest, aliases=spec.parameter_aliases)
+        rejected = {name for fault in faults for name in steps(fault.path)[:1]}
+        wrong = [
+            name
+            for name, left in spellings.items()
+            if left and (name in rejected or not _is_found(found, name, arguments[name]))
+        ]
         if not wrong:
-            return (pairs, rest) if identical(found, arguments) else ([], arguments)
+            return (pairs, rest) if not faults and identical(found, arguments) else ([], arguments)
         for name in wrong:
             del spellings[name][0]
 
