@@ -267,7 +267,22 @@ def test_the_validator_of_a_schema_is_cached() -> None:
         ("hostname", ["example.org", "a-b"], ["-a", "a..b", "a_b"]),
         ("ipv4", ["192.0.2.1"], ["1.2.3", "01.2.3.4"]),
         ("ipv6", ["::1"], ["::g", "1.2.3.4"]),
-        ("regex", ["a+"], ["("]),
+        (
+            "regex",
+            [
+                "a+",
+                r"(?<year>\d{4})",
+                r"\p{L}+",
+                r"\u{1F600}",
+                "[^]",
+                r"a\/b",
+                r"\cA",
+                "(?i:a)",
+                "(?<=a)b(?!c)",
+                "[+]+",
+            ],
+            ["(", "(?P<year>a)", "(?i)a", "(?>a)", r"\A", r"\Z", r"\a", "x*+", "x{1}+"],
+        ),
         ("uri", ["https://a/b?c#d", "urn:x:y", "mailto:a@b"], ["a/b", "http://a b", "//x"]),
         ("uuid", ["123e4567-e89b-12d3-a456-426614174000"], ["123e4567e89b12d3a456426614174000", "x"]),
     ],
@@ -291,6 +306,36 @@ def test_every_example_of_the_corpus_is_validated_correctly(data_folder: Path) -
                 if not faults or not all(re.fullmatch("(/.*)?", fault.path) and fault.message for fault in faults):
                     wrong.append(f"{row['id']} takes {example}")
     assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fitting", "failing"),
+    [
+        (r"^\S+$", "a\u0085b", "a\u00a0b"),
+        (r"^\s$", "\ufeff", "\x1c"),
+        (r"^[^\s]$", "\x1c", "\u3000"),
+        (r"^[\S-]$", "-", "\u2029"),
+        ("^.$", "\u0085", "\u2028"),
+        (r"\bé", "aé", "é"),
+        (r"^[\p{L}\d]$", "é", "\u0663"),
+        (r"^[\w-\.]+$", "a.b-c", "é"),
+        (r"^[\\d-x]$", "e", "5"),
+        (r"^\cA$", "\x01", "cA"),
+        (r"^\u{1F600}$", "\U0001f600", "u"),
+        (r"^[\u{1F600}-\u{1F64F}]$", "\U0001f601", "u"),
+        (r"^\ud83d\ude00$", "\U0001f600", "x"),
+        (r"^(?<x>a|b)\k<x>$", "bb", "ab"),
+        ("^a{,2}$", "a{,2}", "a"),
+        ("^(foo){e<=1}$", "foo{e<=1}", "fo"),
+        ("^[[:alpha:]]$", "a]", "a"),
+        ("^[^]$", "\n", ""),
+        ("^[]?$", "", "]"),
+        (r"\Aa\Z", "a", "a\n"),  # Python's, which tools in Python have
+    ],
+)
+def test_patterns_follow_javascript(pattern: str, fitting: str, failing: str) -> None:
+    assert of({"pattern": pattern}, fitting) == ""
+    assert of({"pattern": pattern}, failing) == f"must match the pattern {pattern}"
 
 
 def test_an_exponential_pattern_is_an_error() -> None:

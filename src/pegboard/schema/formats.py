@@ -9,6 +9,8 @@ from collections.abc import Callable
 from datetime import date, time
 from uuid import UUID
 
+from pegboard.schema.patterns import is_javascript
+
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _TIME = re.compile(r"(\d{2}:\d{2}):(\d{2})(\.\d+)?(Z|[+-]\d{2}:\d{2})", re.ASCII | re.IGNORECASE)
 _EMAIL = re.compile(r"[^\s@]+@[^\s@]+")
@@ -74,14 +76,6 @@ def _is_hostname(text: str) -> bool:
     return len(text) <= 253 and all(_HOST_LABEL.fullmatch(label) for label in text.split("."))
 
 
-def _is_regex(text: str) -> bool:
-    try:
-        re.compile(text)
-    except re.error:
-        return False
-    return True
-
-
 def _matches(pattern: re.Pattern[str]) -> Callable[[str], bool]:
     return lambda text: pattern.fullmatch(text) is not None
 
@@ -113,7 +107,7 @@ FORMATS: dict[str, tuple[str, Callable[[str], bool]]] = {
     "hostname": ("a host name", _is_hostname),
     "ipv4": ("an IPv4 address like 192.0.2.1", _is_ipv4),
     "ipv6": ("an IPv6 address like 2001:db8::1", _is_ipv6),
-    "regex": ("a regular expression", _is_regex),
+    "regex": ("a regular expression", is_javascript),
     "uri": ("a URI like https://example.org/", _matches(_URI)),
     "uuid": ("a UUID like 123e4567-e89b-12d3-a456-426614174000", _is_uuid),
 }

@@ -12,9 +12,28 @@ if TYPE_CHECKING:
 _SECONDS = 0.04
 """Time limit of one search. Validation runs on the interface's event loop, which must not block for 50 ms."""
 
-_JS_PARTS = re.compile(r"\\[pP]\{[^}]*\}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\$|\(\?<(?![=!])", re.DOTALL)
-_PROPERTY = re.compile(r"\\[pP]\{")
-"""Start of a Unicode property escape, which the flag ASCII disables."""
+_LAST = "\U0010ffff"
+_SETS = {
+    "d": "0-9",
+    "D": rf"\x00-/:-{_LAST}",
+    "w": "0-9A-Z_a-z",
+    "W": rf"\x00-/:-@\[-\^`{{-{_LAST}",
+    "s": r"\t-\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff",
+    "S": r"\x00-\x08\x0e-\x1f!-\x9f\xa1-\u167f\u1681-\u1fff\u200b-\u2027\u202a-\u202e\u2030-\u205e\u2060-\u2fff"
+    rf"\u3001-\ufefe\uff00-{_LAST}",
+}
+"""Letter of an escape → its characters in JavaScript, as the inside of a character class."""
+_ESCAPE = (
+    r"\\u\{(?P<code>[0-9A-Fa-f]{1,6})\}|\\u(?P<high>[Dd][89ABab][0-9A-Fa-f]{2})\\u(?P<low>[Dd][C-Fc-f][0-9A-Fa-f]{2})"
+    r"|\\c(?P<control>[A-Za-z])|\\(?P<set>[dDwWsS])|\\[pP]\{[^}]*\}"
+    r"|(?P<foreign>\\(?![bBfnrtvdDwWsS]|c[A-Za-z]|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|k<)[A-Za-z])|\\."
+)
+_PARTS = re.compile(
+    rf"\\k<(?P<name>\w+)>|(?P<boundary>\\[bB])|{_ESCAPE}|\[(?P<negation>\^?)(?P<class>(?:\\.|[^\]\\])*)\]|(?P<plain>[.$])"
+    r"|(?P<brace>\{(?!\d+(?:,\d*)?\}))|(?P<python>\(\?(?![:=!]|<[=!\w$]|[ims-]+:)|(?:[*+?]|\{\d+(?:,\d*)?\})\+)",
+    re.DOTALL,
+)
+_PARTS_OF_CLASS = re.compile(rf"\\(?P<set_and_dash>[dDwWsS])-|{_ESCAPE}|(?P<literal>\[|-(?=\\[dDwWsS]))", re.DOTALL)
 
 
 class PatternError(ValueError):
@@ -25,7 +44,8 @@ class PatternError(ValueError):
 def compiled(text: str) -> regex.Pattern[str]:
     r"""Compile a pattern in JavaScript's syntax.
 
-    In JavaScript, `$` matches only at the end, classes like `\d` match only ASCII, and named groups have no `P`.
+    In JavaScript, `$` matches only at the end, `\d` and `\w` match only ASCII, `.` matches no line separator, and
+    braces that are not a quantifier match themselves. Python's further syntax is allowed, because tools use it.
 
     Args:
         text: Pattern of the schema.
@@ -37,7 +57,7 @@ def compiled(text: str) -> regex.Pattern[str]:
     import regex
 
     try:
-        return regex.compile(_JS_PARTS.sub(_python_part, text), regex.ASCII)
+        return regex.compile(_PARTS.sub(_python_part, text))
     except (regex.error, OverflowError, RecursionError) as error:
         raise PatternError(f"{text!r} is not a valid pattern: {error}") from error
 
@@ -54,8 +74,58 @@ def occurs(pattern: str, text: str) -> bool:
         raise PatternError(f"the search for the pattern {pattern} took too long") from error
 
 
-def _python_part(match: re.Match[str]) -> str:
-    part = match[0]
-    if part.startswith(("\\", "[")):
-        return f"(?u:{part})" if _PROPERTY.search(part) else part
-    return {"$": r"\Z", "(?<": "(?P<"}.get(part, part)
+def is_javascript(text: str) -> bool:
+    """Return whether a text is a pattern in JavaScript's syntax, without the further syntax of Python."""
+    if any(part["foreign"] or part["python"] for part in _PARTS.finditer(text)):
+        return False
+    try:
+        compiled(text)
+    except PatternError:
+        return False
+    return True
+
+
+def _python_part(part: re.Match[str]) -> str:
+    match part.lastgroup:
+        case "name":
+            return f"(?P={part['name']})"
+        case "boundary":
+            return f"(?a:{part[0]})"
+        case "set":
+            return f"[{_SETS[part['set']]}]"
+        case "class":
+            inner = _PARTS_OF_CLASS.sub(_python_part_of_class, part["class"])
+            empty = "(?s:.)" if part["negation"] else "(?!)"
+            return f"[{part['negation']}{inner}]" if inner else empty
+        case "plain":
+            return r"\Z" if part[0] == "$" else r"[^\n\r\u2028\u2029]"
+        case "brace":
+            return r"\{"
+        case _:
+            return _character(part)
+
+
+def _python_part_of_class(part: re.Match[str]) -> str:
+    match part.lastgroup:
+        case "set":
+            return _SETS[part["set"]]
+        case "set_and_dash":
+            return _SETS[part["set_and_dash"]] + r"\-"
+        case "literal":
+            return f"\\{part[0]}"
+        case _:
+            return _character(part)
+
+
+def _character(part: re.Match[str]) -> str:
+    """Return the escape of one character as Python writes it; others are the same."""
+    match part.lastgroup:
+        case "code":
+            return f"\\U{int(part['code'], 16):08x}"
+        case "low":
+            code = 0x10000 + (int(part["high"], 16) - 0xD800) * 0x400 + int(part["low"], 16) - 0xDC00
+            return f"\\U{code:08x}"
+        case "control":
+            return f"\\x{ord(part['control']) % 32:02x}"
+        case _:
+            return part[0]
