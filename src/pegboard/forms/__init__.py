@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pegboard.forms.fields import Field, State
     from pegboard.forms.form import Form
     from pegboard.forms.lists import ListField, MultiChoiceField, TupleField
+    from pegboard.forms.masks import Masks
     from pegboard.forms.pairs import arguments_from_pairs
     from pegboard.forms.paste import Pasted, PasteKind, pasted
     from pegboard.forms.scalars import ChoiceField, ConstField, JsonField, NumberField, Option, SwitchField, TextField
@@ -33,6 +34,7 @@ __all__ = [
     "ListField",
     "MapEntry",
     "MapField",
+    "Masks",
     "MultiChoiceField",
     "NumberField",
     "Option",
@@ -60,6 +62,7 @@ _ON_DEMAND = {
     "ListField": "lists",
     "MapEntry": "sections",
     "MapField": "sections",
+    "Masks": "masks",
     "MultiChoiceField": "lists",
     "NumberField": "scalars",
     "Option": "scalars",

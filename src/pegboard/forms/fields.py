@@ -301,7 +301,7 @@ class Field:
 
         Args:
             value: Edited value.
-            shown: Draft with masked secrets from which the value was edited.
+            shown: Draft from which the value was edited.
         """
         if write(value) != write(shown):
             self.load(value)

@@ -9,6 +9,7 @@ from pegboard.data.json_text import JsonTextError, parse, write
 from pegboard.data.pointer import resolve
 from pegboard.errors import FormFaults
 from pegboard.forms.build import Builder
+from pegboard.forms.masks import Masks
 from pegboard.forms.sections import SectionField
 from pegboard.forms.variants import VariantField
 from pegboard.models import Fault
@@ -36,6 +37,8 @@ class Form:
         self.root = Builder(self.validator).root()
         """Field of the whole object: a section, or a variant field if the schema is a union."""
         self._text: str | None = None
+        self._text_faults: tuple[Fault, ...] = ()
+        self._masks = Masks()
         self._prefill()
 
     @property
@@ -75,7 +78,7 @@ class Form:
 
     def take_over(self, other: Form) -> None:
         """Copy user input from the form of another schema into fields of the same names."""
-        self._text = other._text
+        self._text, self._text_faults, self._masks = other._text, other._text_faults, other._masks
         self.root.take_over(other.root)
 
     def arguments(self) -> JsonObject:
@@ -113,27 +116,29 @@ class Form:
         """Return the draft as JSON, or the invalid JSON text if there is one.
 
         Args:
-            masked: Whether to mask secrets. `load_text` leaves masked secrets unchanged.
+            masked: Whether to mask secrets, each with a mask of its own. `load_text` puts the secrets back.
         """
-        return self._text if self._text is not None else write(self.draft(masked=masked), indent=2)
+        if self._text is not None:
+            return self._text
+        draft = self.draft()
+        return write(self._masks.hide(draft, self.draft(masked=True)) if masked else draft, indent=2)
 
     def load_text(self, text: str) -> None:
         """Apply edited JSON text.
 
-        Fields whose values did not change keep their typed text. Text that is not a JSON object is kept as a validation
-        error until it is corrected or dropped.
+        Fields whose values did not change keep their typed text. Text that is not a JSON object, or with a mask that
+        hides no known secret, is kept as a validation error until it is corrected or dropped.
         """
+        self._text = text
         try:
-            found = parse(text)
-        except JsonTextError:
-            found = None
-        if not isinstance(found, dict):
-            self._text = text
-            return
-        self._text = None
-        shown = self.draft(masked=False), self.draft(masked=True)
-        if write(found) not in {write(one) for one in shown}:
-            self.root.update(found, shown[0])
+            edited = self._masks.reveal(_object(text), self.root)
+        except JsonTextError as error:
+            self._text_faults = (Fault(path="", message=str(error)),)
+        except FormFaults as error:
+            self._text_faults = error.faults
+        else:
+            self._text = None
+            self.root.update(edited, self.draft())
 
     def drop_text(self) -> None:
         """Discard an invalid JSON text."""
@@ -158,7 +163,7 @@ class Form:
 
     def _collect(self) -> tuple[JsonObject, list[Fault]]:
         if self._text is not None:
-            return {}, [Fault(path="", message=_text_fault(self._text))]
+            return {}, [*self._text_faults]
         if self.root.state != "value":
             return {}, []
         reading = self.root.read()
@@ -198,9 +203,8 @@ def _is_within(path: str, outer: str) -> bool:
     return path == outer or path.startswith(outer + "/")
 
 
-def _text_fault(text: str) -> str:
-    try:
-        parse(text)
-    except JsonTextError as error:
-        return str(error)
-    return 'must be a JSON object, like {"name": "value"}'
+def _object(text: str) -> JsonObject:
+    found = parse(text)
+    if not isinstance(found, dict):
+        raise JsonTextError('must be a JSON object, like {"name": "value"}')
+    return found

@@ -68,10 +68,11 @@ class TextField(Field):
         """Return the text, masked if it is a secret and `masked` is set."""
         return MASK if masked and self.secret and self.state == "value" else super().draft()
 
-    def update(self, value: JsonValue, shown: JsonValue) -> None:
-        """Apply an edited draft. The mask of a secret leaves it unchanged."""
-        if not (self.secret and value == MASK):
-            super().update(value, shown)
+    def read(self) -> FieldReading:
+        """Return the text; the mask of a secret is a validation error."""
+        if self.secret and MASK in self.text:
+            return self._invalid("is only a mask; enter the value that it hides")
+        return super().read()
 
     def _set_text(self, value: JsonValue) -> None:
         self._text = value if isinstance(value, str) else write(value)

@@ -394,6 +394,10 @@ async def test_a_container_is_edited_as_json_in_the_users_editor(
         await pilot.press("f4")
         await until(pilot, lambda: app.form.draft() == {"s": {"n": 2, "password": "hunter2"}})
         assert json.loads((tmp_path / "seen").read_text()) == {"n": 1, "password": "••••••••"}
+        (tmp_path / "next").write_text('{"n": 9, "password": "•••••••• 7"}')
+        await pilot.press("f4")
+        await until(pilot, lambda: any("was not applied" in toast.message for toast in app._notifications))
+        assert app.form.draft() == {"s": {"n": 2, "password": "hunter2"}}
         (tmp_path / "next").write_text('{"n": 3,')
         await pilot.press("f4")
         await until(pilot, lambda: "is not JSON" in app.text)

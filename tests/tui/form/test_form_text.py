@@ -33,6 +33,32 @@ async def test_switching_between_fields_and_json_keeps_all_values(app: FormApp) 
         assert app.pane.submit() == {"n": 5, "password": "hunter2"}
 
 
+@pytest.mark.promise("TUI-3", "STO-2")
+async def test_undoing_the_deletion_of_a_masked_secret_restores_the_secret(app: FormApp) -> None:
+    async with app.run_test(size=SIZE) as pilot:
+        await show(pilot, spec_of({"password": {"type": "string"}, "n": {"type": "integer"}}))
+        await pilot.press(*"hunter2", "tab", "5", "ctrl+t")
+        await until(pilot, lambda: isinstance(app.focused, JsonBox))
+        await pilot.press("down", "ctrl+shift+k")
+        assert app.pane.submit() == {"n": 5}
+        await pilot.press("ctrl+z")
+        assert "hunter2" not in app.text
+        assert app.pane.submit() == {"password": "hunter2", "n": 5}
+
+
+@pytest.mark.promise("TUI-3", "STO-2")
+async def test_a_changed_mask_is_an_error_until_it_is_put_back(app: FormApp) -> None:
+    async with app.run_test(size=SIZE) as pilot:
+        await show(pilot, spec_of({"password": {"type": "string"}}))
+        await pilot.press(*"hunter2", "ctrl+t")
+        await until(pilot, lambda: isinstance(app.focused, JsonBox))
+        await pilot.press("down", "end", "left", "x")
+        assert app.pane.submit() is None
+        await until(pilot, lambda: "hides a value that was moved or changed" in app.text)
+        await pilot.press("backspace")
+        assert app.pane.submit() == {"password": "hunter2"}
+
+
 @pytest.mark.promise("TUI-3")
 async def test_invalid_json_stays_until_it_is_fixed_or_discarded(app: FormApp) -> None:
     one, other = spec_of({"n": {"type": "integer"}}, name="a.one"), spec_of({}, name="a.two")

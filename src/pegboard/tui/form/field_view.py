@@ -16,7 +16,9 @@ from textual.reactive import Reactive
 from textual.widget import Widget
 
 from pegboard.data.json_text import parse, write
-from pegboard.forms import ChoiceField, Container, Field, JsonField, JsonTextError, TextField, VariantField
+from pegboard.errors import FormFaults
+from pegboard.forms import ChoiceField, Container, Field, JsonField, JsonTextError, Masks, TextField, VariantField
+from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.form import frame
 from pegboard.tui.form.choices import Choices
@@ -287,15 +289,20 @@ class FieldView(Widget):
         target = self._state_field
         as_json = _is_json(target)
         is_whole = as_json and isinstance(target, Container) and not target.is_raw and target.state == "value"
-        shown = target.draft(masked=True)
-        before = write(shown, indent=2) if is_whole else target.text
+        draft, masks = target.draft(), Masks()
+        before = write(masks.hide(draft, target.draft(masked=True)), indent=2) if is_whole else target.text
         after = await in_editor(self.app, before, ".json" if as_json else ".txt")
         if after == before:
             return
         try:
-            target.update(parse(after), shown) if is_whole else target.write(after)
+            target.update(masks.reveal(parse(after), target), draft) if is_whole else target.write(after)
         except JsonTextError:
             target.write(after)
+        except FormFaults as error:
+            self.app.notify(
+                f"The edit was not applied. {clean_line(str(error.faults[0]))}.", severity="error", markup=False
+            )
+            return
         self._show_edit()
 
     def _states(self) -> list[str]:

@@ -1,0 +1,130 @@
+"""Secrets that are masked while arguments are edited as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from pydantic import JsonValue
+
+from pegboard.data.mask import MASK
+from pegboard.forms import Form
+from pegboard.models import JsonObject
+
+HOST: JsonObject = {
+    "type": "object",
+    "properties": {"host": {"type": "string"}, "password": {"type": "string"}},
+    "required": ["host", "password"],
+}
+SCHEMA: JsonObject = {
+    "type": "object",
+    "properties": {
+        "hosts": {"type": "array", "items": HOST},
+        "by_name": {"type": "object", "additionalProperties": HOST},
+        "auth": {
+            "oneOf": [
+                {
+                    "type": "object",
+                    "properties": {"kind": {"const": kind}, "password": {"type": "string"}},
+                    "required": ["kind", "password"],
+                    "additionalProperties": False,
+                }
+                for kind in ("basic", "login")
+            ]
+        },
+        "password": {"type": "string"},
+        "note": {"type": "string"},
+    },
+}
+ONE: JsonObject = {"host": "one", "password": "secret of one"}
+TWO: JsonObject = {"host": "two", "password": "secret of two"}
+
+
+def filled(arguments: JsonObject) -> Form:
+    """Return a form with these arguments."""
+    form = Form(SCHEMA)
+    form.load(arguments)
+    return form
+
+
+def masked(form: Form) -> JsonValue:
+    """Return the masked JSON of a form."""
+    found: JsonValue = json.loads(form.text(masked=True))
+    return found
+
+
+@pytest.mark.promise("TUI-3", "STO-2")
+@pytest.mark.parametrize(
+    ("arguments", "edit", "expected"),
+    [
+        ({"hosts": [ONE, TWO]}, lambda one: one["hosts"].pop(0), {"hosts": [TWO]}),
+        ({"hosts": [ONE, TWO]}, lambda one: one["hosts"].reverse(), {"hosts": [TWO, ONE]}),
+        (
+            {"hosts": [ONE, TWO]},
+            lambda one: one["hosts"].insert(0, {"host": "new", "password": "typed"}),
+            {"hosts": [{"host": "new", "password": "typed"}, ONE, TWO]},
+        ),
+        (
+            {"by_name": {"a": ONE}},
+            lambda one: one["by_name"].update(b=one["by_name"].pop("a")),
+            {"by_name": {"b": ONE}},
+        ),
+        (
+            {"auth": {"kind": "basic", "password": "x"}},
+            lambda one: one["auth"].update(kind="login"),
+            {"auth": {"kind": "login", "password": "x"}},
+        ),
+        ({"hosts": [ONE, TWO]}, lambda one: one["hosts"][1].update(host="2"), {"hosts": [ONE, {**TWO, "host": "2"}]}),
+    ],
+    ids=["deleted row", "swapped rows", "inserted row", "renamed key", "other variant", "edited row"],
+)
+def test_a_secret_stays_with_its_object_when_masked_json_is_edited(
+    arguments: JsonObject, edit: Callable[[JsonValue], object], expected: JsonObject
+) -> None:
+    form = filled(arguments)
+    text = masked(form)
+    assert "secret of" not in json.dumps(text)
+    edit(text)
+    form.load_text(json.dumps(text))
+    assert form.arguments() == expected
+
+
+@pytest.mark.promise("TUI-3", "STO-2")
+def test_a_mask_keeps_its_secret_after_the_secret_was_deleted_and_replaced() -> None:
+    form = filled({"password": "first", "hosts": [ONE]})
+    before = form.text(masked=True)
+    form.load_text("{}")
+    form.load_text('{"password": "second"}')
+    assert form.arguments() == {"password": "second"}
+    assert form.text(masked=True) not in before
+    form.load_text(before)
+    assert form.arguments() == {"password": "first", "hosts": [ONE]}
+
+
+@pytest.mark.promise("TUI-3", "STO-2")
+@pytest.mark.parametrize(
+    "edited",
+    [{"password": f"{MASK} 2"}, {"password": f"Bearer {MASK}"}, {"note": MASK}, {"hosts": {"password": MASK}}],
+    ids=["unknown mask", "part of a text", "field that isn't secret", "value that doesn't fit"],
+)
+def test_a_mask_without_a_secret_and_one_that_would_show_it_are_errors(edited: JsonObject) -> None:
+    form = filled({"password": "hidden"})
+    form.load_text(json.dumps(edited))
+    [fault] = form.faults()
+    assert "hides a value that was moved or changed. Put it back, or enter a value" in fault.message
+    form.drop_text()
+    assert form.arguments() == {"password": "hidden"}
+
+
+@pytest.mark.promise("TUI-3", "STO-2")
+def test_a_text_that_looks_like_a_mask_is_kept_in_a_field_that_is_not_secret() -> None:
+    form = filled({"note": f"shows {MASK}"})
+    form.load_text(json.dumps({"note": f"shows {MASK}", "password": "typed"}))
+    assert form.arguments() == {"note": f"shows {MASK}", "password": "typed"}
+
+
+@pytest.mark.promise("TUI-3", "STO-2")
+def test_a_loaded_mask_is_not_sent_as_a_secret() -> None:
+    [fault] = filled({"password": MASK}).faults()
+    assert (fault.path, fault.message) == ("/password", "is only a mask; enter the value that it hides")
