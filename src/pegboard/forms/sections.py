@@ -316,6 +316,15 @@ class MapField(Container):
         """Return the validation error of an entry's key, regardless of the schema, or an empty string."""
         return self._key_fault(self.entries[index], [entry.key for entry in self.entries[:index]])
 
+    def clash(self) -> Fault | None:
+        """Return the error of the first entry that JSON can't hold beside the other arguments, or None."""
+        before: set[str] = set()
+        for entry in self.entries:
+            if entry.key in before or entry.key in self._taken:
+                return Fault(path=entry.field.path, message=self._key_fault(entry, before))
+            before.add(entry.key)
+        return None
+
     def update(self, value: JsonValue, shown: JsonValue) -> None:
         """Apply an edited draft, entry by entry."""
         if write(value) == write(shown):

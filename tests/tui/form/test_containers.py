@@ -10,7 +10,7 @@ import pytest
 from pydantic import JsonValue
 
 from pegboard.models import JsonObject
-from pegboard.tui.form.editors import TextBox, TextLine
+from pegboard.tui.form.editors import JsonBox, TextBox, TextLine
 from pegboard.tui.form.rows import AddLine, Fold, KeyLine, Selector
 
 from .form_stage import SIZE, FormApp, settled, show, spec_of, until
@@ -176,6 +176,23 @@ async def test_missing_and_duplicate_keys_are_errors_of_their_entry(app: FormApp
         await until(pilot, lambda: isinstance(app.focused, KeyLine) and app.focused.item.index == 2)
         await pilot.press("ctrl+delete")
         assert app.pane.submit() == {"labels": {"k": "v", "k2": "w"}}
+
+
+@pytest.mark.promise("TUI-3")
+@pytest.mark.parametrize("keys", ["k", "n"], ids=["twice", "name of another field"])
+async def test_entries_that_json_cannot_hold_are_not_edited_as_json(app: FormApp, keys: str) -> None:
+    async with app.run_test(size=SIZE) as pilot:
+        await show(pilot, spec_of({"n": TEXT}, additionalProperties=TEXT))
+        await pilot.press("tab", "enter", keys, "tab", "v", "enter", keys, "tab", "w")
+        before = [(one.path, one.text) for one in app.form.walk()]
+        await pilot.press("ctrl+t")
+        await until(pilot, lambda: any("JSON can't hold all entries." in one.message for one in app._notifications))
+        assert not app.query(JsonBox)
+        assert [(one.path, one.text) for one in app.form.walk()] == before
+        for _ in range(2):
+            await pilot.press("ctrl+delete")
+        await pilot.press("ctrl+t")
+        await until(pilot, lambda: app.query(JsonBox))
 
 
 @pytest.mark.promise("TUI-3")

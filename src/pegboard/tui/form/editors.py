@@ -6,7 +6,7 @@ An editor writes every change into its field and posts `Edited`. Its `sync` show
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import ClassVar
 
@@ -20,7 +20,7 @@ from textual.suggester import SuggestFromList
 from textual.widgets import Input, TextArea
 
 from pegboard.data.json_text import write
-from pegboard.forms import Field, TextField
+from pegboard.forms import Field, MapField, TextField
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.form.lines import SELECT_ALL, Lines
@@ -101,6 +101,16 @@ async def in_editor(app: App[object], text: str, suffix: str) -> str:
     edited = after.decode(errors="replace")
     # Most editors append a newline to the last line.
     return edited if text.endswith("\n") else edited.removesuffix("\n")
+
+
+def can_be_json(app: App[object], fields: Iterable[Field]) -> bool:
+    """Return whether JSON can hold all entries of maps among the fields; if not, say why."""
+    clashes = (one.clash() for one in fields if isinstance(one, MapField))
+    clash = next((found for found in clashes if found is not None), None)
+    if clash is not None:
+        reason = f"JSON can't hold all entries. {clean_line(str(clash))}. Rename or remove the entry first."
+        app.notify(reason, severity="warning", markup=False)
+    return clash is None
 
 
 class TextLine(Input):

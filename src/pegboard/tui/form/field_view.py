@@ -22,7 +22,7 @@ from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.form import frame
 from pegboard.tui.form.choices import Choices
-from pegboard.tui.form.editors import TextBox, TextLine, in_editor
+from pegboard.tui.form.editors import TextBox, TextLine, can_be_json, in_editor
 from pegboard.tui.form.items import FormItem
 from pegboard.tui.form.messages import ConvertToBox, Edited
 from pegboard.tui.form.multi import MultiChoices
@@ -291,6 +291,8 @@ class FieldView(Widget):
         is_whole = as_json and isinstance(target, Container) and not target.is_raw and target.state == "value"
         draft, masks = target.draft(), Masks()
         before = write(masks.hide(draft, target.draft(masked=True)), indent=2) if is_whole else target.text
+        if is_whole and not can_be_json(self.app, target.walk()):
+            return
         after = await in_editor(self.app, before, ".json" if as_json else ".txt")
         if after == before:
             return

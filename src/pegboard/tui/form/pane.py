@@ -21,7 +21,7 @@ from pegboard.models import Fault, JsonObject, ToolSpec
 from pegboard.results.clean import clean
 from pegboard.tui.commands import Command, bindings, key_of
 from pegboard.tui.form.body import FormBody
-from pegboard.tui.form.editors import JsonBox
+from pegboard.tui.form.editors import JsonBox, can_be_json
 from pegboard.tui.form.form_commands import FORM_COMMANDS
 from pegboard.tui.form.messages import Rejected
 from pegboard.tui.form.note import Note
@@ -261,19 +261,18 @@ class FormPane(Widget):
             self.screen.focus_previous()
 
     def action_text(self) -> None:
-        """Switch between fields and JSON text; invalid JSON is rejected first, and discarded on the second request."""
+        """Switch between fields and JSON text, unless an entry would be lost; reject invalid JSON the first time."""
         self.settle()
         form = self.form
         if self._box is not None and form is not None and form.has_text_fault:
-            if self._rejected == self._box.text:
-                self._discard_text()
-                self._leave_text()
+            if self._rejected != self._box.text:
+                self._rejected = self._box.text
+                self._check()
+                self.app.bell()
                 return
-            self._rejected = self._box.text
-            self._check()
-            self.app.bell()
-            return
-        self._leave_text()
+            self._discard_text()
+        if self._box is not None or form is None or can_be_json(self.app, form.walk()):
+            self._leave_text()
 
     def _leave_text(self) -> None:
         """Switch between fields and JSON text."""
