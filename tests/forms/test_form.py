@@ -422,6 +422,19 @@ def test_a_form_of_a_changed_schema_keeps_user_input() -> None:
     assert after.text() == "{"
 
 
+@pytest.mark.promise("TUI-3")
+def test_a_form_of_a_changed_schema_keeps_null_and_typed_text_in_a_union() -> None:
+    union: JsonValue = {"anyOf": [{"type": "integer"}, {"type": "string"}, {"type": "null"}], "default": 10}
+    before, after = form({"a": union, "b": union}), form({"a": union, "b": union, "c": {"type": "string"}})
+    before.fields[0].set_null()
+    typed = before.fields[1]
+    assert isinstance(typed, VariantField)
+    typed.inner.write("ten")
+    after.take_over(before)
+    assert after.draft() == {"a": None, "b": "ten"}
+    assert errors(after) == {"/b": 'must be an integer, not "ten"'}
+
+
 def test_containers_of_an_unreadable_value_are_not_validated() -> None:
     built = Form({"properties": {"n": {"type": "integer"}, "m": {}}, "minProperties": 1, "required": ["m"]})
     built.fields[0].write("ten")

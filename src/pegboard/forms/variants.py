@@ -188,12 +188,17 @@ class VariantField(Container):
 
     def take_over(self, other: Field) -> None:
         """Copy user input from the field of the same name of another schema."""
-        if not isinstance(other, VariantField) or other.is_raw or other.variants != self.variants:
+        if (
+            not isinstance(other, VariantField)
+            or other.is_raw
+            or other.state != "value"
+            or other.variants != self.variants
+        ):
             super().take_over(other)
-        elif other.is_settled:
-            self.choose(other.chosen)
-            self.inner.take_over(other.inner)
-            self.touched = other.touched
+            return
+        self.choose(other.chosen)
+        self.inner.take_over(other.inner)
+        self.touched = other.touched
 
     def _has_content(self, any_active: bool, any_set: bool) -> bool:
         return any_active or (any_set and self._counts_untouched())
