@@ -9,7 +9,7 @@ import pytest
 from pydantic import JsonValue
 
 from pegboard.data.mask import MASK
-from pegboard.forms import Form
+from pegboard.forms import Form, MapField
 from pegboard.models import JsonObject
 
 HOST: JsonObject = {
@@ -128,3 +128,29 @@ def test_a_text_that_looks_like_a_mask_is_kept_in_a_field_that_is_not_secret() -
 def test_a_loaded_mask_is_not_sent_as_a_secret() -> None:
     [fault] = filled({"password": MASK}).faults()
     assert (fault.path, fault.message) == ("/password", "is only a mask; enter the value that it hides")
+
+
+@pytest.mark.promise("TUI-3", "STO-2")
+@pytest.mark.parametrize("schema", [{"type": "string"}, {"type": ["string", "integer"]}], ids=["text", "union"])
+def test_the_key_of_a_map_entry_decides_whether_its_value_is_masked(schema: JsonObject) -> None:
+    form = Form({"type": "object", "properties": {"headers": {"type": "object", "additionalProperties": schema}}})
+    headers = form.fields[0]
+    assert isinstance(headers, MapField)
+    headers.add().field.write("hidden")
+    assert "hidden" in form.text(masked=True)
+    headers.rename(0, "X-API-Key")
+    assert "hidden" not in form.text(masked=True)
+    form.load_text(form.text(masked=True))
+    assert form.arguments() == {"headers": {"X-API-Key": "hidden"}}
+    headers.rename(0, "Accept")
+    assert "hidden" in form.text(masked=True)
+
+
+@pytest.mark.promise("TUI-3", "STO-2")
+def test_the_rows_of_a_list_of_secrets_are_masked() -> None:
+    form = Form({"type": "object", "properties": {"api_keys": {"type": "array", "items": {"type": "string"}}}})
+    form.load({"api_keys": ["first", "second"]})
+    text = form.text(masked=True)
+    assert "first" not in text
+    form.load_text(text)
+    assert form.arguments() == {"api_keys": ["first", "second"]}

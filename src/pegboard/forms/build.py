@@ -323,11 +323,12 @@ def _options(listed: list[tuple[JsonValue, str | None]]) -> tuple[Option, ...]:
 
 
 def _text_field(node: JsonObject, facts: FieldDescription, position: FieldPosition) -> TextField:
-    secret = is_secret(node, position.name)
+    is_password = node.get("format") == "password"
+    secret = is_password or is_secret(position.name)
     return TextField(
         facts,
         position,
-        secret=secret,
+        secret=is_password,
         multiline=not secret and not facts.in_list and is_long(node, position.name),
         picks="" if secret else picks(node, position.name),
     )

@@ -104,6 +104,8 @@ class Field:
     """
 
     kind: ClassVar[str]
+    has_named_parts: ClassVar[bool] = True
+    """Whether inner fields have names of their own; rows of a list and variants have the name of the whole."""
 
     def __init__(self, facts: FieldDescription, position: FieldPosition) -> None:
         self.facts = facts
@@ -397,3 +399,10 @@ class Field:
 
     def _invalid(self, message: str) -> FieldReading:
         return FieldReading(faults=(Fault(path=self.path, message=message),))
+
+
+def key_of(field: Field) -> str:
+    """Return the name of the property or map entry that a field belongs to."""
+    while field.parent is not None and not field.parent.has_named_parts:
+        field = field.parent
+    return field.name

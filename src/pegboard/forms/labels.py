@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pegboard.data.json_text import write
 from pegboard.forms.fields import FieldDescription
@@ -11,8 +12,9 @@ from pegboard.forms.fields import FieldDescription
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from pegboard.forms.scalars import PathKind
     from pegboard.models import JsonObject
+
+PathKind: TypeAlias = Literal["", "file", "folder"]
 
 _LONG_TEXTS = {
     "body",
@@ -79,9 +81,10 @@ def container_label(outer: str, inner: str) -> str:
     return f"{outer} of ({inner})" if " or " in inner else f"{outer} of {inner}"
 
 
-def is_secret(node: JsonObject, name: str) -> bool:
-    """Return True if the text should be masked."""
-    return node.get("format") == "password" or _SECRET.search(_words(name)) is not None
+@lru_cache(maxsize=1000)
+def is_secret(name: str) -> bool:
+    """Return True if a text of this name should be masked."""
+    return _SECRET.search(_words(name)) is not None
 
 
 def is_long(node: JsonObject, name: str) -> bool:

@@ -30,6 +30,7 @@ class ListField(Container):
     """
 
     kind = "list"
+    has_named_parts = False
     fixed = 0
     """Number of leading rows that can't be removed or moved."""
 

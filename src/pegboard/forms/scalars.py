@@ -7,19 +7,19 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 from pegboard.data.json_text import JsonTextError, parse, same, write
 from pegboard.data.mask import MASK
-from pegboard.forms.fields import Field, FieldReading
+from pegboard.forms.fields import Field, FieldReading, key_of
+from pegboard.forms.labels import is_secret
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from pegboard.forms.fields import FieldDescription, FieldPosition
+    from pegboard.forms.labels import PathKind
     from pegboard.schema.validation import Validator
-
-PathKind: TypeAlias = Literal["", "file", "folder"]
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _MOST_DIGITS = 4000
@@ -33,7 +33,7 @@ class TextField(Field):
         facts: Facts about the argument from its schema.
         position: Position of the field in the form.
         multiline: Whether the editor starts with several lines.
-        secret: Whether to mask the text.
+        secret: Whether to mask the text whatever its name is.
         picks: Kind of path that the text is, if any.
     """
 
@@ -50,9 +50,14 @@ class TextField(Field):
     ) -> None:
         super().__init__(facts, position)
         self.multiline = multiline
-        self.secret = secret
+        self._is_secret = secret
         self.picks = picks
         self._state = "value" if self.in_list else "unset"
+
+    @property
+    def secret(self) -> bool:
+        """Whether to mask the text."""
+        return self._is_secret or is_secret(key_of(self))
 
     def write(self, text: str) -> None:
         """Replace the text. Empty text unsets a field, but not a row."""

@@ -44,6 +44,7 @@ class VariantField(Container):
     """
 
     kind = "variant"
+    has_named_parts = False
 
     def __init__(
         self,

@@ -195,6 +195,17 @@ async def test_entries_that_json_cannot_hold_are_not_edited_as_json(app: FormApp
         await until(pilot, lambda: app.query(JsonBox))
 
 
+@pytest.mark.promise("TUI-3", "STO-2")
+async def test_a_value_is_hidden_once_its_key_names_a_secret(app: FormApp) -> None:
+    async with app.run_test(size=SIZE) as pilot:
+        await show(pilot, spec_of({"labels": {"type": "object", "additionalProperties": TEXT}}))
+        await pilot.press("enter", "k", "tab", *"hush")
+        await until(pilot, lambda: "hush" in app.text)
+        await pilot.press("shift+tab", "backspace", *"api_key", "enter")
+        await until(pilot, lambda: "hush" not in app.text)
+        assert app.pane.submit() == {"labels": {"api_key": "hush"}}
+
+
 @pytest.mark.promise("TUI-3")
 async def test_the_keys_that_a_schema_lists_are_offered(app: FormApp) -> None:
     keyed: JsonObject = {

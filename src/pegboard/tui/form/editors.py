@@ -167,6 +167,13 @@ class TextLine(Input):
         self._pasted_call.forget()
         self.sync()
 
+    def update_secrecy(self) -> None:
+        """Hide the text if the field became secret, and show it if it became readable."""
+        if self.is_secret != _is_secret(self.field):
+            self.password = self.is_secret = _is_secret(self.field)
+            self.suggester = _suggester(self.field)
+            self.refresh_bindings()
+
     def sync(self) -> None:
         """Show the current value of the field."""
         self._shown = self.field.text

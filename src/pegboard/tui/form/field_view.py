@@ -123,8 +123,10 @@ class FieldView(Widget):
         before, self.item, self.space = self.item, item, space
         if self.key is not None:
             self.key.item = item
-        if before.field is not item.field:
+        if before.field is not item.field or (isinstance(self.main, TextBox) and frame.is_secret(item.field)):
             self.call_later(self._replace_main)
+        elif isinstance(self.main, TextLine):
+            self.main.update_secrecy()
         elif isinstance(self.main, Fold | AddLine):
             self.main.update_item(item)
         self.redraw()
@@ -289,10 +291,10 @@ class FieldView(Widget):
         target = self._state_field
         as_json = _is_json(target)
         is_whole = as_json and isinstance(target, Container) and not target.is_raw and target.state == "value"
-        draft, masks = target.draft(), Masks()
-        before = write(masks.hide(draft, target.draft(masked=True)), indent=2) if is_whole else target.text
         if is_whole and not can_be_json(self.app, target.walk()):
             return
+        draft, masks = target.draft(), Masks()
+        before = write(masks.hide(draft, target.draft(masked=True)), indent=2) if is_whole else target.text
         after = await in_editor(self.app, before, ".json" if as_json else ".txt")
         if after == before:
             return
