@@ -286,6 +286,15 @@ async def test_a_rescan_keeps_typed_values_and_the_focus(app: FormApp) -> None:
         assert app.form.draft() == {"n": "ten0"}
 
 
+@pytest.mark.promise("TUI-3")
+async def test_a_rescan_shows_options_whose_type_changed(app: FormApp) -> None:
+    async with app.run_test(size=SIZE) as pilot:
+        await show(pilot, spec_of({"x": {"enum": [0, 1]}}))
+        app.pane.show(spec_of({"x": {"enum": [False, True]}}))
+        app.pane.load({"x": True})
+        assert app.pane.submit() == {"x": True}
+
+
 @pytest.mark.promise("TUI-4")
 async def test_untrusted_text_is_shown_as_plain_text(app: FormApp) -> None:
     nasty = "[red]x[/red] \x1b]0;title\x07 \u202eflip"

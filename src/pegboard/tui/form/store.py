@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
+from pegboard.data.json_text import identical
 from pegboard.forms import Form
 from pegboard.models import JsonObject, ToolSpec
 from pegboard.tui.form.items import Folds
@@ -117,7 +118,7 @@ class FormStore:
 
     def _has(self, spec: ToolSpec) -> bool:
         kept = self._forms.get(spec.name)
-        return kept is not None and kept.schema == spec.input_schema
+        return kept is not None and (kept.schema is spec.input_schema or identical(kept.schema, spec.input_schema))
 
     def _drop_unused(self) -> None:
         kept = self.current
