@@ -295,6 +295,24 @@ async def test_a_rescan_shows_options_whose_type_changed(app: FormApp) -> None:
         assert app.pane.submit() == {"x": True}
 
 
+@pytest.mark.promise("TUI-3")
+@pytest.mark.parametrize("fill", [True, False], ids=["filled", "reset"])
+async def test_undo_restores_typed_text_after_the_form_was_filled_or_reset_twice(app: FormApp, fill: bool) -> None:
+    async with app.run_test(size=SIZE) as pilot:
+        await show(pilot, spec_of({"x": {"type": "string"}}))
+        await pilot.press(*"typed")
+        for _ in range(2):
+            if fill:
+                app.pane.load({"x": "last call"})
+            else:
+                app.pane.action_reset()
+        assert app.pane.submit() == ({"x": "last call"} if fill else {})
+        app.pane.action_bring_back()
+        assert app.pane.submit() == {"x": "typed"}
+        app.pane.action_bring_back()
+        assert app.pane.submit() == ({"x": "last call"} if fill else {})
+
+
 @pytest.mark.promise("TUI-4")
 async def test_untrusted_text_is_shown_as_plain_text(app: FormApp) -> None:
     nasty = "[red]x[/red] \x1b]0;title\x07 \u202eflip"

@@ -50,11 +50,11 @@ class KeptForm:
         """Replace the form by one with these arguments; `restore` undoes it."""
         form = Form(self.schema)
         form.load(arguments)
-        self._replace(form)
+        self._fill(form)
 
     def reset(self) -> None:
         """Replace the form by an untouched one; `restore` undoes it."""
-        self._replace(Form(self.schema))
+        self._fill(Form(self.schema))
         self.was_run = False
 
     def restore(self) -> None:
@@ -63,7 +63,7 @@ class KeptForm:
             self.form.load_text(self.discarded)
             self.discarded = ""
         elif self.earlier is not None:
-            self._replace(self.earlier)
+            self._replace(self.earlier, earlier=self.form)
 
     def take_over(self, before: KeptForm) -> None:
         """Copy the values that fit from the form of an earlier schema."""
@@ -71,8 +71,13 @@ class KeptForm:
         self.folds.take_over(before.folds, self.form)
         self.top, self.focused, self.was_run = before.top, before.focused, before.was_run
 
-    def _replace(self, form: Form) -> None:
-        self.form, self.earlier, self.discarded = form, self.form, ""
+    def _fill(self, form: Form) -> None:
+        """Replace the form; if both have the same content, keep the earlier one that `restore` would show."""
+        is_changed = self.earlier is None or self.form.text() != form.text()
+        self._replace(form, earlier=self.form if is_changed else self.earlier)
+
+    def _replace(self, form: Form, *, earlier: Form | None) -> None:
+        self.form, self.earlier, self.discarded = form, earlier, ""
         folds = Folds()
         folds.take_over(self.folds, form)
         folds.forget_defaults()
