@@ -10,7 +10,7 @@ from textual import events
 
 from pegboard.models import JsonObject
 from pegboard.tui.dialogs.confirm import Confirm
-from pegboard.tui.form.editors import JsonBox
+from pegboard.tui.form.editors import JsonBox, TextBox
 
 
 async def paste(stage: Stage, text: str) -> None:
@@ -54,6 +54,24 @@ async def test_a_call_pasted_into_a_text_field_stays_text_and_can_be_loaded(give
         assert stage.form.submit() == {"path": "x" + text}
         await stage.press("ctrl+f")
         await stage.until(lambda: stage.form.form and stage.form.form.draft() == MEANT, "the form is filled")
+
+
+@pytest.mark.promise("TUI-3")
+@pytest.mark.parametrize("count", [3, 10_000], ids=["short", "very long"])
+async def test_pasted_lines_stay_lines_though_terminals_end_them_with_a_carriage_return(
+    tmp_path: Path, count: int
+) -> None:
+    pasted = "".join(f"# line {number}\r" for number in range(count)) + "\r\nend"
+    text = pasted.replace("\r\n", "\n").replace("\r", "\n")
+    pasted_on = tool("p.t", "", None, line={"type": "string"}, box={"type": "string", "format": "textarea"})
+    async with on_stage(GivenRuntime(tmp_path, tools=[pasted_on])) as stage:
+        await stage.open("p.t")
+        await paste(stage, pasted)
+        await stage.until(lambda: isinstance(stage.app.focused, TextBox), "the line is a box")
+        await stage.press("tab")
+        await paste(stage, pasted)
+        both: JsonObject = {"line": text, "box": text}
+        await stage.until(lambda: stage.form.form and stage.form.form.draft() == both, "it is pasted")
 
 
 @pytest.mark.promise("TUI-3")
