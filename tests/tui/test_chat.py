@@ -282,6 +282,25 @@ async def test_line_breaks_and_pasted_lines_do_not_send_the_message(tmp_path: Pa
         assert stage.line.text == ""
 
 
+@pytest.mark.promise("TUI-2")
+async def test_texts_typed_and_pasted_around_a_long_paste_are_sent_and_recalled_with_it(tmp_path: Path) -> None:
+    log = "".join(f"log line {number}\n" for number in range(6_000))
+    async with on_chat(tmp_path, says("Much")) as stage:
+        await stage.type("Why? ")
+        for text in (log, "short ", log.upper()):
+            stage.app.post_message(events.Paste(text.replace("\n", "\r")))
+        await stage.press("ctrl+j")
+        await stage.type("What went wrong?")
+        await stage.until_seen("What went wrong?")
+        assert "more characters #2]" in stage.text
+        message = f"Why? {log}short {log.upper()}\nWhat went wrong?"
+        await stage.press("enter")
+        await stage.idle()
+        assert stage.kept[0] == UserMessage(text=message)
+        await stage.press("up", "!")
+        assert stage.line.text == f"{message}!"
+
+
 async def test_a_blank_message_is_not_sent(tmp_path: Path) -> None:
     async with on_chat(tmp_path) as stage:
         await stage.say(" \n ")

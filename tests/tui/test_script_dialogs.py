@@ -246,6 +246,30 @@ async def test_without_a_selection_the_chosen_call_is_inserted(tmp_path: Path) -
         assert "text b" not in stage.editor.text
 
 
+@pytest.mark.promise("TUI-2")
+async def test_calls_that_are_inserted_into_a_very_long_script_keep_all_of_it(tmp_path: Path) -> None:
+    script = "".join(f"# step {number}\n" for number in range(10_000))
+    async with on_script(tmp_path) as stage:
+        saved = stage.runtime.scripts.saved
+        await asyncio.to_thread(saved.write, "long", script)
+        await stage.runtime.result(ToolCall(name="work.say", args={"text": "a"}, source="form"))
+        await listed(stage)
+        await stage.press("enter")
+        await stage.until_seen("more characters: edit in $EDITOR (f4)")
+        await stage.press("ctrl+up")
+        await stage.until_seen('work.say  {text: "a"}')
+        await stage.press("enter")
+        await stage.until(lambda: "work.say --text a\n" in stage.editor.text, "it is a line")
+        stage.editor.move_cursor(stage.editor.document.end)
+        await stage.press("shift+tab")
+        await stage.type("wolook")
+        await stage.press("enter")
+        await stage.press("ctrl+s")
+        await stage.until_seen("Saved as long.")
+        text = await asyncio.to_thread(saved.read, "long")
+        assert text.endswith(f"work.say --text a\n{script}work.look <where>")
+
+
 # Copies
 
 

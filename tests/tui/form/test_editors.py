@@ -438,16 +438,59 @@ async def test_a_file_whose_name_is_not_unicode_is_listed_and_refused(tmp_path: 
 
 @pytest.mark.promise("TUI-2", "TUI-3")
 @pytest.mark.parametrize("text", ["x" * 1_000_000, "line of words\n" * 80_000], ids=["one line", "many lines"])
-async def test_a_megabyte_is_shown_as_an_excerpt_sent_whole_and_undone(tmp_path: Path, text: str) -> None:
+async def test_of_a_megabyte_only_the_first_lines_are_shown_and_all_of_it_is_edited_and_undone(
+    tmp_path: Path, text: str
+) -> None:
     async with on_stage(given_tool(tmp_path, body={"type": "string"})) as stage:
         await stage.open("p.t")
         await stage.type("before")
         await paste(stage, text)
         await stage.until_seen("more characters: edit in $EDITOR (f4)")
         await stage.type("zzz")
-        assert draft(stage) == {"body": "before" + text}
+        stage.form.query_one(Lines).move_cursor((0, 0))
+        await stage.type("y")
+        assert draft(stage) == {"body": f"ybefore{text}zzz"}
+        await paste(stage, text)
+        assert draft(stage) == {"body": f"y{text}before{text}zzz"}
+        await stage.press("ctrl+a", "ctrl+x")
+        assert stage.app.clipboard == f"y{text}before{text}zzz"
+        assert draft(stage) == {}
+        for expected in (f"y{text}before{text}zzz", f"ybefore{text}zzz", f"before{text}zzz", f"before{text}", "before"):
+            await stage.press("ctrl+z")
+            await stage.until(lambda expected=expected: draft(stage) == {"body": expected}, "it is undone")  # type: ignore[misc]
+
+
+@pytest.mark.promise("TUI-2", "TUI-3")
+async def test_a_hidden_text_is_never_deleted_in_part_and_a_message_names_the_key_of_the_editor(tmp_path: Path) -> None:
+    text = "".join(f"line {number}\n" for number in range(20_000)) + "end"
+    body: JsonObject = {"type": "string", "format": "textarea"}
+    async with on_stage(given_tool(tmp_path, body=body)) as stage:
+        await stage.open("p.t")
+        await paste(stage, text)
+        await stage.press("backspace")
+        await stage.until_seen("The hidden text was not changed.")
+        await stage.until_seen("press f4 to edit it")
+        await stage.press("backspace", "shift+left", "shift+left", "x", "left", "!")
+        assert draft(stage) == {"body": f"{text}!"}
+        assert len(stage.app._notifications) == 1
+        stage.form.query_one(Lines).move_cursor((6, 0))
+        await stage.press("shift+end", "delete")
+        await stage.until(
+            lambda: draft(stage) == {"body": "".join(text.splitlines(keepends=True)[:6])}, "it is deleted"
+        )
         await stage.press("ctrl+z")
-        await stage.until(lambda: draft(stage) == {"body": "before"}, "it is taken back")
+        await stage.until(lambda: draft(stage) == {"body": f"{text}!"}, "it is undone")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a\r\n" * 50_000, "\n" + "a\r\nb\n" * 50_000, "a\x0cb\u2028\n" * 50_000, "x\r" * 50_000, "x" * 90_000 + "\r\n"],
+    ids=["CRLF", "mixed", "other separators", "CR", "one line"],
+)
+def test_a_text_of_which_a_part_is_hidden_is_otherwise_unchanged(text: str) -> None:
+    lines = Lines(text)
+    assert lines.is_cut
+    assert lines.text == text
 
 
 async def test_a_long_text_in_a_line_opens_a_box(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ class AskLine(Lines):
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("ask.send", "enter", "send", "Send", "Send the message.", footer=True),
         Command(
-            "ask.newline", "ctrl+j,shift+enter,ctrl+enter,alt+enter", "newline", "New line", "Insert a line break."
+            "ask.newline", "ctrl+j,shift+enter,ctrl+enter,alt+enter", "line_break", "New line", "Insert a line break."
         ),
         Command("ask.earlier", "up", "recall(-1)", "Earlier", "In the first row: recall the previous message."),
         Command("ask.later", "down", "recall(1)", "Later", "In the last row: recall the next message."),
@@ -75,10 +75,6 @@ class AskLine(Lines):
         self._at, self._draft = len(self._sent), ""
         self.load_text("")
         self.post_message(self.Sent(text))
-
-    def action_newline(self) -> None:
-        """Insert a line break."""
-        self.insert("\n")
 
     def put(self, text: str) -> None:
         """Replace the text and move the cursor to its end."""

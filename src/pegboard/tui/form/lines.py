@@ -1,7 +1,8 @@
-"""Text area that stays responsive with very long texts by showing only an excerpt."""
+"""Text area that stays responsive with very long texts by showing only their first lines."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import ClassVar, Final
@@ -13,18 +14,20 @@ from textual.content import Content
 from textual.geometry import Offset
 from textual.strip import Strip
 from textual.widgets import TextArea
-from textual.widgets.text_area import Document, DocumentNavigator, EditResult, Location, WrappedDocument
+from textual.widgets.text_area import Document, DocumentNavigator, Edit, EditResult, Location, WrappedDocument
 
 from pegboard.tui.commands import key_in_reach
 from pegboard.tui.widgets.control_pictures import with_control_pictures
 
 MOST_IN_PLACE, _LONGEST_LINE = 60_000, 20_000
-"""Most characters of a text, and of one of its lines, that is edited in place; wrapping more is too slow."""
-_TYPED = 100
-"""Most characters of an edit that counts as typing; only larger ones can turn the text into an excerpt."""
-_HEAD, _HEAD_LINES = 300, 6
-"""Characters and lines of an excerpt, few enough for the smallest box."""
-_EDITORS = ("field.editor", "form.text_editor", "script.editor")
+"""Most characters of a text, and of one of its lines, that is shown in full; wrapping more is too slow."""
+_TYPED = 1_000
+"""Most characters of an edit that is always shown in full."""
+_HEAD = 300
+"""Most characters that are shown of a longer text, few enough for the smallest box."""
+_SHOWN = re.compile(r"(?:[^\n]*\n){1,6}|[^\n]*")
+"""Complete lines, or the start of a line."""
+_EDITORS = ("field.editor", "form.text_editor", "script.editor", "text.editor")
 """Commands that open the user's editor."""
 
 SELECT_ALL: Final = Binding("ctrl+a", "select_all", "Select all", show=False)
@@ -70,8 +73,8 @@ class ExactDocument(Document):
 class Lines(TextArea, inherit_bindings=False):
     """Text area in the style of the form.
 
-    `text` is always the whole text, and an edit changes nothing else of it. A very long text is shown as a read-only
-    excerpt.
+    `text` is always the whole text, and an edit changes nothing else of it. Of a very long text, the rest after the
+    first lines is hidden: the document has a notice in its place, which can only be deleted as a whole.
 
     Args:
         text: The initial text.
@@ -95,11 +98,11 @@ class Lines(TextArea, inherit_bindings=False):
     """
 
     def __init__(self, text: str, placeholder: str = "") -> None:
-        self._long = text if _is_long(text) else None
-        self._before: str | None = None
+        self._hidden: dict[str, str] = {}
+        """Hidden texts by their notices in the document, also those that can be restored by undo."""
+        self._has_warned = False
         super().__init__(
-            _excerpt(text, "") if self.is_cut else text,
-            read_only=self.is_cut,
+            self._cut(text, "") if _is_long(text) else text,
             soft_wrap=True,
             tab_behavior="focus",
             highlight_cursor_line=False,
@@ -108,8 +111,8 @@ class Lines(TextArea, inherit_bindings=False):
 
     @property
     def text(self) -> str:
-        """The whole text, even if only an excerpt is shown."""
-        return self.document.text if self._long is None else self._long
+        """The whole text, even if a part is hidden."""
+        return self._whole(self.document.text)
 
     @text.setter
     def text(self, value: str) -> None:
@@ -117,15 +120,17 @@ class Lines(TextArea, inherit_bindings=False):
 
     @property
     def is_cut(self) -> bool:
-        """Whether only an excerpt is shown."""
-        return self._long is not None
+        """Whether a part of the text is hidden."""
+        return any(notice in self.document.text for notice in self._hidden)
+
+    def get_text_range(self, start: Location, end: Location) -> str:
+        """Return the text between two locations, with its hidden parts."""
+        return self._whole(super().get_text_range(start, end))
 
     def load_text(self, text: str) -> None:
         """Show another text and clear the undo history."""
-        self._before = None
-        self._long = text if _is_long(text) else None
-        self.read_only = self.is_cut
-        super().load_text(_excerpt(text, key_in_reach(self, _EDITORS)) if self.is_cut else text)
+        self._hidden.clear()
+        super().load_text(self._cut(text, key_in_reach(self, _EDITORS)) if _is_long(text) else text)
 
     def _set_document(self, text: str, language: str | None) -> None:
         """Show a text in an exact document; a language would need another one."""
@@ -137,26 +142,27 @@ class Lines(TextArea, inherit_bindings=False):
         self.move_cursor((0, 0))
         self._rewrap_and_refresh_virtual_size()
 
-    def replace(
-        self, insert: str, start: Location, end: Location, *, maintain_selection_offset: bool = True
-    ) -> EditResult:
-        """Replace the text between two locations; an excerpt is replaced as a whole."""
-        whole = insert
-        if not self.is_cut and len(insert) > _TYPED:
-            first, last = sorted((start, end))
-            whole = self.get_text_range((0, 0), first) + insert + self.get_text_range(last, self.document.end)
-        if not self.is_cut and not _is_long(whole):
-            return super().replace(insert, start, end, maintain_selection_offset=maintain_selection_offset)
-        before = self.text
-        self.load_text(whole)
-        self._before = before
-        return EditResult(self.document.end, before)
+    def edit(self, edit: Edit) -> EditResult:
+        """Apply an edit, and hide most of a very long inserted text.
+
+        An edit of a part of a notice is refused with a message; text that is typed into a notice follows it.
+        """
+        start, end, text = edit.top, edit.bottom, edit.text
+        first, last = self._notice_around(start), self._notice_around(end)
+        if last is not None and start == end:
+            start = end = (end[0], last.end())
+        elif first is not None or last is not None:
+            self._warn()
+            return EditResult(end, "")
+        if len(text) > _TYPED:
+            before = self.document.get_text_range((0, 0), start)
+            if _is_long(before + text + self.document.get_text_range(end, self.document.end)):
+                text = self._cut(text, key_in_reach(self, _EDITORS))
+        result = super().edit(Edit(text, start, end, edit.maintain_selection_offset))
+        return EditResult(result.end_location, self._whole(result.replaced_text))
 
     def action_undo(self) -> None:
         """Undo the last edit; without one, leave the key to the parent."""
-        if self._before is not None:
-            self.load_text(self._before)
-            return
         before = self.document.text
         super().action_undo()
         if self.document.text == before:
@@ -170,13 +176,16 @@ class Lines(TextArea, inherit_bindings=False):
 
     def action_line_break(self) -> None:
         """Insert a line break."""
-        if not self.read_only:
-            self._replace_via_keyboard("\n", *self.selection)
+        self._replace_via_keyboard("\n", *self.selection)
 
     def on_mount(self) -> None:
-        """Redraw an excerpt, whose first line names a key that is known only now."""
-        if self._long is not None:
-            self.load_text(self._long)
+        """Show a very long text again: its notice names a key that is known only now."""
+        if self.is_cut:
+            self.load_text(self.text)
+
+    def on_blur(self) -> None:
+        """Repeat the warning when the user returns."""
+        self._has_warned = False
 
     def on_resize(self) -> None:
         """Draw the lines again: Textual draws them before it wraps them for the new size."""
@@ -188,16 +197,58 @@ class Lines(TextArea, inherit_bindings=False):
 
     def get_line(self, line_index: int) -> Text:
         """Return a line with visible control characters."""
-        return Text(with_control_pictures(self.document.get_line(line_index)), end="", no_wrap=True)
+        line = self.document.get_line(line_index)
+        text = Text(with_control_pictures(line), end="", no_wrap=True)
+        for notice in self._notices(line):
+            text.stylize("italic", *notice.span())
+        return text
+
+    def _cut(self, text: str, key: str) -> str:
+        """Return the first lines of a text and a notice, and keep the rest.
+
+        Args:
+            text: A long text.
+            key: Key that opens it in the user's editor, or an empty string.
+        """
+        shown = _SHOWN.match(text, 0, _HEAD)
+        head = shown[0] if shown is not None else ""
+        hidden = text[len(head) :].removesuffix("\n")
+        how, number = f": edit in $EDITOR ({key})" if key else "", 1
+        while (notice := f"[… {len(hidden):,} more characters{how}{f' #{number}' if number > 1 else ''}]") in text or (
+            notice in self._hidden
+        ):
+            number += 1
+        self._hidden[notice] = hidden
+        return head + notice + text[len(head) + len(hidden) :]
+
+    def _notices(self, text: str) -> Iterator[re.Match[str]]:
+        """Yield the notices in a text of the document."""
+        return re.finditer("|".join(map(re.escape, self._hidden)), text) if self._hidden else iter(())
+
+    def _notice_around(self, location: Location) -> re.Match[str] | None:
+        """Return the notice that has characters before and after a location, or None."""
+        row, column = location
+        found = self._notices(self.document.get_line(row))
+        return next((notice for notice in found if notice.start() < column < notice.end()), None)
+
+    def _whole(self, text: str) -> str:
+        """Return a text of the document with the hidden texts in place of their notices."""
+        pieces, at = [], 0
+        for notice in self._notices(text):
+            pieces += [text[at : notice.start()], self._hidden[notice[0]]]
+            at = notice.end()
+        return "".join([*pieces, text[at:]])
+
+    def _warn(self) -> None:
+        """Say once per focus how to change a hidden text."""
+        if not self._has_warned:
+            self._has_warned = True
+            key = key_in_reach(self, _EDITORS)
+            how = f", or press {key} to edit it in $EDITOR" if key else ""
+            self.notify(f"The hidden text was not changed. Select all of it to delete it{how}.", markup=False)
 
 
 def _is_long(text: str) -> bool:
     if len(text) <= _LONGEST_LINE:
         return False
     return len(text) > MOST_IN_PLACE or max(map(len, text.split("\n"))) > _LONGEST_LINE
-
-
-def _excerpt(text: str, key: str) -> str:
-    head = "\n".join(text[:_HEAD].split("\n")[:_HEAD_LINES])
-    more = f"… {len(text) - len(head):,} more characters: edit in $EDITOR{f' ({key})' if key else ''}"
-    return f"{more}\n{head}"

@@ -340,19 +340,14 @@ class ScriptEditor(Lines):
             if await self.app.run_action(wanted, self):
                 event.stop()
                 event.prevent_default()
-        elif event.key == "enter" and not self.read_only:
+        elif event.key == "enter":
             event.stop()
             event.prevent_default()
-            self._begin_line()
+            self.action_line_break()
         else:
             await super()._on_key(event)
 
     def action_line_break(self) -> None:
-        """Insert a line break and keep the indentation."""
-        if not self.read_only:
-            self._begin_line()
-
-    def _begin_line(self) -> None:
         """Insert a line break and keep the indentation."""
         start, end = sorted(self.selection)
         line = self._line(start[0])[: start[1]]
