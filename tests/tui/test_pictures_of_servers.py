@@ -13,7 +13,8 @@ from pegboard.models.server_content import PromptArgument, PromptInfo, ResourceI
 from pegboard.models.spec import McpHandler
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.dialogs.configured_servers import AddServerScreen, ServerChangesScreen
-from pegboard.tui.dialogs.server_questions import ElicitationScreen, ServerDialogs
+from pegboard.tui.dialogs.server_dialogs import ServerDialogs
+from pegboard.tui.dialogs.server_questions import ElicitationScreen
 from pegboard.tui.form.editors import TextLine
 
 pytestmark = pytest.mark.slow

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.abc
 import json
 import sys
+import threading
 import urllib.request
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -123,6 +125,32 @@ async def test_a_server_that_connects_keeps_the_selection_and_the_form(tmp_path:
         assert stage.marked == "fs.read_file"
         assert stage.form.form is not None
         assert stage.form.form.draft() == {"path": "draft"}
+
+
+@pytest.mark.promise("TUI-2")
+async def test_the_dialogs_of_servers_are_imported_off_the_event_loop_when_a_server_first_asks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module, threads = "pegboard.tui.dialogs.server_questions", []
+
+    class Watch(importlib.abc.MetaPathFinder):
+        """Note the threads that import the module."""
+
+        def find_spec(self, fullname: str, path: object, target: object = None) -> None:
+            del path, target
+            if fullname == module:
+                threads.append(threading.current_thread())
+
+    monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setattr(sys, "meta_path", [Watch(), *sys.meta_path])
+    async with with_servers(server(SDK_SERVER)) as stage:
+        await ready(stage)
+        assert threads == []
+        await start_call(stage, "peer.greet")
+        await stage.until_seen("The MCP server peer asks you during peer.greet")
+        assert len(threads) == 1
+        assert threads[0] is not threading.main_thread()
+        await stage.press("alt+d")
 
 
 @pytest.mark.promise("MCP-5")

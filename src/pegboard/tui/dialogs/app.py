@@ -15,6 +15,7 @@ from pegboard.brake import Brake
 from pegboard.config import Appearance
 from pegboard.config.paths import working_directory
 from pegboard.results.clean import clean_line
+from pegboard.tui.dialogs.server_dialogs import ServerDialogs
 from pegboard.tui.messages import Copy, OpenServer
 from pegboard.tui.shell.themed_app import ThemedApp
 from pegboard.tui.state.app_state import AppState
@@ -129,8 +130,6 @@ class DialogApp(ThemedApp, AppState):
         """Show from now on what MCP servers ask."""
         if not self._answers_servers:
             self._answers_servers = True
-            from pegboard.tui.dialogs.server_questions import ServerDialogs
-
             self.runtime.servers.ask_with(ServerDialogs(self))
 
     @work(exclusive=True, group="configured servers")

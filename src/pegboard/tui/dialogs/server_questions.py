@@ -25,11 +25,10 @@ _T = TypeVar("_T")
 
 _FOCUS_SECONDS = 0.1
 """Interval at which a form checks whether it may have the focus."""
-_CANCELLED = ElicitationAnswer(action="cancel")
 _WEB = frozenset({"http", "https"})
 
 
-class _ServerQuestion(QuestionScreen[_T]):
+class ServerQuestion(QuestionScreen[_T]):
     """A question of a server, with buttons. It closes without an answer when the server no longer waits."""
 
     IS_OPENED_BY_USER = False
@@ -68,7 +67,7 @@ _QUESTION_CSS = """
 """
 
 
-class ElicitationScreen(_ServerQuestion[ElicitationAnswer | None]):
+class ElicitationScreen(ServerQuestion[ElicitationAnswer | None]):
     """A form that a server asks the user to fill in. Nothing has the focus until the delay is over.
 
     Args:
@@ -96,7 +95,7 @@ class ElicitationScreen(_ServerQuestion[ElicitationAnswer | None]):
 
     def compose_body(self) -> ComposeResult:
         """Compose the origin, the message, the form and the buttons."""
-        yield Static(_origin(self._elicitation.server, self._elicitation.tool, "asks you"), id="from")
+        yield Static(origin(self._elicitation.server, self._elicitation.tool, "asks you"), id="from")
         with VerticalScroll(id="message", can_focus=False):
             yield Static(Content(clean(self._elicitation.message)))
         yield self._form
@@ -139,7 +138,7 @@ class ElicitationScreen(_ServerQuestion[ElicitationAnswer | None]):
             self.dismiss(ElicitationAnswer(action=action, content=content))
 
 
-class VisitScreen(_ServerQuestion[ElicitationAnswer | None]):
+class VisitScreen(ServerQuestion[ElicitationAnswer | None]):
     """An address that a server asks the user to visit, in full. The focus is on the button that opens nothing.
 
     Args:
@@ -170,7 +169,7 @@ class VisitScreen(_ServerQuestion[ElicitationAnswer | None]):
 
     def __init__(self, origin: Content, message: str, url: str, title: str) -> None:
         super().__init__(title)
-        self._origin = origin
+        self._origin: Content = origin
         self._message = clean(message)
         self._url = url
 
@@ -212,7 +211,7 @@ class VisitScreen(_ServerQuestion[ElicitationAnswer | None]):
             self.dismiss(ElicitationAnswer(action="decline" if button == "decline" else "cancel"))
 
 
-class SamplingScreen(_ServerQuestion[bool | None]):
+class SamplingScreen(ServerQuestion[bool | None]):
     """A server's prompt for the configured model, in full. The focus is on the text, which only scrolls.
 
     Args:
@@ -242,7 +241,7 @@ class SamplingScreen(_ServerQuestion[bool | None]):
     def compose_body(self) -> ComposeResult:
         """Compose the origin, the whole prompt and the buttons."""
         request = self._request
-        yield Static(_origin(request.server, request.tool, "asks to send this prompt"), id="from")
+        yield Static(origin(request.server, request.tool, "asks to send this prompt"), id="from")
         limit = f"{request.max_tokens:,}" if request.max_tokens is not None else "not limited"
         facts = f"Model: {clean_line(self._model) or 'none is configured'} · maximum tokens: {limit}"
         yield Static(Content(facts), id="limits")
@@ -266,64 +265,7 @@ class SamplingScreen(_ServerQuestion[bool | None]):
         self.dismiss(button == "approve")
 
 
-class ServerDialogs:
-    """The user's answers to what MCP servers ask, one dialog at a time. A `pegboard.ports.ServerQuestions`.
-
-    Args:
-        app: The running app.
-    """
-
-    def __init__(self, app: App[None]) -> None:
-        self._app = app
-        self._one_at_a_time = asyncio.Lock()
-
-    async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
-        """Show a form, or an address to visit."""
-        screen: _ServerQuestion[Any] = ElicitationScreen(elicitation)
-        if elicitation.url is not None:
-            origin = _origin(elicitation.server, elicitation.tool, "asks you to visit an address")
-            title = f"{clean_line(elicitation.server)} asks you to visit an address"
-            screen = VisitScreen(origin, elicitation.message, elicitation.url, title)
-        answer = await self._ask(screen)
-        return answer if isinstance(answer, ElicitationAnswer) else _CANCELLED
-
-    async def log_in(self, server: str, url: str) -> bool:
-        """Show the address of a login, and open it if the user agrees."""
-        message = "The browser returns to Pegboard after the login."
-        origin = _origin(server, None, "requires a login")
-        answer = await self._ask(VisitScreen(origin, message, url, f"Log in to {clean_line(server)}"))
-        return isinstance(answer, ElicitationAnswer) and answer.action == "accept"
-
-    async def approve_sampling(self, request: SamplingRequest) -> bool:
-        """Show a prompt, and return whether the model may answer it."""
-        runtime = getattr(self._app, "runtime", None)
-        model = runtime.settings.model.name if runtime is not None else None
-        return await self._ask(SamplingScreen(request, model or "")) is True
-
-    async def _ask(self, screen: _ServerQuestion[_T]) -> _T | None:
-        """Show a dialog and return its result; close it when this is cancelled."""
-        async with self._one_at_a_time:
-            answered: asyncio.Future[_T | None] = asyncio.get_running_loop().create_future()
-
-            def answer(result: _T | None) -> None:
-                if not answered.done():
-                    answered.set_result(result)
-
-            def show() -> None:
-                if not answered.done():
-                    self._app.push_screen(screen, answer)
-                    self._app.bell()
-
-            # Servers' questions come from another thread, whose context has no app.
-            self._app.call_later(show)
-            try:
-                return await answered
-            except asyncio.CancelledError:
-                self._app.call_later(lambda: screen.end() if screen.is_attached else None)
-                raise
-
-
-def _origin(server: str, tool: str | None, verb: str) -> Content:
+def origin(server: str, tool: str | None, verb: str) -> Content:
     """Return who asks, with the names in bold."""
     during = (" during ", (clean_line(tool), "bold")) if tool else ("",)
     return Content.assemble("The MCP server ", (clean_line(server), "bold"), f" {verb}", *during, ".")
