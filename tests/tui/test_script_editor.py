@@ -124,14 +124,15 @@ async def test_changes_of_the_external_editor_can_be_undone(
         assert stage.editor.text == "work.say a\n"
 
 
-async def test_a_very_long_script_of_the_external_editor_gets_the_same_line_ends_as_a_short_one(
-    tmp_path: Path, external_editor: Callable[[str], None]
+@pytest.mark.parametrize("lines", [3, 10_000])
+async def test_the_lines_of_a_script_of_the_external_editor_end_with_line_feeds(
+    tmp_path: Path, external_editor: Callable[[str], None], lines: int
 ) -> None:
-    external_editor('case $file in *.sh) seq -f "# step %g" 10000 | sed "s/$/\\r/" >> "$file";; esac')
+    external_editor(f'case $file in *.sh) seq -f "# step %g" {lines} | sed "s/$/\\r/" >> "$file";; esac')
     async with on_script(tmp_path) as stage:
         await stage.press("f4")
-        await stage.until(lambda: "# step 10000" in stage.editor.text, "it is edited")
-        assert stage.editor.text == "".join(f"# step {number}\n" for number in range(1, 10_001))
+        await stage.until(lambda: f"# step {lines}" in stage.editor.text, "it is edited")
+        assert stage.editor.text == "".join(f"# step {number}\n" for number in range(1, lines + 1))
 
 
 async def test_half_a_surrogate_pair_is_replaced_because_a_script_with_it_cannot_run(tmp_path: Path) -> None:
