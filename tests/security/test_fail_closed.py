@@ -13,12 +13,24 @@ import pytest
 
 from pegboard.config import load
 from pegboard.errors import ModelError
-from pegboard.models import ToolCall
+from pegboard.models import JsonObject, ToolCall
 from pegboard.runtime import Runtime
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tui"))
 
 from stage import on_stage
+
+READING: dict[str, JsonObject] = {
+    "fs.read_file": {"path": "etc/hostname"},
+    "fs.list_dir": {},
+    "ripgrep.search": {"pattern": "root", "path": "etc/passwd"},
+    "git.status": {},
+    "sqlite.tables": {"database": "etc/passwd"},
+    "text.count": {"file": "etc/hostname"},
+    "json.shape": {"file": "etc/hostname"},
+    "shell.pwd": {},
+}
+"""Calls of built-in tools whose paths start at the working directory."""
 
 
 def pegboard(cwd: Path, *arguments: str, **environ: str) -> commands.Done:
@@ -190,6 +202,51 @@ async def test_a_pack_with_broken_roots_reads_nothing(home: Path, tmp_path: Path
         assert not result.ok
         if config != "roots = []":
             assert any("packs.fs" in problem.message for problem in runtime.problems())
+
+
+@pytest.mark.promise("SEC-4")
+@pytest.mark.parametrize("when", ["before the start", "before the first call", "between calls"])
+async def test_built_in_packs_read_nothing_after_the_working_directory_was_deleted(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    if when == "before the start":
+        folder.rmdir()
+    async with Runtime.from_environment() as runtime:
+        runtime.tools.scan()
+        if when == "between calls":
+            _, result = await runtime.result(ToolCall(name="fs.list_dir", source="mcp"))
+            assert result.data == []
+        if when != "before the start":
+            folder.rmdir()
+        for _ in range(2):  # the second call may get another worker
+            for name, args in READING.items():
+                _, result = await runtime.result(ToolCall(name=name, args=args, source="mcp"))
+                assert result.error is not None, name
+                assert result.error.message == "The working directory no longer exists.", name
+
+
+@pytest.mark.promise("SEC-4")
+async def test_a_folder_that_replaced_the_working_directory_is_not_read(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, other = tmp_path / "work", tmp_path / "other"
+    for each in (folder, other):
+        each.mkdir()
+    (other / "a.txt").write_text("of another folder")
+    monkeypatch.chdir(folder)
+    async with Runtime.from_environment() as runtime:
+        runtime.tools.scan()
+        _, result = await runtime.result(ToolCall(name="fs.list_dir", source="mcp"))
+        assert result.data == []
+        folder.rmdir()
+        folder.symlink_to(other)
+        for _ in range(3):
+            _, result = await runtime.result(ToolCall(name="fs.read_file", args={"path": "a.txt"}, source="mcp"))
+            assert result.error is not None
+            assert result.error.message == "The working directory no longer exists."
 
 
 @pytest.mark.promise("SEC-4")

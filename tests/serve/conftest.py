@@ -42,9 +42,11 @@ def connect(command: list[str], packs: Path, version: str, tmp_path: Path) -> Co
     """Return a function that connects a client over stdio in the protocol version."""
 
     @asynccontextmanager
-    async def connect(*options: str, is_child: bool = False, **callbacks: Any) -> AsyncIterator[Client]:
+    async def connect(
+        *options: str, is_child: bool = False, cwd: Path = tmp_path, **callbacks: Any
+    ) -> AsyncIterator[Client]:
         program, *args = command if is_child else commands.forked("pegboard", "--packs", str(packs), "serve")
-        parameters = StdioServerParameters(command=program, args=[*args, *options], env=dict(os.environ), cwd=tmp_path)
+        parameters = StdioServerParameters(command=program, args=[*args, *options], env=dict(os.environ), cwd=cwd)
         client = Client(stdio_client(parameters), mode=MODES[version], read_timeout_seconds=60, **callbacks)
         async with client:
             assert client.protocol_version == version

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -227,6 +228,20 @@ async def test_a_cancelled_call_ends_and_is_recorded_as_cancelled(connect: Conne
     (record,) = records("kit.wait")
     assert record.error is not None
     assert record.error.detail == "cancelled"
+
+
+async def test_a_client_reads_nothing_after_the_working_directory_was_deleted(connect: Connect, tmp_path: Path) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    (folder / "a.txt").write_text("hello")
+    async with connect(cwd=folder) as client:
+        assert text(await client.call_tool("fs.read_file", {"path": "a.txt"})) == "hello"
+        shutil.rmtree(folder)
+        for path in ("a.txt", "etc/hostname", "/etc/hostname", str(folder / "a.txt")):
+            result = await client.call_tool("fs.read_file", {"path": path})
+            assert result.is_error
+            assert "The working directory no longer exists." in text(result)
+        assert text(await client.call_tool("kit.add", {"a": 1, "b": 2})) == "3"
 
 
 async def test_a_client_learns_about_a_new_tool(

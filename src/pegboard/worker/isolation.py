@@ -117,7 +117,7 @@ class ProcessState:
         self.scope = ImportScope()
         self._originals = Originals()
         self._environment = _environ()
-        self._folder = _present_folder()
+        self._folder, self._path = _folder(), _path_of_folder()
         self._streams = sys.stdin, sys.stdout, sys.stderr
         self._files = _files()
         self._umask = os.umask(0)
@@ -178,23 +178,29 @@ class ProcessState:
 
     def _restore_folder(self) -> bool:
         try:
-            if os.getcwd() == self._folder:  # noqa: PTH109 - pathlib is too heavy for a worker
-                return True
-        except FileNotFoundError:  # the tool changed to a folder that was deleted
-            pass
-        try:
-            os.chdir(self._folder)
-        except OSError:
+            if _folder() != self._folder:
+                os.chdir(self._path)
+            return _folder() == self._folder  # another folder may have the path now
+        except OSError:  # it was deleted, and the tool left it
             return False
-        return True
 
 
-def _present_folder() -> str:
+def _folder() -> tuple[int, int]:
+    """Return the device and inode of the working directory, which identify it even after it was deleted."""
+    status = os.stat(".")  # noqa: PTH116 - pathlib is too heavy for a worker
+    return status.st_dev, status.st_ino
+
+
+def _path_of_folder() -> str:
+    """Return the path of the working directory; empty if it was deleted.
+
+    The worker stays in a deleted folder, where no relative path exists. In any other folder, relative paths and roots
+    would lead to files that the tools must not read.
+    """
     try:
-        return os.getcwd()  # noqa: PTH109 - pathlib is too heavy for a worker
-    except FileNotFoundError:  # it was deleted
-        os.chdir("/")
-        return "/"
+        return os.getcwd()  # noqa: PTH109 - as above
+    except FileNotFoundError:
+        return ""
 
 
 def _environ() -> dict[bytes, bytes]:
