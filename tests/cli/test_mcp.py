@@ -314,6 +314,7 @@ def test_an_import_leaves_out_pegboard_itself_and_unwraps_watched_servers(
     servers = {
         "tools": {"command": program, "args": ["serve", "--tool-allow", "fs.*"]},
         "module": {"command": sys.executable, "args": ["-m", "pegboard", "--packs", "x", "serve"]},
+        "safe": {"command": sys.executable, "args": ["-Pm", "pegboard", "serve"]},
         "files": {"command": program, "args": ["watch", "--name", "files", "--", "npx", "-y", "files", "--", "."]},
         "hub": {"command": program, "args": ["watch", "--name", "hub", "--url", "https://localhost/mcp"]},
         "other": {"command": "uvx", "args": ["pegboards", "serve"]},
@@ -324,7 +325,7 @@ def test_an_import_leaves_out_pegboard_itself_and_unwraps_watched_servers(
         "files": {"command": "npx", "args": ["-y", "files", "--", "."]},
         "other": {"command": "uvx", "args": ["pegboards", "serve"]},
     }
-    assert done.stdout.count("it is Pegboard itself") == 2
+    assert done.stdout.count("it is Pegboard itself") == 3
     assert "skipped hub: it runs behind `pegboard watch`; `pegboard adopt FILE --undo` restores it" in done.stdout
 
 

@@ -125,7 +125,7 @@ async def test_an_exception_is_reported_with_type_message_and_the_frames_of_the_
 async def test_a_missing_library_is_reported_with_an_install_command(harness: Any) -> None:
     result = await harness.run("need_library")
     assert result.error.detail == "dependency_missing"
-    assert f"{sys.executable} -m pip install yaml_that_nobody_has" in result.error.message
+    assert f"{sys.executable} -P -m pip install yaml_that_nobody_has" in result.error.message
 
 
 @pytest.mark.promise("EXE-4")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, NoReturn
 
@@ -146,6 +145,7 @@ def _print_entry(context: typer.Context, client: str, allow: list[str] | tuple[(
     from pegboard.config.client_files import CLIENTS
     from pegboard.serve.entries import http_entry, stdio_entry
     from pegboard.serve.token import VARIABLE
+    from pegboard.watch.adoption import pegboard_command
 
     if client not in CLIENTS:
         _fail(f"--print-config doesn't know the client {client!r}. It knows {', '.join(CLIENTS)}.", USAGE)
@@ -156,7 +156,7 @@ def _print_entry(context: typer.Context, client: str, allow: list[str] | tuple[(
     ]
     variables = Paths.from_environment().variables()
     if url is None:
-        entry: Entry | None = stdio_entry(client, [*_program(), "serve", *options], variables)
+        entry: Entry | None = stdio_entry(client, [*pegboard_command(), "serve", *options], variables)
     else:
         entry = http_entry(client, url)
     if entry is None:
@@ -169,12 +169,6 @@ def _print_entry(context: typer.Context, client: str, allow: list[str] | tuple[(
     )
     if left and url is None:
         narrate(f"Not in the entry, because they may be secret: {', '.join(left)}. Add those that the server needs.")
-
-
-def _program() -> list[str]:
-    """Return the command that starts this installation, whatever the client's search path."""
-    program = Path(sys.executable).with_name("pegboard")
-    return [str(program)] if program.is_file() else [sys.executable, "-m", "pegboard"]
 
 
 def _fail(message: str, code: int) -> NoReturn:

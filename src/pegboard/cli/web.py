@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
@@ -25,6 +24,7 @@ def web(
     tab has an app of its own. Press ctrl+c to stop.
     """
     from pegboard.cli.output import narrate, print_text
+    from pegboard.watch.adoption import pegboard_command
 
     try:
         from pegboard.cli.web_server import PortError, WebServer
@@ -36,9 +36,7 @@ def web(
         raise typer.Exit(TOOL_FAILED) from error
     allow = tool_allow or context.meta.get("pegboard.allow") or ()
     command = [
-        sys.executable,
-        "-m",
-        "pegboard",
+        *pegboard_command(),
         *(word for folder in context.meta.get("pegboard.packs", []) for word in ("--packs", str(folder))),
         *(word for patterns in allow for word in ("--tool-allow", patterns)),
     ]

@@ -337,7 +337,7 @@ def _unwatched(command: list[str]) -> list[str]:
     Raises:
         _SkippedError: It is Pegboard's own server, or a bridge to a URL.
     """
-    is_module = len(command) > 2 and command[1:3] == ["-m", "pegboard"]
+    is_module = command[1:3] in (["-m", "pegboard"], ["-Pm", "pegboard"])
     if not is_module and PurePath(command[0]).stem != "pegboard":
         return command
     end = command.index("--") if "--" in command else len(command)

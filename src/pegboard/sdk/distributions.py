@@ -38,4 +38,4 @@ def install_command(library: str) -> str:
         library: Import name. The dots of an unknown dotted name become hyphens.
     """
     name = _OTHER_NAMES.get(library.partition(".")[0], library.replace(".", "-"))
-    return f"{sys.executable} -m pip install {name}"
+    return f"{sys.executable} -P -m pip install {name}"  # without -P, a pip.py of the working directory would run

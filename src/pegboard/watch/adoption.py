@@ -199,7 +199,7 @@ class Adoption:
 
     def _is_ours(self, command: str, args: Sequence[JsonValue]) -> bool:
         return (Path(command).name == "pegboard" and [*args[:1]] == ["watch"]) or (
-            [*args[:3]] == ["-m", "pegboard", "watch"]
+            args[:1] in (["-m"], ["-Pm"]) and [*args[1:3]] == ["pegboard", "watch"]
         )
 
     def _wrapped(self, text: str, span: JsonSpan, words: Sequence[str]) -> str:
@@ -330,9 +330,9 @@ class _ChangedError(Exception):
 
 
 def pegboard_command() -> list[str]:
-    """Return the command that runs this Pegboard."""
+    """Return the command that runs this Pegboard, and nothing of the folder in which it is started."""
     program = Path(sys.executable).with_name("pegboard")
-    return [str(program)] if program.exists() else [sys.executable, "-m", "pegboard"]
+    return [str(program)] if program.is_file() else [sys.executable, "-Pm", "pegboard"]
 
 
 def masked(text: str) -> str:

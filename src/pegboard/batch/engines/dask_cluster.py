@@ -101,6 +101,8 @@ class DaskCluster:
         _silence()
         try:
             if self.where.local_workers:
+                # Its processes, which may start again at any time, would import files of the working directory.
+                os.environ["PYTHONSAFEPATH"] = "1"
                 self._cluster = await distributed.LocalCluster(
                     n_workers=self.where.local_workers,
                     threads_per_worker=1,
