@@ -150,11 +150,32 @@ async def test_a_connection_runs_the_app_until_it_is_closed(served: Served) -> N
         aiohttp.ClientSession() as client,
         client.ws_connect(f"{served.url}/ws?width=100&height=30", headers=headers) as socket,
     ):
-        screen = ""
-        while "Tools" not in screen:
-            screen += (await socket.receive_bytes()).decode("utf-8", "replace")
+        await _read_until(socket, "Tools")
         assert await asyncio.to_thread(_children, served.process.pid)
     await _until(lambda: not _children(served.process.pid))
+
+
+@pytest.mark.promise("WEB-2")
+async def test_a_tab_stays_open_and_reacts_to_keys(served: Served) -> None:
+    headers = {"Origin": served.url, "Cookie": await asyncio.to_thread(served.cookie)}
+    async with (
+        asyncio.timeout(60),
+        aiohttp.ClientSession() as client,
+        client.ws_connect(f"{served.url}/ws?width=100&height=30", headers=headers) as socket,
+    ):
+        await _read_until(socket, "Tools")
+        with pytest.raises(TimeoutError):
+            await _read_until(socket, "never painted", seconds=5)  # the app checks its terminal every two seconds
+        await socket.send_json(["stdin", "\x10"])
+        await _read_until(socket, "ommand or a tool")  # its first letter is under the cursor
+
+
+async def _read_until(socket: aiohttp.ClientWebSocketResponse, text: str, seconds: float = 60) -> None:
+    """Receive what the app paints until it contains a text."""
+    screen = ""
+    async with asyncio.timeout(seconds):
+        while text not in screen:
+            screen += (await socket.receive_bytes()).decode("utf-8", "replace")
 
 
 @pytest.mark.promise("WEB-2", "CLI-2")

@@ -63,9 +63,9 @@ class EndingApp(App[None]):
             self._end(_HUNG_UP)
 
     def _has_hung_up(self) -> bool:
-        """Return whether the terminal was closed."""
+        """Return whether the terminal was closed; False in a browser, which has none."""
         fileno = getattr(self._driver, "fileno", None)
-        if not isinstance(fileno, int):
+        if not isinstance(fileno, int) or self.is_web:
             return False
         import termios
 
