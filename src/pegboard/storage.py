@@ -63,6 +63,30 @@ def open_lock(file: Path) -> int:
     return os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
 
 
+@contextmanager
+def locked(file: Path) -> Iterator[None]:
+    """Lock a file against changes by other Pegboard processes; create its folder if it is missing.
+
+    The folder is locked, because a write replaces the file. All files of a folder share its lock.
+
+    Args:
+        file: The file to read, change and write within the block.
+
+    Raises:
+        OSError: The folder can't be created or opened.
+    """
+    import fcntl  # most programs that load this module lock nothing
+
+    folder = os.path.dirname(os.fspath(file)) or os.curdir
+    make_folder(folder)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def tighten(path: Path) -> None:
     """Remove other users' permissions from a file or folder that may hold secrets; ignore a missing one."""
     with suppress(OSError):  # The file belongs to another user, or the file system has no permissions.

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from pydantic import JsonValue
 
 from pegboard.config import Settings, load, set_values
+from pegboard.config.server_file import ServerFile
+from pegboard.models import Problem
 from pegboard.runtime.reload import changed_settings
 
 TEXT = '# mine\n[model]\nname = "openai:a"  # the model\n\n[keys]\n"tools.run" = "f6"\n'
@@ -39,6 +42,24 @@ def test_an_invalid_value_is_refused_and_nothing_is_written(tmp_path: Path, key:
     assert refused is not None
     assert "was not changed" in refused.message
     assert file.read_text() == TEXT
+
+
+@pytest.mark.promise("CFG-1")
+def test_changes_of_values_and_of_servers_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    names = [f"server{number}" for number in range(30)]
+
+    def set_themes() -> list[Problem | None]:
+        return [set_values(file, {"ui.theme": name}) for name in names]
+
+    with ThreadPoolExecutor() as threads:
+        setting = threads.submit(set_themes)
+        for name in names:
+            ServerFile(file).add({name: {"command": "echo"}})
+        assert setting.result(60) == [None] * len(names)
+    settings, _ = load({"PEGBOARD_CONFIG": str(file)}, tmp_path)
+    assert settings.ui.theme == names[-1]
+    assert sorted(settings.mcp.servers) == sorted(names)
 
 
 def test_a_missing_file_is_created_in_private_folders_and_a_broken_one_is_kept(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from pegboard.config.files import read_text, shown, write_private
+from pegboard import storage
+from pegboard.config.files import read_text, shown
 from pegboard.config.layer import drop_errors, file_layer
 from pegboard.models import Problem
 
@@ -27,6 +28,28 @@ def set_values(file: Path, values: Mapping[str, JsonValue]) -> Problem | None:
     Returns:
         Why nothing was written, or None.
     """
+    target = file.resolve()
+    try:
+        with storage.locked(target):
+            return _changed(file, target, values)
+    except OSError as error:
+        return Problem(message=f"The configuration was not changed: {error.strerror or error}.", file=shown(file))
+
+
+def _changed(file: Path, target: Path, values: Mapping[str, JsonValue]) -> Problem | None:
+    """Read, change and write a file that is locked.
+
+    Args:
+        file: The file, for messages.
+        target: The file to write.
+        values: As in `set_values`.
+
+    Returns:
+        Why nothing was written, or None.
+
+    Raises:
+        OSError: The file can't be written.
+    """
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
@@ -44,10 +67,7 @@ def set_values(file: Path, values: Mapping[str, JsonValue]) -> Problem | None:
     wrong = next((problem for problem in _problems(file, changed) if problem.message not in known), None)
     if wrong is not None:
         return Problem(message=f"The configuration was not changed: {wrong.message}")
-    try:
-        write_private(file.resolve(), changed.encode())
-    except OSError as error:
-        return Problem(message=f"The configuration was not changed: {error.strerror or error}.", file=shown(file))
+    storage.write(target, changed.encode())
     return None
 
 

@@ -6,7 +6,6 @@ the comments of the next section. Each edit is verified before it is written.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -106,24 +105,16 @@ class ServerFile:
                 f"{self._file} was not changed because its servers aren't tables of their own, `[mcp.servers.NAME]`."
                 " Edit the file in your editor."
             )
-        try:
-            mode = stat.S_IMODE(self._file.stat().st_mode) if self._file.exists() else storage.PRIVATE_FILE
-            storage.write(self._file, text.encode(), mode=mode)
-        except OSError as error:
-            raise ConfigError(f"{self._file} can't be written: {error.strerror or error}.") from error
+        mode = stat.S_IMODE(self._file.stat().st_mode) if self._file.exists() else storage.PRIVATE_FILE
+        storage.write(self._file, text.encode(), mode=mode)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
         try:
-            storage.make_folder(self._file.parent)
-            lock = os.open(self._file.parent, os.O_RDONLY | os.O_CLOEXEC)
+            with storage.locked(self._file):
+                yield
         except OSError as error:
             raise ConfigError(f"{self._file} can't be written: {error.strerror or error}.") from error
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(lock)
 
 
 def taken_name(name: str, file: Path) -> ConfigError:

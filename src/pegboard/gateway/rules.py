@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
@@ -254,7 +253,7 @@ class Rules:
             raise RulesError("This runtime has no file for rules.")
         with self._lock:
             try:
-                with _locked(self._file):
+                with storage.locked(self._file):
                     now = self.read()
                     if now.problem is not None or (seen is not None and now.text != seen.text):
                         why = (
@@ -317,18 +316,6 @@ def _last_index(rules: Sequence[Rule], rule: Rule) -> int:
     if not found:
         raise RulesError("The rule was not removed because it no longer exists.")
     return found[-1]
-
-
-@contextmanager
-def _locked(file: Path) -> Iterator[None]:
-    """Lock the file against changes by other Pegboard processes; create its folder."""
-    storage.make_folder(file.parent)
-    folder = os.open(file.parent, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(folder)
 
 
 def _replace(file: Path, text: str) -> None:
