@@ -57,6 +57,13 @@ SCRIPTS = {
         '{"id": 2, "name": "user 2"}\n123\n',
     ),
     "xargs at once with odd items": ("printf 'a b\\0c' | xargs -0 -P2 -n1 shout; echo", "A B -C -\n"),
+    "xargs at once with white space in lines": (
+        "printf ' a b \\n\\n\\tc\\xe2\\x80\\xa8d\\x1de\\n' | xargs -P2 -I% echo '[%]'", "[a b ]\n[c\u2028d\x1de]\n",
+    ),
+    "xargs at once with quotes in lines": ("printf '\"a  b\" c\\\\ d\\n' | xargs -P2 -I% echo '[%]'", "[a  b c d]\n"),
+    "parallel with white space in lines": (
+        "printf ' a \\n\\nb\\xe2\\x80\\xa8c\\n' | parallel -k echo '[{}]'", "[ a ]\n[b\u2028c]\n",
+    ),
     "parallel": ("parallel -j 2 get_user {} '|' jq .id ::: 1 2 3", "1\n2\n3\n"),
     "parallel from stdin": ("printf '1\\n0\\n' | parallel get_user 2>/dev/null | jq .id", "1\n"),
 }  # fmt: skip

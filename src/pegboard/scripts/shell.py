@@ -66,6 +66,7 @@ _XARGS = {
     "r": "no-run-if-empty", "t": "verbose", "x": "exit",
 }  # fmt: skip
 """Flags of `xargs` with their long names; `!` marks those with a value."""
+_BLANK = " \t\r\v\f"
 _PARALLEL = {"j": "jobs!", "k": "keep-order"}
 _JOBS = "_pegboard_jobs"
 _TRAP = "_pegboard_trap"
@@ -332,8 +333,10 @@ def _xargs(words: list[str], text: str) -> tuple[list[str], int]:
     if "null" in flags or "delimiter" in flags:
         delimiter = flags.get("delimiter", "\0").encode().decode("unicode_escape")
         items = text.removesuffix(delimiter).split(delimiter) if text else []
-    elif "replace" in flags or "max-lines" in flags:
-        items = [line.strip() for line in text.splitlines() if line.strip()]
+    elif "replace" in flags:
+        items = [_unquoted(line) for line in _lines(text)]
+    elif "max-lines" in flags:
+        items = _lines(text)
     else:
         items = shlex.split(text)
     command = command or ["echo"]
@@ -349,6 +352,19 @@ def _xargs(words: list[str], text: str) -> tuple[list[str], int]:
     return jobs, _concurrency("-P", flags.get("max-procs", "1"))
 
 
+def _lines(text: str) -> list[str]:
+    """Return the lines that aren't blank, without the white space before them."""
+    return [line for line in (line.lstrip(_BLANK) for line in text.split("\n")) if line]
+
+
+def _unquoted(line: str) -> str:
+    """Return a line without its quotes and backslashes, and with its white space."""
+    reader = shlex.shlex(line, posix=True)
+    reader.whitespace = reader.commenters = ""
+    reader.whitespace_split = True
+    return "".join(reader)
+
+
 def _parallel(words: list[str], text: str) -> tuple[list[str], int]:
     flags, command = _flags(words, _PARALLEL)
     sources: list[list[str]] = []
@@ -357,7 +373,7 @@ def _parallel(words: list[str], text: str) -> tuple[list[str], int]:
         sources.insert(0, command[at + 1 :])
         command = command[:at]
     if not sources:
-        sources = [[line for line in text.splitlines() if line]]
+        sources = [[line for line in text.split("\n") if line]]
     line = " ".join(command)
     jobs = []
     for items in islice(product(*sources), _MOST_JOBS + 1):
