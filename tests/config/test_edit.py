@@ -88,6 +88,8 @@ def test_limits_of_tools_stay_until_a_restart_and_a_broken_file_changes_nothing(
     third, change = changed_settings(second, settings_of("[tools\n"))
     assert third is second
     assert change.blocked is not None
+    assert change.blocked.fix.endswith("The settings from before are used until this is fixed.")
+    assert "No tool runs" not in str(change.blocked)
 
 
 @pytest.mark.promise("CFG-1")

@@ -116,6 +116,7 @@ async def test_a_changed_file_applies_without_a_restart_and_names_what_does_not(
         await stage.press("escape", "escape")
         config().write_text("[keys\n")
         await stage.until_seen("The configuration was not applied")
+        assert "No tool runs" not in stage.text
         assert stage.app.theme == "nord"
 
 

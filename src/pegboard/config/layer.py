@@ -26,6 +26,9 @@ NO_TOOL: Final = "No tool runs until this is fixed."
 NO_MODEL: Final = "No model is used until this is fixed."
 """Consequence of an error in the address of a model."""
 
+STILL_USED: Final = "The settings from before are used until this is fixed."
+"""Consequence of an error that appears while Pegboard runs."""
+
 NOT_USED: Final = "The server is not used until this is fixed."
 """Consequence of an error in the entry of an MCP server: the value may be a limit."""
 

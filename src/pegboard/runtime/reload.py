@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import BaseModel
 
+from pegboard.config.layer import NO_MODEL, NO_TOOL, STILL_USED
+
 if TYPE_CHECKING:
     from pegboard.config import Settings
     from pegboard.models import Problem
@@ -46,7 +48,7 @@ def changed_settings(before: Settings, after: Settings) -> tuple[Settings, Setti
     old, new = before.loaded, after.loaded
     blocked = new.blocked or new.model_blocked
     if blocked is not None and (new.blocked, new.model_blocked) != (old.blocked, old.model_blocked):
-        return before, SettingsChange(blocked=blocked)
+        return before, SettingsChange(blocked=_of_running(blocked))
     first, second = _leaves(before), _leaves(after)
     changed = sorted(key for key in first.keys() | second.keys() if first.get(key) != second.get(key))
     kept = [key for key in changed if key.partition(".")[0] in _KEPT or key in _NOT_LIVE]
@@ -61,6 +63,12 @@ def changed_settings(before: Settings, after: Settings) -> tuple[Settings, Setti
     settings = after.model_copy(update={name: getattr(before, name) for name in _KEPT}).with_loaded(loaded)
     restart = dict.fromkeys(key for key in kept if key not in of_servers)
     return settings, SettingsChange(tuple(key for key in changed if key not in kept), tuple(restart), tuple(names))
+
+
+def _of_running(problem: Problem) -> Problem:
+    """Return a problem of settings that were read again, with its consequence for a running Pegboard."""
+    fix = problem.fix.removesuffix(NO_MODEL).rstrip().removesuffix(NO_TOOL)
+    return problem.model_copy(update={"fix": f"{fix.rstrip()} {STILL_USED}".lstrip()})
 
 
 def with_servers(before: Settings, read: Settings, names: Collection[str]) -> Settings:
