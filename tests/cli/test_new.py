@@ -152,6 +152,17 @@ def test_a_folder_that_can_not_be_created_is_reported(new: Command, tmp_path: Pa
     assert "can't be written" in done.stderr
 
 
+def test_a_file_that_does_not_fit_on_the_disk_leaves_no_part_of_the_pack(tmp_path: Path) -> None:
+    command = 'ulimit -f 1; exec "$@"'  # 1 KiB: less than the pack, more than an empty file
+    program = [sys.executable, "-m", "pegboard", "new", "room"]
+    done = subprocess.run(
+        ["bash", "-c", command, "bash", *program], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "room.py can't be written: File too large." in done.stderr
+    assert [*tmp_path.iterdir()] == []
+
+
 @pytest.mark.promise("SCR-3", "CLI-1")
 def test_the_example_replaces_many_calls_by_one(new: Command, run: Command, home: Path) -> None:
     done = new("--example", "shop")

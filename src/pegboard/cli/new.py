@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
+from pegboard import storage
 from pegboard.cli.root import TOOL_FAILED, USAGE, PacksOption, app, scanned
-from pegboard.storage import make_folder, opener
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
 
 _EXAMPLES: Final = Path(__file__).parents[1] / "examples"
 _SHOP, _SCRIPT = "shop", "late-orders"
+_USUAL: Final = 0o666
+"""Permissions of a new file, less those of the umask."""
 
 _PACK = '''"""Sizes of files and folders."""
 
@@ -197,19 +199,24 @@ def _write_example(context: typer.Context) -> None:
 
 
 def _write(files: dict[Path, str], *, private: bool = False) -> None:
-    """Write new files, readable by the user only if `private`; exit if that fails."""
+    """Write new files, all or none, readable by the user only if `private`; exit if that fails."""
     from pegboard.cli.output import narrate
 
-    try:
-        for file, text in files.items():
-            make_folder(file.parent)
-            # Packs in a folder of the user get the usual permissions; files in Pegboard's own folders are private.
-            with open(file, "x", encoding="utf-8", opener=opener if private else None) as written:
-                written.write(text)
-            print(file)
-    except OSError as error:
-        narrate(f"{error.filename} can't be written: {error.strerror or error}.")
-        raise typer.Exit(TOOL_FAILED) from None
+    # Packs in a folder of the user get the usual permissions; files in Pegboard's own folders are private.
+    mode = storage.PRIVATE_FILE if private else _USUAL
+    written: list[Path] = []
+    for file, text in files.items():
+        try:
+            storage.make_folder(file.parent)
+            storage.write(file, text.encode(), replace=False, mode=mode)
+        except OSError as error:
+            for one in written:
+                one.unlink(missing_ok=True)
+            narrate(f"{file} can't be written: {error.strerror or error}.")
+            raise typer.Exit(TOOL_FAILED) from None
+        written.append(file)
+    for file in written:
+        print(file)
 
 
 def _name_error(name: str) -> str | None:
