@@ -31,13 +31,23 @@ def main() -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         if not isinstance(error, BrokenPipeError):  # a reader such as `head` has read enough
             with suppress(OSError):
-                sys.stderr.write(f"pegboard: {error.strerror or error}\n")
+                sys.stderr.write(f"pegboard: {_reason(error)}\n")
         sys.exit(1)
     except Exception as error:  # noqa: BLE001 - Python would print it with a traceback
         with suppress(OSError):
             sys.stderr.write(f"{crash.report(error)}\n")
         sys.exit(1)
     sys.exit()
+
+
+def _reason(error: OSError) -> str:
+    """Return what an error of the system means, and what to do if a sentence of Pegboard's explains it."""
+    if isinstance(error, FileNotFoundError) and error.filename is None:
+        try:
+            os.getcwd()  # noqa: PTH109 - pathlib delays `watch`
+        except FileNotFoundError:
+            return "The working directory no longer exists. Change to a folder that exists, and try again."
+    return error.strerror or str(error)
 
 
 def _watch() -> None:

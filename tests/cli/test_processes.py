@@ -98,3 +98,21 @@ def test_the_command_server_separates_commands(folder: Path, home: Path) -> None
     assert echoed.stdout == "ü\n"
     with pytest.raises(subprocess.TimeoutExpired):
         commands.pegboard("script", "run", "-", stdin="sleep 50", timeout=0.5)
+
+
+@pytest.mark.promise("CLI-2")
+@pytest.mark.parametrize("arguments", [["trust"], ["new", "room"], ["mcp", "test", "files"]], ids=" ".join)
+def test_a_command_in_a_deleted_folder_explains_what_to_do(home: Path, tmp_path: Path, arguments: list[str]) -> None:
+    (home / "config.toml").write_text('[mcp.servers.files]\ncommand = "cat"\n')
+    (tmp_path / "gone").mkdir()
+    done = subprocess.run(
+        ["bash", "-c", 'rmdir "$PWD"; exec "$@"', "bash", PROGRAM, *arguments],
+        cwd=tmp_path / "gone",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "The working directory no longer exists." in done.stderr
+    assert "a folder that exists" in done.stderr

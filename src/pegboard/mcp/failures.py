@@ -74,6 +74,13 @@ def folder_missing(config: ServerConfig, folder: str) -> ServerFailure:
     return ServerFailure(f"The working directory {folder} doesn't exist.", f"Correct {_entry(config, 'cwd')}.", True)
 
 
+def folder_deleted() -> ServerFailure:
+    """Return the failure of a server without `cwd` after Pegboard's own working directory was deleted."""
+    return ServerFailure(
+        "The working directory no longer exists.", "Start Pegboard in a folder that exists, or set `cwd`.", True
+    )
+
+
 def no_answer(config: ServerConfig, process: ServerProcess | None, seconds: float) -> ServerFailure:
     """Return the failure of a server that didn't answer in time."""
     reason = f"The server didn't answer within {seconds:g} s."

@@ -16,6 +16,7 @@ from pegboard.mcp.failures import (
     command_missing,
     ended,
     explain,
+    folder_deleted,
     folder_missing,
     login_needed,
     no_answer,
@@ -88,7 +89,10 @@ def link(
     program = shutil.which(resolved.command, path=environment.get("PATH"))
     if program is None:
         raise UnusableServerError(command_missing(config, resolved.command))
-    folder = resolved.cwd or os.getcwd()  # noqa: PTH109 - no Path needed
+    try:
+        folder = resolved.cwd or os.getcwd()  # noqa: PTH109 - no Path needed
+    except FileNotFoundError:
+        raise UnusableServerError(folder_deleted()) from None
     if not Path(folder).is_dir():
         raise UnusableServerError(folder_missing(config, folder))
     process = ServerProcess(
