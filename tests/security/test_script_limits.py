@@ -76,6 +76,12 @@ WHOLE = {
     "seq of decimals": ("seq 0.1 0.1 0.3", "0.1\n0.2\n0.3\n"),
     "seq of large numbers": ("seq 9007199254740992 9007199254740993", "9007199254740992\n9007199254740993\n"),
     "seq in a loop": ("for i in $(seq -w 8 10); do echo -n $i,; done; seq -s / 3", "08,09,10,1/2/3\n"),
+    "seq in a long loop": (
+        "for id in $(seq 1000000000000 1000000079999); do last=$id; done; echo $last", "1000000079999\n"),
+    "seq in a substitution": ("x=$(seq 300000); echo ${#x}", "1988894\n"),
+    "seq in a job": ("(seq 300000 & wait) | tail -n 1; cat <(seq 300000) | tail -n 1", "300000\n300000\n"),
+    "seq by xargs": ("x=$(echo 300000 | xargs seq); echo ${#x}", "1988894\n"),
+    "seq that is read in part": ("seq 12000000 | head -n 1", "1\n"),
     "yes": ("yes | head -c 5000000 | wc -c", "5000000\n"),
     "yes in a substitution": ("x=$(yes no | head -n 2); echo $x", "no no\n"),
     "zeros": ("head -c 3000000 /dev/zero | wc -c", "3000000\n"),
@@ -105,6 +111,8 @@ async def test_a_result_below_the_limit_is_complete(tool: OrchestratorTool, scri
 
 INCOMPLETE = {
     "seq": ("seq 1 1000000000 | tail -n 1", "seq printed more than 64 MiB"),
+    "seq by xargs": ("echo 12000000 | xargs seq | tail -n 1", "seq printed more than 64 MiB"),
+    "seq in a substitution": ("x=$(seq 12000000); echo ${#x}", "seq printed more than 64 MiB"),
     "yes": ("yes | sed 3q", "yes printed more than 64 MiB"),
     "yes in silence": ("yes 2>/dev/null | head -c 50000000 2>/dev/null | wc -c", "32 MB"),
     "zeros": ("head -c 300000000 /dev/zero | wc -c", "head printed more than 64 MiB"),

@@ -39,13 +39,39 @@ class _UsageError(Exception):
     """A program's arguments are invalid."""
 
 
-async def seq(context: CommandContext) -> int:
-    """Print numbers."""
+async def seq(context: BuiltinContext) -> BuiltinResult:
+    """Print numbers, all at the end: bashkit cuts what a `CommandContext` writes to anything but a pipe at 1 MiB."""
     try:
-        lines, separator = _numbers(context.argv)
+        lines, separator, _ = _numbers(context.argv)
     except _UsageError as error:
-        await context.stderr.write(f"seq: {error}\n".encode())
-        return 1
+        return BuiltinResult("", f"seq: {error}\n", 1)
+    output = bytearray()
+    for chunk in _joined(lines, separator):
+        output += chunk
+        if len(output) > _MOST_BYTES:
+            raise _too_long("seq")
+    return BuiltinResult(output.decode())
+
+
+async def is_long_seq(context: BuiltinContext) -> BuiltinResult:
+    """Succeed if `seq` with these arguments prints more than the limit."""
+    try:
+        lines, separator, count = _numbers(context.argv)
+    except _UsageError:
+        return BuiltinResult("", "", 1)
+    size = count * (1 + len(separator))
+    if size <= _MOST_BYTES:
+        size = 0
+        for chunk in _joined(lines, separator):
+            size += len(chunk)
+            if size > _MOST_BYTES:
+                break
+    return BuiltinResult("", "", 0 if size > _MOST_BYTES else 1)
+
+
+async def long_seq(context: CommandContext) -> int:
+    """Print more numbers than the limit while they are read; if all of them are read, the script ends."""
+    lines, separator, _ = _numbers(context.argv)
     return await _write(context, _joined(lines, separator))
 
 
@@ -112,13 +138,17 @@ async def _write(context: CommandContext, chunks: Iterator[bytes]) -> int:
             await context.stdout.write(chunk)
             written += len(chunk)
             if written > _MOST_BYTES:
-                raise EndlessError(f"{context.name.rpartition('_')[2]} printed more than {_MOST_BYTES // 2**20} MiB")
+                raise _too_long(context.name.rpartition("_")[2])
     except BrokenPipeError:
         return _BROKEN_PIPE
     except RuntimeError as error:  # the output file is full
         await context.stderr.write(f"{context.name}: {error}\n".encode())
         return 1
     return 0
+
+
+def _too_long(name: str) -> EndlessError:
+    return EndlessError(f"{name} printed more than {_MOST_BYTES // 2**20} MiB")
 
 
 def _joined(lines: Iterator[str], separator: str) -> Iterator[bytes]:
@@ -139,7 +169,8 @@ def _joined(lines: Iterator[str], separator: str) -> Iterator[bytes]:
         yield b"\n"
 
 
-def _numbers(words: Sequence[str]) -> tuple[Iterator[str], str]:
+def _numbers(words: Sequence[str]) -> tuple[Iterator[str], str, int]:
+    """Return the numbers that the arguments of `seq` ask for, their separator, and how many there are."""
     separator, is_wide, form, given = "\n", False, "", []
     rest = iter(words)
     for word in rest:
@@ -161,7 +192,7 @@ def _numbers(words: Sequence[str]) -> tuple[Iterator[str], str]:
     if form:
         if not re.fullmatch(r"(?:[^%]|%%)*%[-+ 0]*\d{0,3}(?:\.\d{1,3})?[efg](?:[^%]|%%)*", form):
             raise _UsageError(f"the format {form!r} is not supported")
-        return (form % float(first + step * number) for number in range(count)), separator
+        return (form % float(first + step * number) for number in range(count)), separator, count
     scale = 10**decimals
     start, stride = int(first * scale), int(step * scale)
     plain = (
@@ -170,10 +201,10 @@ def _numbers(words: Sequence[str]) -> tuple[Iterator[str], str]:
         else (f"{Decimal(start + stride * number).scaleb(-decimals):.{decimals}f}" for number in range(count))
     )
     if not is_wide or not count:
-        return plain, separator
+        return plain, separator, count
     ends = (first, first + step * (count - 1))
     width = max(len(f"{end:.{decimals}f}") for end in ends)
-    return (line.zfill(width) for line in plain), separator
+    return (line.zfill(width) for line in plain), separator, count
 
 
 def _number(word: str) -> Decimal:

@@ -14,7 +14,8 @@ module relies on:
   reported by a line on stderr, like a limit that is reached in the background, and a loop of `sed` that is stopped.
 - A limit that is reached in an `EXIT` trap ends the trap without a message, hence the function `trap` below.
 - Arrays have 100,000 entries together; `a+=(…)` drops further ones.
-- `add_command` commands write bytes while others read; see `programs`.
+- `add_command` commands write bytes while others read; see `programs`. Outside a plain pipe, as in `$(…)`, `<(…)` and
+  the background, their output is cut at 1 MiB without a flag; that of `custom_builtins` is not.
 
 Requests and replies are lines of JSON on stdin: `{"run", "names", "env", "commands", "iterations", "output"}` and
 `{"reply", "out", "err", "code"}`. Messages on stdout are `{"call", "name", "argv", "stdin"}`, `{"drop"}` for cancelled
@@ -42,7 +43,10 @@ from bashkit import Bash, BashError, BuiltinContext, BuiltinResult, CommandConte
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
-    from typing import Any  # a message, whose fields the docstring describes
+    from typing import Any, TypeVar  # Any: a message, whose fields the docstring describes
+
+    Context = TypeVar("Context", BuiltinContext, CommandContext)
+    Outcome = TypeVar("Outcome")
 
     from pegboard.scripts import programs
 else:
@@ -71,6 +75,8 @@ _PARALLEL = {"j": "jobs!", "k": "keep-order"}
 _JOBS = "_pegboard_jobs"
 _TRAP = "_pegboard_trap"
 _HEAD = "_pegboard_head"
+_IS_LONG_SEQ = "_pegboard_is_long_seq"
+_LONG_SEQ = "_pegboard_long_seq"
 _FUNCTIONS = f"""
 xargs() {{
     case " $* " in
@@ -106,6 +112,11 @@ head() {{
         *" /dev/zero "*|*" /dev/urandom "*|*" /dev/random "*) {_HEAD} "$@" ;;
         *) command head "$@" ;;
     esac
+}}
+"""
+_SEQS = f"""
+seq() {{
+    if {_IS_LONG_SEQ} "$@"; then {_LONG_SEQ} "$@"; else command seq "$@"; fi
 }}
 """
 _SETS_TRAP = re.compile(r"\btrap\b[^\n]*(?:\bEXIT|\b0)\b|\btrap\b.*\bEXIT\b", re.DOTALL)
@@ -177,7 +188,8 @@ class Shell:
             max_loop_iterations=request["iterations"],
             timeout_seconds=_NO_TIMEOUT,
             custom_builtins={
-                _JOBS: _jobs, _TRAP: self._note_trap, "bc": programs.bc, **dict.fromkeys(request["names"], self._call)
+                _JOBS: _jobs, _TRAP: self._note_trap, _IS_LONG_SEQ: programs.is_long_seq, "bc": programs.bc,
+                "seq": self._guarded(programs.seq), **dict.fromkeys(request["names"], self._call)
             },
         )  # fmt: skip
         for name, program in _PROGRAMS.items():
@@ -188,6 +200,8 @@ class Shell:
             functions += _TRAPS
         if "/dev/" in script:
             functions += _HEADS
+        if "seq" in script and "seq" not in request["names"]:
+            functions += _SEQS
         await bash.execute(functions)
         result = await bash.execute(script, self._printed)
         for stream, is_cut in (("out", result.stdout_truncated), ("err", result.stderr_truncated)):
@@ -202,10 +216,8 @@ class Shell:
             short.append(f"its arrays would have more than {_MOST_ENTRIES:,} entries")
         self._write({"end": result.exit_code, "error": result.error, "cut": sorted(self._cut), "short": short})
 
-    def _guarded(
-        self, program: Callable[[CommandContext], Awaitable[int]]
-    ) -> Callable[[CommandContext], Awaitable[int]]:
-        async def run(context: CommandContext) -> int:
+    def _guarded(self, program: Callable[[Context], Awaitable[Outcome]]) -> Callable[[Context], Awaitable[Outcome]]:
+        async def run(context: Context) -> Outcome:
             try:
                 return await program(context)
             except programs.EndlessError as error:
@@ -289,7 +301,7 @@ def _missing(names: Iterable[str]) -> list[str]:
 
 
 _PROGRAMS: dict[str, Callable[[CommandContext], Awaitable[int]]] = {
-    "seq": programs.seq, "yes": programs.yes, "sleep": programs.sleep, _HEAD: programs.head_of_device,
+    _LONG_SEQ: programs.long_seq, "yes": programs.yes, "sleep": programs.sleep, _HEAD: programs.head_of_device,
 }  # fmt: skip
 
 
