@@ -381,7 +381,8 @@ class ScriptEditor(Lines):
         from pegboard.tui.form.editors import in_editor
 
         before = self.text
-        after = (await in_editor(self.app, before, ".sh")).replace("\r\n", "\n")  # bash takes a CR as a part of a word
+        after = await in_editor(self.app, before, ".sh")
+        after = after.replace("\r\n", "\n").replace("\r", "\n")  # bash takes a CR as a part of a word
         if after != before:
             self.replace(after, (0, 0), self.document.end, maintain_selection_offset=False)
             self.history.checkpoint()
