@@ -84,6 +84,36 @@ async def test_a_person_in_another_process_approves_edits_and_rejects(
     assert not first.exists()
 
 
+@pytest.mark.promise("ASK-7", "SDK-11")
+@pytest.mark.parametrize("condition", ["sys.platform == 'other'", "not sys.argv"])
+async def test_a_hint_of_a_definition_that_does_not_apply_approves_no_call(
+    connect: Connect, write_pack: Callable[[str, str], Path], tmp_path: Path, condition: str
+) -> None:
+    write_pack(
+        "branched.py",
+        f'''
+        import sys
+        from pathlib import Path
+        from pegboard.sdk import hints
+
+        if {condition}:
+            @hints(read_only=True)
+            def tidy(*, file: str):
+                """Show what could be deleted."""
+        else:
+            @hints(destructive=True)
+            def tidy(*, file: str):
+                """Delete a file."""
+                Path(file).unlink()
+        ''',
+    )
+    file = tmp_path / "file"
+    file.touch()
+    async with connect() as client:
+        assert "branched.tidy was not called" in text(await client.call_tool("branched.tidy", {"file": str(file)}))
+    assert file.exists()
+
+
 @pytest.mark.promise("ASK-7")
 async def test_the_advice_for_a_rejected_call_works(connect: Connect, home: Path, tmp_path: Path) -> None:
     (home / "config.toml").write_text("[brake]\nwait = 0\n")

@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pegboard.sdk import decorators
-from pegboard.sdk.exports import Function, docstring
+from pegboard.sdk.exports import Function, docstring, parameters, variants
 from pegboard.signatures import docstrings
 from pegboard.signatures.annotations import Annotations
 from pegboard.signatures.converter import FieldInfo
@@ -112,10 +112,28 @@ class _Description:
             "signature": self._signature(),
             "aliases": aliases,
             "parameter_aliases": renamed,
-            "hints": decorators.hints(node, self.scope, names, self.report),
+            "hints": self._hints(),
             "requirements": needs.of(node.name) if needs else [],
             "problems": self.problems,
         }
+
+    def _hints(self) -> decorators.StaticHints | None:
+        """Return the hints, which apply to all definitions that a condition chooses between."""
+        definitions = [self.node, *variants(self.scope, self.node)]
+        different = [other for other in definitions if other is None or _interface(other) != _interface(self.node)]
+        if different:
+            lines = sorted(str(other.lineno) for other in different if other)
+            where = f"in line {', '.join(lines)}" if lines else "elsewhere"
+            self.report(
+                f"`{self.node.name}` is also defined {where}, and the condition that chooses one can't be evaluated "
+                f"without running the file. The description and parameters shown are those in line {self.node.lineno}; "
+                "the hints are the most careful ones of all definitions.",
+                "Define it once, with the condition inside of it.",
+            )
+        return decorators.most_careful(
+            decorators.hints(each, self.scope, parameters(each), self.report) if each else decorators.assumed_hints()
+            for each in (self.node, *different)
+        )
 
     def report(
         self,
@@ -249,6 +267,12 @@ class _Description:
             parts.append(f"**{more.arg}" + (f": {written(more.annotation)}" if more.annotation else ""))
         returns = f" -> {written(self.node.returns)}" if self.node.returns else ""
         return f"{self.pack}.{self.node.name}({', '.join(parts)}){returns}"
+
+
+def _interface(node: Function) -> list[str]:
+    """Return all of a function that a tool shows; it is equal for definitions that differ in their bodies only."""
+    parts = [node.args, *node.decorator_list, *([node.returns] if node.returns else [])]
+    return [docstring(node), *map(ast.dump, parts)]
 
 
 def _default(parameter: Parameter, equals: str) -> str:

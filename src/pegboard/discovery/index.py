@@ -175,7 +175,8 @@ def _header() -> bytes:
         for path in sorted((package / name).glob("*.py")):
             status = path.stat()
             code.update(f"{path.name} {status.st_size} {status.st_mtime_ns};".encode())
-    return f"pegboard index {_FORMAT} {__version__} {sys.implementation.cache_tag} {code.hexdigest()}\n".encode()
+    system = f"{sys.platform} {sys.implementation.cache_tag}"  # conditions about both are evaluated
+    return f"pegboard index {_FORMAT} {__version__} {system} {code.hexdigest()}\n".encode()
 
 
 _HEADER = _header()

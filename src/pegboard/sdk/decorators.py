@@ -11,9 +11,13 @@ from pegboard.sdk.scope import Scope
 Report = Callable[..., None]
 """Callback for problems: `report(message, fix, line=…)`."""
 
-_BOOLEANS = ("read_only", "destructive", "idempotent", "open_world")
+StaticHints = dict[str, bool | float | str]
+"""Valid arguments of `@hints`."""
+
+_CAREFUL = {"read_only": False, "destructive": True, "idempotent": False, "open_world": True}
+"""Values to assume for hints that can't be read."""
 _SECONDS = ("timeout", "cache_seconds")
-_HINTS = (*_BOOLEANS, *_SECONDS, "stdin")
+_HINTS = (*_CAREFUL, *_SECONDS, "stdin")
 
 
 def calls(node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, scope: Scope) -> Iterable[ast.Call]:
@@ -36,7 +40,7 @@ def _is_ours(qualified: str | None, name: str) -> bool:
 
 def hints(
     node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope, parameters: Iterable[str], report: Report
-) -> dict[str, bool | float | str] | None:
+) -> StaticHints | None:
     """Return the valid arguments of `@hints`, or None if there are none.
 
     Args:
@@ -46,7 +50,7 @@ def hints(
         report: Callback for invalid arguments.
     """
     _check_parentheses(node, "hints", scope, report)
-    valid: dict[str, bool | float | str] = {}
+    valid: StaticHints = {}
     for call in calls(node, "hints", scope):
         for keyword in call.keywords:
             if keyword.arg not in _HINTS:
@@ -59,11 +63,11 @@ def hints(
             try:
                 value = read(keyword.value, scope)
             except NotLiteralError:
-                report(
-                    f"The value of `@hints({keyword.arg}=…)` can't be read without running the file.",
-                    "Write the value as a literal.",
-                    line=call.lineno,
-                )
+                message = f"The value of `@hints({keyword.arg}=…)` can't be read without running the file"
+                if keyword.arg in _CAREFUL:
+                    valid[keyword.arg] = _CAREFUL[keyword.arg]
+                    message += f", so {_CAREFUL[keyword.arg]} is assumed"
+                report(f"{message}.", "Write the value as a literal.", line=call.lineno)
                 continue
             if value is None:
                 continue
@@ -75,8 +79,29 @@ def hints(
     return valid or None
 
 
+def assumed_hints() -> StaticHints:
+    """Return the hints to assume for a function whose definition can't be read."""
+    return dict(_CAREFUL)
+
+
+def most_careful(definitions: Iterable[StaticHints | None]) -> StaticHints | None:
+    """Combine the hints of definitions of which any may apply; None for one without hints.
+
+    The tool is destructive if any definition is, and read-only if all are. Hints that differ otherwise are omitted.
+    """
+    stated = [definition or {} for definition in definitions]
+    combined: StaticHints = {}
+    for key in _HINTS:
+        values = {hints.get(key) for hints in stated}
+        careful = _CAREFUL.get(key)
+        value = careful if careful in values else values.pop() if len(values) == 1 else None
+        if value is not None:
+            combined[key] = value
+    return combined or None
+
+
 def _problem(key: str, value: object, parameters: Iterable[str]) -> str | None:
-    if key in _BOOLEANS:
+    if key in _CAREFUL:
         return None if isinstance(value, bool) else "must be True or False"
     if key == "stdin":
         return None if isinstance(value, str) and value in parameters else "must name a parameter of the function"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pegboard.sdk.literals import NotLiteralError, read, text
 
 if TYPE_CHECKING:
-    from pegboard.sdk.scope import Scope, Statement
+    from pegboard.sdk.scope import Binding, Scope, Statement
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -93,6 +93,26 @@ def _defined(scope: Scope, report: Report) -> dict[str, Function]:
     return {name: node for name, node in kept.items() if isinstance(node, Function)}
 
 
+def variants(scope: Scope, node: Function) -> list[Function | None]:
+    """Return the other definitions of a tool's name that may apply instead; None for one that isn't a plain function.
+
+    A fallback such as `f = None`, which can't be called, doesn't count.
+
+    Args:
+        scope: Scope of the file.
+        node: Function.
+    """
+    found: list[Function | None] = []
+    for binding in scope.variants(node.name):
+        if binding is node or isinstance(binding, ast.Constant) or _wraps(binding, node.name):
+            continue
+        if not isinstance(binding, Function):
+            found.append(None)
+        elif not _is_overload(binding, scope):
+            found.append(binding)
+    return found
+
+
 def _is_overload(node: Function, scope: Scope) -> bool:
     return any(scope.qualified(decorator) in _OVERLOADS for decorator in node.decorator_list)
 
@@ -100,8 +120,11 @@ def _is_overload(node: Function, scope: Scope) -> bool:
 def _is_bound_to(scope: Scope, name: str, node: ast.stmt) -> bool:
     """Return whether a name still refers to the function: after `f = wrapped(f)` it does, after `f = None` not."""
     binding = scope.names.get(name)
-    if binding is node:
-        return True
+    return binding is node or _wraps(binding, name)
+
+
+def _wraps(binding: Binding | None, name: str) -> bool:
+    """Return whether a binding is a call with the name as its argument."""
     if not isinstance(binding, ast.Call):
         return False
     return any(isinstance(argument, ast.Name) and argument.id == name for argument in binding.args)

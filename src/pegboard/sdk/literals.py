@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pegboard.sdk.scope import Scope, statements
+from pegboard.sdk.scope import Binding, Scope, statements
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -255,8 +255,19 @@ def _name(node: ast.Name | ast.Attribute, reader: _LiteralReader) -> JsonValue:
     found = reader.scope.find(node)
     if found is None:
         raise NotLiteralError
+    first, *others = found.scope.variants(found.name)
     with reader.inside(found.scope):
-        return reader.read(found.definition)
+        value = _variant(first, reader)
+        if any(_variant(other, reader) != value for other in others):
+            raise NotLiteralError
+    return value
+
+
+def _variant(binding: Binding, reader: _LiteralReader) -> JsonValue:
+    """Return the value of a name in one branch."""
+    if isinstance(binding, str):
+        raise NotLiteralError
+    return reader.read(binding)
 
 
 def _attribute(node: ast.Attribute, reader: _LiteralReader) -> JsonValue:

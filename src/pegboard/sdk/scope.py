@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
@@ -48,7 +49,8 @@ def statements(body: Sequence[ast.stmt], *, branched: bool = False, typing_only:
             yield from statements(node.orelse, branched=True, typing_only=typing_only)
             yield from statements(node.finalbody, branched=branched, typing_only=typing_only)
         elif isinstance(node, ast.With):
-            yield from statements(node.body, branched=branched, typing_only=typing_only)
+            # `with suppress(ImportError)` may skip the rest of its body
+            yield from statements(node.body, branched=True, typing_only=typing_only)
         else:
             yield Statement(node, branched, typing_only)
 
@@ -56,7 +58,7 @@ def statements(body: Sequence[ast.stmt], *, branched: bool = False, typing_only:
 def _branches(node: ast.If, *, branched: bool, typing_only: bool) -> Iterator[Statement]:
     if _ends_with(node.test, "TYPE_CHECKING"):
         yield from statements(node.body, branched=True, typing_only=True)
-        yield from statements(node.orelse, branched=True, typing_only=typing_only)
+        yield from statements(node.orelse, branched=branched, typing_only=typing_only)
         return
     truth = _static_truth(node.test)
     branched = branched or truth is None
@@ -87,7 +89,7 @@ class Scope:
         helpers: Function that finds helper modules of the same folder.
 
     Attributes:
-        names: Binding of each name at the end of the file.
+        names: Binding of each name at the end of the file; the likeliest, if branches bind it differently.
         stars: Modules of all `from module import *`.
         type_parameters: Names in the brackets of `def f[T]`, `class C[T]` and `type X[T]`.
         body: Statements of the file, flattened.
@@ -96,6 +98,8 @@ class Scope:
     def __init__(self, tree: ast.Module, file: str = "", helpers: Helpers | None = None) -> None:
         self.file = file
         self.names: dict[str, Binding] = {}
+        self._variants: dict[str, list[Binding]] = {}
+        self._statement: Statement
         self.stars: list[str] = []
         self.type_parameters: set[str] = set()
         self.body = list(statements(tree.body))
@@ -104,9 +108,29 @@ class Scope:
         for statement in self.body:
             bind = _BINDERS.get(type(statement.node))
             if bind:
+                self._statement = statement
                 bind(self, statement.node)
             for parameter in getattr(statement.node, "type_params", ()):  # since Python 3.12
                 self.type_parameters.add(parameter.name)
+
+    def bind(self, name: str, binding: Binding) -> None:
+        """Bind a name in the current statement; in a branch, keep what the other branches may bind it to."""
+        _, branched, typing_only = self._statement
+        if not branched:
+            self._variants.pop(name, None)
+        elif not typing_only:
+            earlier = [self.names[name]] if name in self.names else []
+            self._variants.setdefault(name, earlier).append(binding)
+        self.names[name] = binding
+
+    def unbind(self, name: str) -> None:
+        """Forget a name."""
+        self.names.pop(name, None)
+        self._variants.pop(name, None)
+
+    def variants(self, name: str) -> Sequence[Binding]:
+        """Return all bindings of a name, one of which applies, depending on conditions that can't be evaluated."""
+        return self._variants.get(name) or [self.names[name]]
 
     def qualified(self, node: ast.AST) -> str | None:
         """Return the dotted name that a name or attribute refers to (`t.Optional` → `typing.Optional`).
@@ -194,10 +218,10 @@ def _is_helper(module: str) -> bool:
 def _import(scope: Scope, node: ast.Import) -> None:
     for name in node.names:
         if name.asname:
-            scope.names[name.asname] = name.name
+            scope.bind(name.asname, name.name)
         else:
             top = name.name.partition(".")[0]
-            scope.names[top] = top
+            scope.bind(top, top)
 
 
 def _import_from(scope: Scope, node: ast.ImportFrom) -> None:
@@ -206,11 +230,11 @@ def _import_from(scope: Scope, node: ast.ImportFrom) -> None:
         if name.name == "*":
             scope.stars.append(module)
         else:
-            scope.names[name.asname or name.name] = f"{module}.{name.name}"
+            scope.bind(name.asname or name.name, f"{module}.{name.name}")
 
 
 def _define(scope: Scope, node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-    scope.names[node.name] = node
+    scope.bind(node.name, node)
 
 
 def _assign(scope: Scope, node: ast.Assign) -> None:
@@ -218,25 +242,25 @@ def _assign(scope: Scope, node: ast.Assign) -> None:
         if isinstance(target, ast.Name):
             if isinstance(node.value, ast.Name) and node.value.id == target.id:
                 continue
-            scope.names[target.id] = node.value
+            scope.bind(target.id, node.value)
 
 
 def _annotated_assign(scope: Scope, node: ast.AnnAssign) -> None:
     if isinstance(node.target, ast.Name) and node.value is not None:
-        scope.names[node.target.id] = node.value
+        scope.bind(node.target.id, node.value)
 
 
 def _delete(scope: Scope, node: ast.Delete) -> None:
     for target in node.targets:
         if isinstance(target, ast.Name):
-            scope.names.pop(target.id, None)
+            scope.unbind(target.id)
 
 
 def _type_alias(scope: Scope, node: ast.AST) -> None:
     name = getattr(node, "name", None)  # `ast.TypeAlias` exists from Python 3.12 on
     value = getattr(node, "value", None)
     if isinstance(name, ast.Name) and isinstance(value, ast.AST):
-        scope.names[name.id] = value
+        scope.bind(name.id, value)
 
 
 _BINDERS: dict[type[ast.stmt], Callable[..., None]] = {
@@ -253,8 +277,15 @@ if hasattr(ast, "TypeAlias"):
     _BINDERS[ast.TypeAlias] = _type_alias
 
 
+_SYSTEM = {"sys.platform": sys.platform, "os.name": os.name}
+"""Values that identify the operating system."""
+
+
 def _static_truth(test: ast.expr) -> bool | None:
-    """Return the value of a condition on type checking, the Python version or `__main__`; None for any other."""
+    """Return the value of a condition, or None if it can't be evaluated without running the file.
+
+    The condition may compare `sys.platform`, `os.name`, the Python version or `__name__`.
+    """
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         truth = _static_truth(test.operand)
         # the body of `if not TYPE_CHECKING` runs, its `else` doesn't
@@ -263,20 +294,27 @@ def _static_truth(test: ast.expr) -> bool | None:
         return None if truth is None else not truth
     if isinstance(test, ast.Constant):
         return bool(test.value)
+    if isinstance(test, ast.BoolOp):
+        decisive = isinstance(test.op, ast.Or)
+        truths = {_static_truth(value) for value in test.values}
+        return decisive if decisive in truths else None if None in truths else not decisive
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         return _compare(test.left, test.ops[0], test.comparators[0])
-    return None
+    return _starts_with(test)
 
 
 def _compare(left: ast.expr, operator: ast.cmpop, right: ast.expr) -> bool | None:
     if isinstance(left, ast.Name) and left.id == "__name__" and isinstance(right, ast.Constant):
         return (right.value == "__main__") is isinstance(operator, ast.NotEq)
-    if not _ends_with(left, "version_info"):
-        return None
-    try:
-        version = ast.literal_eval(right)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return None
+    name, value = ast.unparse(left), _literal(right)
+    if name in _SYSTEM:
+        return _compare_system(_SYSTEM[name], operator, value)
+    if name in {"sys.version_info", "version_info"}:
+        return _compare_version(operator, value)
+    return None
+
+
+def _compare_version(operator: ast.cmpop, version: object) -> bool | None:
     if not isinstance(version, tuple) or not all(isinstance(part, int) for part in version):
         return None
     here = sys.version_info[: len(version)] if len(version) < 3 else sys.version_info[:3]
@@ -289,6 +327,33 @@ def _compare(left: ast.expr, operator: ast.cmpop, right: ast.expr) -> bool | Non
             return here == version
         case _:
             return None
+
+
+def _compare_system(system: str, operator: ast.cmpop, value: object) -> bool | None:
+    if isinstance(operator, ast.Eq | ast.NotEq) and isinstance(value, str):
+        return (system == value) is isinstance(operator, ast.Eq)
+    if isinstance(operator, ast.In | ast.NotIn) and isinstance(value, str | tuple | list | set):
+        return (system in value) is isinstance(operator, ast.In)
+    return None
+
+
+def _starts_with(test: ast.expr) -> bool | None:
+    """Return the value of `sys.platform.startswith(...)`, or None for other expressions."""
+    match test:
+        case ast.Call(func=ast.Attribute(value=ast.Attribute() as of, attr="startswith"), args=[prefix], keywords=[]):
+            system, value = _SYSTEM.get(ast.unparse(of)), _literal(prefix)
+            prefixes = value if isinstance(value, tuple) else (value,)
+            if system is not None and all(isinstance(item, str) for item in prefixes):
+                return system.startswith(prefixes)
+    return None
+
+
+def _literal(node: ast.expr) -> object:
+    """Return the value of a literal, or None."""
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return None
 
 
 def _ends_with(node: ast.AST, name: str) -> bool:
