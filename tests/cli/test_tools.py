@@ -113,6 +113,44 @@ def test_info_without_json_is_for_people(pegboard: Command, packs: str) -> None:
     assert "Greets somebody." in done.stdout
 
 
+@pytest.mark.promise("DSC-4")
+def test_the_names_in_the_schema_of_a_class_are_those_that_the_function_understands(
+    pegboard: Command, write_pack: Callable[[str, str], Path]
+) -> None:
+    source = '''
+    from dataclasses import dataclass
+    from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+    from pydantic.alias_generators import to_camel
+
+    class Options(BaseModel):
+        model_config = ConfigDict(alias_generator=to_camel)
+        dry_run: bool = False
+        limit: int = Field(10, validation_alias=AliasChoices("max", "lim"))
+
+    @dataclass
+    class Plain:
+        dry_run: bool = False
+
+    def purge(*, options: Options) -> list:
+        """Purge."""
+        return [options.dry_run, options.limit]
+
+    def plain(*, options: Plain) -> bool:
+        """Purge."""
+        return options.dry_run
+    '''
+    packs = str(write_pack("aliased.py", source))
+    info = json.loads(pegboard("tools", "info", "aliased.purge", "--json", "--packs", packs).stdout)
+    on, limit = info["inputSchema"]["$defs"]["Options"]["properties"]
+    args = json.dumps({"options": {on: True, limit: 3}})
+    done = pegboard("tools", "invoke", "aliased.purge", "--args", args, "--data", "--packs", packs)
+    assert json.loads(done.stdout) == [True, 3]
+
+    args = json.dumps({"options": {"dryrun": True}})
+    done = pegboard("tools", "invoke", "aliased.plain", "--args", args, "--packs", packs)
+    assert "did you mean `dry_run`?" in done.stderr
+
+
 @pytest.mark.promise("CLI-2")
 @pytest.mark.parametrize("command", ["info", "invoke"])
 def test_an_unknown_tool_is_exit_3_with_the_nearest_names(pegboard: Command, command: str) -> None:

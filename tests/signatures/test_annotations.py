@@ -258,7 +258,9 @@ def test_the_schema_of_a_class_equals_that_of_pydantic(annotation: str) -> None:
     def _mentions(name: str, root: object, defs: dict[str, Any]) -> bool:
         return f"#/$defs/{name}'" in str(root) or any(f"#/$defs/{name}'" in str(item) for item in defs.values())
 
-    ours, theirs = resolved(schema(annotation, CLASSES)), resolved(judged(annotation, CLASSES))
+    # arguments accept fewer keys than pydantic does
+    (spec,), _ = read(f'{HEAD}{CLASSES}\ndef f() -> {annotation}:\n    """Do it."""\n', "/packs/sample.py")
+    ours, theirs = resolved(dict(spec.output_schema or {})), resolved(judged(annotation, CLASSES))
     assert _comparable(ours) == _comparable(theirs)
 
 

@@ -201,7 +201,7 @@ class _Description:
             result["required"] = required
         result["additionalProperties"] = False
         self._add_keywords(result, annotations)
-        definitions = annotations.definitions()
+        definitions = annotations.definitions(of_arguments=True)
         if definitions:
             result["$defs"] = definitions
         return result

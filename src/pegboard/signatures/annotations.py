@@ -59,14 +59,20 @@ class Annotations:
         self._left = _MOST_NODES
         self._line: int | None = None
 
-    def definitions(self) -> dict[str, JsonValue]:
-        """Return the `$defs` of the root schema, and report their parts that can't be resolved."""
+    def definitions(self, *, of_arguments: bool = False) -> dict[str, JsonValue]:
+        """Return the `$defs` of the root schema, and report their parts that can't be resolved.
+
+        Args:
+            of_arguments: Whether they describe arguments, which must not have keys that the function doesn't know.
+        """
         if not self._used:
             return {}
         found: dict[str, JsonValue] = {}
         for name in self._definitions.reached(self._used):
             definition = self._definitions.found[name]
             found[name] = definition.schema
+            if of_arguments and definition.is_closed and definition.schema:
+                found[name] = {**definition.schema, "additionalProperties": False}
             for text, line in definition.reports:
                 self.report(text, line)
         return found
@@ -200,17 +206,22 @@ class Annotations:
             return found[0]
         return {"anyOf": found}
 
-    def defined(self, name: str, line: int, build: Callable[[], JsonObject | None]) -> JsonObject | None:
+    def defined(
+        self, name: str, line: int, build: Callable[[], JsonObject | None], *, closed: bool
+    ) -> JsonObject | None:
         """Return the reference to a class, which is converted on first use; None if it has no JSON form.
 
         Args:
             name: Name of the class.
             line: Line of its definition.
             build: Function that returns its schema, or None if it has no JSON form.
+            closed: Whether arguments must have no unknown keys.
         """
         key = self._definitions.key(self.scope, name)
-        if self._definition(key, line, build).schema is None:
+        definition = self._definition(key, line, build)
+        if definition.schema is None:
             return None
+        definition.is_closed = closed
         self._used[key] = None
         return _reference(key)
 
@@ -291,7 +302,12 @@ class Annotations:
         if isinstance(definition, ast.ClassDef):
             if is_enum(definition, self.scope):
                 return self._enum(definition)
-            reference = self.defined(name, definition.lineno, lambda: classes.schema(self, definition))
+            reference = self.defined(
+                name,
+                definition.lineno,
+                lambda: classes.schema(self, definition),
+                closed=classes.rejects_unknown_keys(self.scope, definition),
+            )
             return reference or self.unresolved(node, "is a class without a JSON form")
         if isinstance(definition, ast.Call):
             called = CALLED.get(canonical(self.scope.qualified(definition.func)) or "")
@@ -322,7 +338,7 @@ def _reference(name: str) -> JsonObject:
 
 def _merge(facts: constraints.FieldFacts, more: constraints.FieldFacts) -> None:
     facts.has_default = facts.has_default or more.has_default
-    facts.alias = more.alias or facts.alias
+    facts.alias = facts.alias if more.alias is None else more.alias
     facts.discriminator = more.discriminator or facts.discriminator
 
 

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from pegboard.sdk.literals import NotLiteralError, read, text
-from pegboard.sdk.scope import Scope, statements
+from pegboard.sdk.scope import Lineage, Scope, statements
 from pegboard.signatures import docstrings
+from pegboard.signatures.model_config import ModelConfig
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -52,16 +53,28 @@ def schema(to: Converter, node: ast.ClassDef) -> JsonObject | None:
     if not lineage.foreign.isdisjoint(_NAMED_TUPLES):
         return _tuple_of([_field(to, member, member.default).schema for member in _members(to.scope, node)])
     if not lineage.foreign.isdisjoint(_MODELS):
-        result = _object(to, node, private=False)
-        extra = _EXTRA.get(_extra(lineage.ours))
-        if extra is not None and not to.is_output:  # computed fields are in results too
-            result["additionalProperties"] = extra
-        return result
-    if not lineage.foreign.isdisjoint(_TYPED_DICTS):
-        return _object(to, node, private=True)
-    if any(_is_dataclass(scope, ancestor) for scope, ancestor in lineage.ours):
+        return _object(to, node, private=False)
+    if _is_record(lineage):
         return _object(to, node, private=True)
     return None
+
+
+def rejects_unknown_keys(scope: Scope, node: ast.ClassDef) -> bool:
+    """Return whether arguments of this class must have no other keys than its fields.
+
+    These are TypedDicts and dataclasses: unknown keys would be discarded, or reach code that doesn't know them.
+    """
+    lineage = scope.lineage(node)
+    if not lineage.foreign.isdisjoint(_MODELS) or not _is_record(lineage):
+        return False
+    config = ModelConfig(lineage.ours)
+    return config.extra is None and not config.has("extra_items")
+
+
+def _is_record(lineage: Lineage) -> bool:
+    return not lineage.foreign.isdisjoint(_TYPED_DICTS) or any(
+        _is_dataclass(scope, ancestor) for scope, ancestor in lineage.ours
+    )
 
 
 def functional_typed_dict(to: Converter, call: ast.Call) -> JsonObject | None:
@@ -139,6 +152,7 @@ def _tuple_of(items: list[JsonObject]) -> JsonObject:
 def _object(to: Converter, node: ast.ClassDef, *, private: bool) -> JsonObject:
     """Return the schema of a class with fields; `private` includes fields whose names start with an underscore."""
     documented = docstrings.read(_docstring(node))
+    config = ModelConfig(to.scope.lineage(node).ours)
     properties: dict[str, JsonValue] = {}
     required: list[JsonValue] = []
     for member in _members(to.scope, node):
@@ -156,7 +170,10 @@ def _object(to: Converter, node: ast.ClassDef, *, private: bool) -> JsonObject:
         if note:
             field.schema.setdefault("description", note)
         # models are written by name, unless their configuration says otherwise
-        name = member.name if to.is_output else field.alias or member.name
+        name = member.name if to.is_output else config.name(member.name, field.alias)
+        if name is None:
+            to.say(f"the name of `{node.name}.{member.name}` in JSON can't be read without running the file")
+            return {}
         properties[name] = field.schema
         if field.required and not (to.is_output and field.alias):
             required.append(name)
@@ -164,6 +181,9 @@ def _object(to: Converter, node: ast.ClassDef, *, private: bool) -> JsonObject:
     if documented.description:
         result["description"] = documented.description
     result["properties"] = properties
+    extra = _EXTRA.get(config.extra)
+    if extra is not None and not to.is_output:  # computed fields are in results too
+        result["additionalProperties"] = extra
     return _with_required(result, required)
 
 
@@ -247,23 +267,4 @@ def _of_dataclass_field(scope: Scope, default: ast.expr) -> ast.expr | None:
         return options["default"]
     if "default_factory" in options:
         return ast.Call(func=options["default_factory"], args=[], keywords=[])
-    return None
-
-
-def _extra(ours: tuple[tuple[Scope, ast.ClassDef], ...]) -> str | None:
-    """Return the pydantic setting `extra` (`forbid`, `allow`, `ignore`) of the nearest class that sets it, or None."""
-    for scope, node in reversed(ours):
-        keywords = list(node.keywords)
-        for statement in node.body:
-            target = statement.targets[0] if isinstance(statement, ast.Assign) else None
-            if not isinstance(statement, ast.Assign) or not isinstance(target, ast.Name):
-                continue
-            if target.id == "model_config" and isinstance(statement.value, ast.Call):
-                keywords += statement.value.keywords
-            elif target.id == "model_config" and isinstance(statement.value, ast.Dict):
-                pairs = zip(statement.value.keys, statement.value.values, strict=True)
-                keywords += [ast.keyword(text(key, scope), value) for key, value in pairs]
-        for keyword in keywords:
-            if keyword.arg == "extra":
-                return text(keyword.value, scope)
     return None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pegboard.sdk.literals import NotLiteralError, read
 from pegboard.sdk.scope import Scope
+from pegboard.signatures.model_config import alias_of
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -60,7 +61,7 @@ class FieldFacts:
 
     Attributes:
         has_default: Whether the field is optional.
-        alias: Name in JSON, if different.
+        alias: Name in JSON, if different; empty if it can't be read.
         discriminator: Property that distinguishes the variants of a union.
     """
 
@@ -102,6 +103,8 @@ def apply(schema: JsonObject, node: ast.expr, scope: Scope, report: Callable[[st
         return facts
     arguments = dict(zip(order, node.args, strict=False))
     arguments.update((keyword.arg, keyword.value) for keyword in node.keywords if keyword.arg)
+    if "validation_alias" in arguments:  # it overrides the alias
+        arguments.pop("alias", None)
     for key, value in arguments.items():
         _apply_argument(schema, facts, key, value, scope, report)
     return facts
@@ -118,8 +121,8 @@ def _apply_argument(
         case "default_factory":
             facts.has_default = True
             set_default(schema, ast.Call(func=node, args=[], keywords=[]), scope)
-        case "alias" | "validation_alias" if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            facts.alias = node.value
+        case "alias" | "validation_alias":
+            facts.alias = alias_of(node, scope)
         case "discriminator" if isinstance(node, ast.Constant) and isinstance(node.value, str):
             facts.discriminator = node.value
         case _:

@@ -18,7 +18,7 @@ class FieldInfo(NamedTuple):
     Attributes:
         schema: JSON Schema of its values.
         required: Whether it is required.
-        alias: Name in JSON, if different.
+        alias: Name in JSON, if different; empty if it can't be read.
     """
 
     schema: JsonObject
@@ -49,7 +49,9 @@ class Converter(Protocol):
     def alias(self, name: str, value: ast.expr) -> JsonObject:
         """Return the schema of a type alias."""
 
-    def defined(self, name: str, line: int, build: Callable[[], JsonObject | None]) -> JsonObject | None:
+    def defined(
+        self, name: str, line: int, build: Callable[[], JsonObject | None], *, closed: bool
+    ) -> JsonObject | None:
         """Return the reference to a class, which `build` converts on first use; None if it has no JSON form."""
 
     def inside(self, scope: Scope) -> AbstractContextManager[None]:
