@@ -6,6 +6,7 @@ import os
 import sys
 
 from pegboard.sdk.distributions import install_command
+from pegboard.worker.loader import public_name
 
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
 if TYPE_CHECKING:
@@ -30,8 +31,11 @@ def raised(error: BaseException, file: str, detail: str | None = None) -> dict[s
         detail: Kind of failure, unless the exception implies a more specific one.
     """
     message = described(error)
-    missing = _missing_library(error)
-    if missing is not None:
+    missing = _missing_module(error)
+    advice = missing and _advice(missing, os.path.dirname(file))  # noqa: PTH120 - pathlib is too heavy for a worker
+    if missing and advice:
+        message = f"{type(error).__name__}: No module named {missing!r}. {advice}"
+    elif missing is not None and not missing.startswith("_") and missing not in sys.modules:
         detail = "dependency_missing"
         message += f". Install it with: {install_command(missing)}"
     elif isinstance(error, MemoryError):
@@ -78,12 +82,24 @@ def _remove_own_frames(trace: TracebackException | None, seen: set[int]) -> None
         _remove_own_frames(other, seen)
 
 
-def _missing_library(error: BaseException) -> str | None:
-    """Return the import name of the missing library that caused the exception, or None."""
+def _missing_module(error: BaseException) -> str | None:
+    """Return the top-level name of the missing module that caused the exception, or None."""
     if not isinstance(error, ModuleNotFoundError) or not error.name:
         return None
-    top = error.name.partition(".")[0]
-    return None if top.startswith("_") or top in sys.modules else top
+    return public_name(error.name).partition(".")[0]
+
+
+def _advice(module: str, folder: str) -> str | None:
+    """Return what to do if a missing module is a file or folder beside the pack, or None if it is neither."""
+    path, helper = os.path.join(folder, module), f"_{module.lstrip('_')}.py"  # noqa: PTH118 - pathlib is too heavy for a worker
+    if os.path.isfile(f"{path}.py"):  # noqa: PTH113
+        return (
+            f"{module}.py beside the pack is a pack, too. Call its tools with `get_pack({module!r})`, or rename it to "
+            f"{helper} if it is a helper"
+        )
+    if os.path.isdir(path):  # noqa: PTH112
+        return f"The folder {module} beside the pack can't be imported. Move its code to one file, {helper}"
+    return None
 
 
 def _cut(text: str, longest: int) -> str:

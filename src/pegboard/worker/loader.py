@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 _PREFIX = "_packs_"
 
 
+def public_name(module: str) -> str:
+    """Return the name of a module without the private package of its packs folder."""
+    package, _, name = module.partition(".")
+    return name if package.startswith(_PREFIX) else module
+
+
 class ToolMissingError(Exception):
     """The pack has no function with this name."""
 
