@@ -286,7 +286,8 @@ def _comparable(value: Any) -> Any:
         ("Level", {"enum": [1, 2], "type": "integer"}),
         ("Mode", {"enum": ["fast", "slow"], "type": "string"}),
         ("Color | None", {"anyOf": [{"enum": ["red", "blue"], "type": "string"}, {"type": "null"}]}),
-        ("Literal[Color.RED, 'x']", {"enum": ["red", "x"], "type": "string"}),
+        ("Literal[Mode.FAST, 'x']", {"enum": ["fast", "x"], "type": "string"}),
+        ("Literal[Color.RED.value, 'x']", {"enum": ["red", "x"], "type": "string"}),
         (
             "dict[Color, int]",
             {
@@ -297,7 +298,7 @@ def _comparable(value: Any) -> Any:
         ),
         ("Made", {"enum": [1, 2], "type": "integer"}),
         ("Paired", {"const": "x", "type": "string"}),
-        ("Bits", {"enum": [1, 2, 4], "type": "integer"}),
+        ("Bits", {"type": "integer", "minimum": 0, "maximum": 7}),
         ("Child", {"enum": ["c"], "type": "string"} | {"const": "c"}),
     ],
 )

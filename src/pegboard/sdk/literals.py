@@ -20,6 +20,17 @@ _MOST_MEMBERS = 2_000
 _LONGEST = 65_536
 _WIDEST_BITS = 1024
 
+_FLAGS = frozenset({"enum.Flag", "enum.IntFlag"})
+_MIXED_IN: dict[str, Callable[..., JsonValue]] = {
+    "builtins.str": str,
+    "builtins.int": int,
+    "builtins.float": float,
+    "enum.StrEnum": str,
+    "enum.IntEnum": int,
+    "enum.IntFlag": int,
+}
+"""Types of members: the value of `class Color(str, Enum): RED = 1` is "1"."""
+
 _ENUMS = frozenset({"enum.Enum", "enum.IntEnum", "enum.StrEnum", "enum.Flag", "enum.IntFlag", "enum.ReprEnum"})
 
 _OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
@@ -127,6 +138,19 @@ def is_enum(node: ast.AST | None, scope: Scope) -> bool:
     return isinstance(node, ast.ClassDef) and not _ENUMS.isdisjoint(scope.lineage(node).foreign)
 
 
+def is_flag(node: ast.ClassDef, scope: Scope) -> bool:
+    """Return whether an enumeration consists of flags, whose members can be combined."""
+    return not _FLAGS.isdisjoint(scope.lineage(node).foreign)
+
+
+def is_plain_member(node: ast.AST, scope: Scope) -> bool:
+    """Return whether an expression such as `Color.RED` is an enumeration's member that doesn't equal its value."""
+    owner = scope.find(node.value) if isinstance(node, ast.Attribute) else None
+    if owner is None or not isinstance(owner.definition, ast.ClassDef) or not is_enum(owner.definition, owner.scope):
+        return False
+    return owner.scope.lineage(owner.definition).foreign.isdisjoint(_MIXED_IN)
+
+
 def enum_members(node: ast.ClassDef, scope: Scope) -> dict[str, JsonValue]:
     """Return the members of an enumeration with their values.
 
@@ -138,9 +162,13 @@ def enum_members(node: ast.ClassDef, scope: Scope) -> dict[str, JsonValue]:
 
 def _members(node: ast.ClassDef, reader: _LiteralReader) -> dict[str, JsonValue]:
     members: dict[str, JsonValue] = {}
-    foreign = reader.scope.lineage(node).foreign
-    texts = "enum.StrEnum" in foreign
-    flags = not foreign.isdisjoint({"enum.Flag", "enum.IntFlag"})
+    lineage = reader.scope.lineage(node)
+    texts = "enum.StrEnum" in lineage.foreign
+    flags = not _FLAGS.isdisjoint(lineage.foreign)
+    methods = {getattr(item, "name", "") for _, ancestor in lineage.ours for item in ancestor.body}
+    if "__new__" in methods:  # it determines the values
+        raise NotLiteralError
+    mixed_in = next((_MIXED_IN[name] for name in _MIXED_IN if name in lineage.foreign), None)
     for statement in statements(node.body):
         assign = statement.node
         if not isinstance(assign, ast.Assign):
@@ -149,14 +177,26 @@ def _members(node: ast.ClassDef, reader: _LiteralReader) -> dict[str, JsonValue]
             if len(members) > _MOST_MEMBERS:
                 raise NotLiteralError
             if isinstance(target, ast.Name) and not target.id.startswith("_"):
-                members[target.id] = _member(assign.value, reader, target.id, members, texts=texts, flags=flags)
-    return members
+                value = _member(assign.value, reader, target.id, members, texts=texts, flags=flags)
+                if isinstance(value, list | dict) or (
+                    "_generate_next_value_" in methods and _is_auto(assign.value, reader)
+                ):
+                    raise NotLiteralError
+                members[target.id] = value
+    try:
+        return {name: mixed_in(value) for name, value in members.items()} if mixed_in else members
+    except (ValueError, TypeError, OverflowError) as error:
+        raise NotLiteralError from error
+
+
+def _is_auto(node: ast.expr, reader: _LiteralReader) -> bool:
+    return isinstance(node, ast.Call) and reader.scope.qualified(node.func) == "enum.auto"
 
 
 def _member(
     node: ast.expr, reader: _LiteralReader, name: str, before: dict[str, JsonValue], *, texts: bool, flags: bool
 ) -> JsonValue:
-    if isinstance(node, ast.Call) and reader.scope.qualified(node.func) == "enum.auto":
+    if _is_auto(node, reader):
         if texts:
             return name.lower()
         highest = max((value for value in before.values() if isinstance(value, int)), default=0)

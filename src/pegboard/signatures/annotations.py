@@ -8,10 +8,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import reduce
+from operator import or_
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from pegboard.sdk.literals import NotLiteralError, enum_members, is_enum, read
+from pegboard.sdk.literals import NotLiteralError, enum_members, is_enum, is_flag, read
 from pegboard.signatures import classes, constraints
 from pegboard.signatures.converter import FieldInfo
 from pegboard.signatures.definitions import Definition, Definitions, Report
@@ -323,13 +325,21 @@ class Annotations:
         choices = self._definitions.choices
         if node not in choices:
             try:
-                choices[node] = choice(list(enum_members(node, self.scope).values()))
+                choices[node] = _choices(list(enum_members(node, self.scope).values()), flags=is_flag(node, self.scope))
             except NotLiteralError:
                 choices[node] = None
         schema = choices[node]
         if schema is None:
             return self.unresolved(ast.Name(node.name), "has members that can't be read without running the file")
         return schema.copy() if schema else self.unresolved(ast.Name(node.name), "has no members")
+
+
+def _choices(values: list[JsonValue], *, flags: bool) -> JsonObject:
+    """Return the schema of an enumeration with these values; flags can be combined."""
+    numbers = [value for value in values if isinstance(value, int)]
+    if flags and numbers and min(numbers) >= 0:
+        return {"type": "integer", "minimum": 0, "maximum": reduce(or_, numbers)}
+    return choice(values)
 
 
 def _reference(name: str) -> JsonObject:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pegboard.sdk.literals import NotLiteralError, read
+from pegboard.sdk.literals import NotLiteralError, is_plain_member, read
 from pegboard.signatures import classes, constraints
 from pegboard.signatures.names import LISTS, MAPPINGS, SETS, WRAPPERS, canonical
 
@@ -89,6 +89,8 @@ def _literal(to: Converter, arguments: list[ast.expr]) -> JsonObject:
             variants = [_read_or_none(to, item) for item in nested]
         else:
             variants = [_read_or_none(to, target)]
+        if is_plain_member(target, to.scope):
+            return to.unresolved(node, "doesn't equal its value, so that no call could pass it")
         for variant in variants:
             if variant is None:
                 return to.unresolved(node, "is not a literal")
