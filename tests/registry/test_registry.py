@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pegboard.discovery import scan
 from pegboard.models import PackHandler, Problem, ToolSpec
 from pegboard.registry import AllowList, Registry
 
@@ -113,6 +114,41 @@ def test_a_tool_is_stale_if_its_file_was_written_during_the_scan(tmp_path: Path)
     spec = _spec("pack.tool", file=str(file))
     assert _scanned(_EditedSource(file, spec)).stale(spec)
     assert not _scanned(_Source(spec)).stale(spec), "a scan that starts after the write reads the new content"
+
+
+@pytest.mark.promise("DSC-6")
+def test_a_tool_is_stale_if_a_helper_of_its_pack_has_changed_appeared_or_gone(tmp_path: Path) -> None:
+    helper, pack = tmp_path / "_types.py", tmp_path / "pack.py"
+    types = "from typing import TypedDict\nclass T(TypedDict):\n    "
+    helper.write_text(f"{types}a: int\n")
+    pack.write_text("from ._types import T\ndef run(*, x: T):\n    'Run.'\n")
+    for index in (None, tmp_path / "index", tmp_path / "index"):
+        registry = Registry([_Folder(tmp_path, index)])
+        registry.scan()
+        for change in (helper.unlink, lambda: helper.write_text(f"{types}bcd: int\n"), lambda: _touch(helper)):
+            spec = registry.get("pack.run")
+            assert spec is not None
+            assert not registry.stale(spec)
+            change()
+            assert registry.stale(spec)
+            registry.scan()
+
+
+class _Folder:
+    """A packs folder whose files are older than any scan."""
+
+    def __init__(self, folder: Path, index: Path | None) -> None:
+        self._folder = folder
+        self._index = index
+
+    def scan(self) -> tuple[Sequence[ToolSpec], Sequence[Problem]]:
+        for number, file in enumerate(sorted(self._folder.glob("*.py"))):
+            os.utime(file, ns=(number, number))
+        return scan([self._folder], index=self._index)
+
+
+def _touch(file: Path) -> None:
+    os.utime(file, ns=(5, 5))
 
 
 def test_a_file_from_the_future_is_not_stale(tmp_path: Path) -> None:

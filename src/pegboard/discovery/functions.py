@@ -108,6 +108,7 @@ class _Description:
                 "file": self.file,
                 "line": node.lineno,
                 "is_async": isinstance(node, ast.AsyncFunctionDef),
+                "helpers": (),
             },
             "signature": self._signature(),
             "aliases": aliases,

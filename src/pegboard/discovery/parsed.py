@@ -34,6 +34,7 @@ class PlainHandler(TypedDict):
     file: str
     line: int
     is_async: bool
+    helpers: tuple[str, ...]
 
 
 class PlainRequirement(TypedDict):

@@ -120,4 +120,6 @@ def _read_tree(tree: ast.Module, source: str | bytes, stem: str, file: str, help
         problem["pack"] = pack
     definitions = Definitions(scope)
     tools = [functions.tool(node, definitions, pack, file, needs) for node in found]
+    for tool in tools:  # only after all tools, because they share definitions
+        tool["handler"]["helpers"] = tuple(file for file, *_ in helpers.seen)
     return {"pack": pack, "tools": tools, "problems": problems}

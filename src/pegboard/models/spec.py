@@ -44,6 +44,8 @@ class PackHandler(DataModel):
     line: int
     """Line of the function's `def`, from 1."""
     is_async: bool = False
+    helpers: tuple[str, ...] = ()
+    """Absolute paths of the helper modules that the tool's types come from, including missing ones."""
 
 
 class McpHandler(DataModel):
@@ -123,6 +125,11 @@ class ToolSpec(DataModel):
     def file(self) -> str | None:
         """Absolute path of the pack's file; None for other tools."""
         return self.handler.file if isinstance(self.handler, PackHandler) else None
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """All files that the description was read from; empty for tools that aren't from packs."""
+        return (self.handler.file, *self.handler.helpers) if isinstance(self.handler, PackHandler) else ()
 
     @property
     def location(self) -> Location:

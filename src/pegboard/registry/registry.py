@@ -26,7 +26,7 @@ class _Snapshot:
     specs: dict[str, ToolSpec] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
-    files: dict[str, _FileMark] = field(default_factory=dict)
+    files: dict[str, _FileMark | None] = field(default_factory=dict)
     began_ns: int = 0
 
 
@@ -114,16 +114,16 @@ class Registry:
         return list(dict.fromkeys([*get_close_matches(name, likely, n=3, cutoff=0.6), *same_function]))[:3]
 
     def stale(self, spec: ToolSpec) -> bool:
-        """Return whether the tool's file was changed or removed since the last scan (one `stat`)."""
-        file = spec.file
+        """Return whether a file that the tool was read from has changed since the last scan (one `stat` per file)."""
         snapshot = self._snapshot
-        if file is None or file not in snapshot.files:
-            return False
-        mark = _mark(file)
-        if mark is None or mark != snapshot.files[file]:
-            return True
-        # Written during the scan, which may have read the old content. A time in the future proves nothing.
-        return snapshot.began_ns <= mark[0] <= time.time_ns()
+        for file in spec.files:
+            mark = _mark(file)
+            if mark != snapshot.files.get(file, mark):
+                return True
+            # Written during the scan, which may have read the old content. A time in the future proves nothing.
+            if mark is not None and file in snapshot.files and snapshot.began_ns <= mark[0] <= time.time_ns():
+                return True
+        return False
 
 
 def _merge(specs: Iterable[ToolSpec], problems: list[Problem], began_ns: int) -> _Snapshot:
@@ -142,7 +142,7 @@ def _merge(specs: Iterable[ToolSpec], problems: list[Problem], began_ns: int) ->
             kept = tuple(alias for alias in spec.aliases if alias not in taken)
             by_name[spec.name] = spec.model_copy(update={"aliases": kept})
             problems += [_alias_taken(spec, alias, owner) for alias, owner in taken.items()]
-    files = {file: mark for file in {spec.file for spec in by_name.values()} if file and (mark := _mark(file))}
+    files = {file: _mark(file) for file in {file for spec in by_name.values() for file in spec.files}}
     return _Snapshot(by_name, aliases, tuple(problems), files, began_ns)
 
 
