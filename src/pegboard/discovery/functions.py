@@ -13,6 +13,7 @@ from pegboard.signatures.converter import FieldInfo
 from pegboard.signatures.definitions import Definitions
 from pegboard.signatures.expressions import written
 from pegboard.signatures.names import canonical
+from pegboard.signatures.runtime_names import unconverted
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -189,6 +190,14 @@ class _Description:
         required: list[JsonValue] = []
         for parameter in self.parameters:
             schema, required_by_field, _alias = self._field(annotations, parameter)
+            missing = unconverted(parameter.annotation, self.scope)
+            if missing:
+                self.report(
+                    f"`{self.node.name}`, {self.context}: the function receives plain JSON, because "
+                    f"`{missing}` is imported only for type checkers.",
+                    f"Import `{missing}` outside of `if TYPE_CHECKING`.",
+                    line=self.line,
+                )
             # the default in `Annotated[int, FieldInfo(default=1)]` applies to pydantic only
             needed = required_by_field or parameter.default is None
             text = texts.get(parameter.name)

@@ -90,6 +90,7 @@ class Scope:
 
     Attributes:
         names: Binding of each name at the end of the file; the likeliest, if branches bind it differently.
+        typing_only: Names that only type checkers see.
         stars: Modules of all `from module import *`.
         type_parameters: Names in the brackets of `def f[T]`, `class C[T]` and `type X[T]`.
         body: Statements of the file, flattened.
@@ -98,6 +99,7 @@ class Scope:
     def __init__(self, tree: ast.Module, file: str = "", helpers: Helpers | None = None) -> None:
         self.file = file
         self.names: dict[str, Binding] = {}
+        self.typing_only: set[str] = set()
         self._variants: dict[str, list[Binding]] = {}
         self._statement: Statement
         self.stars: list[str] = []
@@ -122,6 +124,10 @@ class Scope:
             earlier = [self.names[name]] if name in self.names else []
             self._variants.setdefault(name, earlier).append(binding)
         self.names[name] = binding
+        if typing_only:
+            self.typing_only.add(name)
+        else:
+            self.typing_only.discard(name)
 
     def unbind(self, name: str) -> None:
         """Forget a name."""
