@@ -258,20 +258,26 @@ def test_the_schema_of_a_class_equals_that_of_pydantic(annotation: str) -> None:
     def _mentions(name: str, root: object, defs: dict[str, Any]) -> bool:
         return f"#/$defs/{name}'" in str(root) or any(f"#/$defs/{name}'" in str(item) for item in defs.values())
 
-    # arguments accept fewer keys than pydantic does
-    (spec,), _ = read(f'{HEAD}{CLASSES}\ndef f() -> {annotation}:\n    """Do it."""\n', "/packs/sample.py")
-    ours, theirs = resolved(dict(spec.output_schema or {})), resolved(judged(annotation, CLASSES))
+    spec, _ = tool(f"a: {annotation}", CLASSES)
+    whole: Any = spec.input_schema
+    given = {**whole["properties"]["a"], "$defs": whole.get("$defs", {})}
+    ours, theirs = resolved(given), resolved(judged(annotation, CLASSES))
     assert _comparable(ours) == _comparable(theirs)
 
 
 def _comparable(value: Any) -> Any:
-    """Remove generated docstrings of dataclasses, and defaults of factories, which pydantic omits."""
+    """Remove generated docstrings of dataclasses, defaults of factories, which pydantic omits, and bans of other keys.
+
+    Arguments accept fewer keys than pydantic does.
+    """
     if isinstance(value, dict):
         generated = {"description"} if "properties" in value else set()
         return {
             key: _comparable(item)
             for key, item in value.items()
-            if key not in generated and not (key == "default" and item == [])
+            if key not in generated
+            and not (key == "default" and item == [])
+            and not (key == "additionalProperties" and item is False)
         }
     if isinstance(value, list):
         return [_comparable(item) for item in value]

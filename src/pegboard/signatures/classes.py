@@ -62,10 +62,13 @@ def schema(to: Converter, node: ast.ClassDef) -> JsonObject | None:
 def rejects_unknown_keys(scope: Scope, node: ast.ClassDef) -> bool:
     """Return whether arguments of this class must have no other keys than its fields.
 
-    These are TypedDicts and dataclasses: unknown keys would be discarded, or reach code that doesn't know them.
+    These are models, TypedDicts and dataclasses whose configuration doesn't say what to do with others: unknown keys
+    would be discarded, or reach code that doesn't know them.
     """
     lineage = scope.lineage(node)
-    if not lineage.foreign.isdisjoint(_MODELS) or not _is_record(lineage):
+    if not lineage.foreign.isdisjoint(_ROOT_MODELS) or not (
+        _is_record(lineage) or not lineage.foreign.isdisjoint(_MODELS)
+    ):
         return False
     config = ModelConfig(lineage.ours)
     return config.extra is None and not config.has("extra_items")
