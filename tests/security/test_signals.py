@@ -111,7 +111,7 @@ def test_an_app_that_continues_without_a_stop_restores_the_terminal_at_its_end()
 
 
 @pytest.mark.promise("SEC-7")
-def test_an_app_whose_terminal_is_closed_ends_although_it_is_told_to_continue() -> None:
+def test_an_app_whose_terminal_is_closed_ends_although_sigcont_comes() -> None:
     with pegboard() as terminal:
         terminal.read_until("type to filter")
         terminal.hang_up()

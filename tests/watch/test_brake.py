@@ -363,7 +363,7 @@ async def test_a_resumed_call_is_asked_about_by_the_rules_and_recorded_once(
         with questions.announce():
             watched.call(1, "say")
             held = waiting(questions)
-            eventually(lambda: recorded() == {(held.call, "running")})
+            eventually(lambda: recorded() == {(held.call, "waiting")})
             write_rules(home, rules)
             commands.pegboard("resume")
             if rules:

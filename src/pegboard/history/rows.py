@@ -27,7 +27,7 @@ LARGEST = 2**63 - 1
 
 _SPECIAL = {"cancelled": CANCELLED, "denied": DENIED, "interrupted": INTERRUPTED}
 """Status of a failed call by the detail of its error, where the tool itself did not fail."""
-_WAITS = ToolError(code="execution_error", message="The call waits for approval.", detail="waiting")
+_WAITS = '{"code":"execution_error","message":"The call waits for approval.","detail":"waiting"}'
 """Error of the row of a call that waits for approval; that of a running call has none."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -110,7 +110,7 @@ def started_row(call: ToolCall, at: datetime, process: str | None, *, waits: boo
     return StoredCall(
         **_request(call, at, args),
         ok=False,
-        error=json_of(_WAITS) if waits else None,
+        error=_WAITS if waits else None,
         duration_ms=0.0,
         meta="{}",
         data=None,

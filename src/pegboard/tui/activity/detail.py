@@ -124,7 +124,7 @@ class CallDetailPane(Vertical):
         self.result.hint = (
             "A turn has no result of its own. Its calls do."
             if call.is_turn
-            else "The call waits for approval. Open it to see and answer it."
+            else "The call waits for approval, or for the end of a pause. Open it to answer it."
             if call.state == "waiting"
             else "The call is still running. Its result appears here."
             if call.state == "running"
