@@ -91,21 +91,26 @@ def _line(name: str, words: list[str]) -> str:
 def _split_arguments(spec: ToolSpec, arguments: JsonObject) -> tuple[list[str], JsonObject | None]:
     """Split arguments into `key=value` words and the rest for `--args`, if any.
 
-    Each argument uses the simplest notation that is parsed back to the same value, alone and together with the others.
+    Each argument uses the simplest notation that is parsed back to the same value, alone and together with the others,
+    and that is as valid as its JSON.
     """
+    own = {
+        fault.path for fault in read_pairs(spec.input_schema, (), given=arguments, aliases=spec.parameter_aliases)[1]
+    }
     spellings = {name: list(_spellings(name, value)) for name, value in arguments.items()}
     while True:
         pairs = [word for left in spellings.values() if left for word in left[0]]
         rest = {name: arguments[name] for name, left in spellings.items() if not left} or None
         found, faults = read_pairs(spec.input_schema, pairs, given=rest, aliases=spec.parameter_aliases)
-        rejected = {name for fault in faults for name in steps(fault.path)[:1]}
+        new = [fault for fault in faults if fault.path not in own]
+        rejected = {name for fault in new for name in steps(fault.path)[:1]}
         wrong = [
             name
             for name, left in spellings.items()
             if left and (name in rejected or not _is_found(found, name, arguments[name]))
         ]
         if not wrong:
-            return (pairs, rest) if not faults and identical(found, arguments) else ([], arguments)
+            return (pairs, rest) if not new and identical(found, arguments) else ([], arguments)
         for name in wrong:
             del spellings[name][0]
 
