@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from stage import GivenRuntime, Stage, on_stage
 
+from pegboard.tui.form.editors import JsonBox
 from pegboard.tui.widgets.keys_line import KeysLine
 
 
@@ -22,6 +23,16 @@ async def test_the_footer_shows_the_keys_of_the_focused_widget(given: GivenRunti
         await stage.until(lambda: line(stage) != before, "it is there")
         assert "^r Run" in line(stage)
         assert "f1 Help" in line(stage)
+
+
+@pytest.mark.promise("TUI-7")
+async def test_the_first_key_of_a_command_is_shown_even_where_another_of_its_keys_is_a_text_editors(
+    given: GivenRuntime,
+) -> None:
+    async with on_stage(given) as stage:
+        await stage.press("enter", "ctrl+t")
+        await stage.until(lambda: isinstance(stage.app.focused, JsonBox), "the JSON is edited")
+        await stage.until(lambda: line(stage).lstrip().startswith("^r Run"), "it is there")
 
 
 @pytest.mark.promise("TUI-7")

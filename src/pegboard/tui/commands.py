@@ -80,11 +80,13 @@ def key_of(node: DOMNode, command_id: str) -> str:
     Returns:
         The key, or an empty string if the command has none.
     """
-    for key, binding in bindings_of(node):
-        if binding.id == command_id:
-            *modifiers, last = key.split("+")
-            return "+".join([*modifiers, format_key(last)])
-    return ""
+    *modifiers, last = first_key(node, command_id).split("+")
+    return "+".join([*modifiers, format_key(last)]) if last else ""
+
+
+def first_key(node: DOMNode, command_id: str | None) -> str:
+    """Return Textual's name for the first key of a command; like `key_of`, which formats it."""
+    return next((key for key, binding in bindings_of(node) if binding.id == command_id), "")
 
 
 def key_in_reach(node: DOMNode, command_ids: Collection[str]) -> str:

@@ -16,6 +16,8 @@ from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widget import Widget
 
+from pegboard.tui.commands import first_key
+
 _EVERYWHERE = 2
 
 
@@ -88,13 +90,17 @@ class KeysLine(Widget, can_focus=False):
         self.screen.bindings_updated_signal.unsubscribe(self)
 
     def _change(self, screen: Screen[object]) -> None:
-        """Show the available keys, each action once."""
+        """Show the available keys, each action once: with the first declared one, as another may come first here."""
         if not screen.app.app_focus or not self.is_attached or screen is not self.screen:
             return
         found: dict[str, _FooterKey] = {}
+        owners: dict[str, DOMNode] = {}
         declared = [command.id for command in getattr(type(screen), "ACTIONS", ())]
         for node, binding, enabled, tooltip in screen.active_bindings.values():
-            if binding.show and binding.action not in found:
+            if not binding.show:
+                continue
+            owner = owners.setdefault(binding.action, node)
+            if binding.action not in found or (owner is node and binding.key == first_key(node, binding.id)):
                 label = self.app.get_key_display(binding)
                 found[binding.action] = _FooterKey(
                     binding.key, label, binding.description, tooltip, enabled, _rank(node, binding, declared)
