@@ -81,8 +81,10 @@ class EndingApp(App[None]):
         file = getattr(driver, "_file", None)
         if file is not None:
             driver._file = cast("Any", _LossyFile(file))  # type: ignore[attr-defined]  # noqa: SLF001 - nothing public
-        if hasattr(driver, "_sigcont_application"):
-            signal.signal(signal.SIGCONT, lambda *_: self._continue(driver))
+        if hasattr(
+            driver, "_sigcont_application"
+        ):  # Textual's handler isn't on the event loop, so it may run within itself
+            asyncio.get_running_loop().add_signal_handler(signal.SIGCONT, self._continue, driver)
         return driver
 
     def _continue(self, driver: Driver) -> None:
