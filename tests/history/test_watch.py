@@ -12,6 +12,7 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator
 from contextlib import aclosing
+from datetime import UTC, datetime
 from pathlib import Path
 from queue import Queue
 
@@ -21,7 +22,7 @@ from pegboard.history import History
 from pegboard.history.notify import Bell, notify
 from pegboard.history.recorded import RecordedCalls
 from pegboard.history.watch import HistoryChange, Watcher, changes
-from pegboard.models import RecordedCall
+from pegboard.models import RecordedCall, ToolCall, ToolResult
 
 PREAMBLE = """
 import sys, time
@@ -172,6 +173,16 @@ def test_a_call_of_a_killed_process_is_marked_as_interrupted(
     result = history.result("theirs")
     assert result is not None
     assert result.error == call.error
+
+
+@pytest.mark.promise("STO-3")
+async def test_the_first_change_comes_when_all_later_ones_are_noticed(history: History) -> None:
+    history.record(ToolCall(name="a.x", source="cli"), ToolResult(ok=True), datetime.now(UTC))
+    async with asyncio.timeout(30), aclosing(changes(history)) as watching:
+        assert await anext(watching) == HistoryChange(frozenset())
+        call = ToolCall(name="a.y", source="cli")
+        history.record(call, ToolResult(ok=True), datetime.now(UTC))
+        assert (await anext(watching)).ids == {call.id}
 
 
 @pytest.mark.promise("SEC-7")

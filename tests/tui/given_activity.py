@@ -115,7 +115,8 @@ class GivenActivity:
         return self._results.get(call_id)
 
     async def changes(self) -> AsyncIterator[HistoryChange]:
-        """Yield after each recorded, deleted or restored call."""
+        """Yield at the start, and after each recorded, deleted or restored call."""
+        yield HistoryChange(frozenset())
         while True:
             await self._changed.wait()
             self._changed.clear()

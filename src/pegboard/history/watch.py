@@ -160,7 +160,10 @@ class Watcher:
 
 
 async def changes(history: History) -> AsyncGenerator[HistoryChange]:
-    """Yield changes of the history by any process, within a moment after they are made."""
+    """Yield changes of the history by any process, within a moment after they are made.
+
+    The first one is empty: what was read before it may lack changes, and later changes are noticed.
+    """
     loop = asyncio.get_running_loop()
     queue: asyncio.Queue[HistoryChange] = asyncio.Queue()
 
@@ -172,6 +175,7 @@ async def changes(history: History) -> AsyncGenerator[HistoryChange]:
     starting = asyncio.ensure_future(asyncio.to_thread(watcher.start))
     try:
         await asyncio.shield(starting)
+        yield HistoryChange(frozenset())
         while True:
             change = await queue.get()
             while not queue.empty():

@@ -126,7 +126,10 @@ class Activity:
         return self._calls.dropped()
 
     def changes(self) -> AsyncGenerator[HistoryChange]:
-        """Yield changes by any process, this one included, within 300 ms; close the iterator to stop."""
+        """Yield changes by any process, this one included, within 300 ms; close the iterator to stop.
+
+        The first one is empty: what was read before it may lack changes, and later changes are noticed.
+        """
         from pegboard.history.watch import changes
 
         return changes(self._parts.history)

@@ -311,9 +311,8 @@ class TimelineScreen(Dialog[None]):
 
     @work(group="follow")
     async def _follow(self) -> None:
-        """Read the session, and again whenever the history changes."""
+        """Read the session when its changes are noticed, and again at each of them."""
         try:
-            await self._read()
             async with aclosing(self._activity.changes()) as changes:
                 async for _ in changes:
                     await self._read()
