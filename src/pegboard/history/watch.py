@@ -162,7 +162,7 @@ class Watcher:
 async def changes(history: History) -> AsyncGenerator[HistoryChange]:
     """Yield changes of the history by any process, within a moment after they are made.
 
-    The first one is empty: what was read before it may lack changes, and later changes are noticed.
+    The first one is empty: earlier reads may lack changes, and all later changes are noticed.
     """
     loop = asyncio.get_running_loop()
     queue: asyncio.Queue[HistoryChange] = asyncio.Queue()

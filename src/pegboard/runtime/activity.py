@@ -128,7 +128,7 @@ class Activity:
     def changes(self) -> AsyncGenerator[HistoryChange]:
         """Yield changes by any process, this one included, within 300 ms; close the iterator to stop.
 
-        The first one is empty: what was read before it may lack changes, and later changes are noticed.
+        The first one is empty: earlier reads may lack changes, and all later changes are noticed.
         """
         from pegboard.history.watch import changes
 
