@@ -211,7 +211,7 @@ class _Description:
             result["required"] = required
         result["additionalProperties"] = False
         self._add_keywords(result, annotations)
-        definitions = annotations.definitions(of_arguments=True)
+        definitions = annotations.definitions()
         if definitions:
             result["$defs"] = definitions
         return result

@@ -61,20 +61,14 @@ class Annotations:
         self._left = _MOST_NODES
         self._line: int | None = None
 
-    def definitions(self, *, of_arguments: bool = False) -> dict[str, JsonValue]:
-        """Return the `$defs` of the root schema, and report their parts that can't be resolved.
-
-        Args:
-            of_arguments: Whether they describe arguments, which must not have keys that the function doesn't know.
-        """
+    def definitions(self) -> dict[str, JsonValue]:
+        """Return the `$defs` of the root schema, and report their parts that can't be resolved."""
         if not self._used:
             return {}
         found: dict[str, JsonValue] = {}
         for name in self._definitions.reached(self._used):
             definition = self._definitions.found[name]
             found[name] = definition.schema
-            if of_arguments and definition.is_closed and definition.schema:
-                found[name] = {**definition.schema, "additionalProperties": False}
             for text, line in definition.reports:
                 self.report(text, line)
         return found
@@ -208,22 +202,17 @@ class Annotations:
             return found[0]
         return {"anyOf": found}
 
-    def defined(
-        self, name: str, line: int, build: Callable[[], JsonObject | None], *, closed: bool
-    ) -> JsonObject | None:
+    def defined(self, name: str, line: int, build: Callable[[], JsonObject | None]) -> JsonObject | None:
         """Return the reference to a class, which is converted on first use; None if it has no JSON form.
 
         Args:
             name: Name of the class.
             line: Line of its definition.
             build: Function that returns its schema, or None if it has no JSON form.
-            closed: Whether arguments must have no unknown keys.
         """
         key = self._definitions.key(self.scope, name)
-        definition = self._definition(key, line, build)
-        if definition.schema is None:
+        if self._definition(key, line, build).schema is None:
             return None
-        definition.is_closed = closed
         self._used[key] = None
         return _reference(key)
 
@@ -304,12 +293,7 @@ class Annotations:
         if isinstance(definition, ast.ClassDef):
             if is_enum(definition, self.scope):
                 return self._enum(definition)
-            reference = self.defined(
-                name,
-                definition.lineno,
-                lambda: classes.schema(self, definition),
-                closed=classes.rejects_unknown_keys(self.scope, definition),
-            )
+            reference = self.defined(name, definition.lineno, lambda: classes.schema(self, definition))
             return reference or self.unresolved(node, "is a class without a JSON form")
         if isinstance(definition, ast.Call):
             called = CALLED.get(canonical(self.scope.qualified(definition.func)) or "")

@@ -26,7 +26,6 @@ _TYPED_DICTS = frozenset({"typing.TypedDict", "typing_extensions.TypedDict"})
 _NAMED_TUPLES = frozenset({"typing.NamedTuple", "typing_extensions.NamedTuple"})
 _DATACLASSES = frozenset({"dataclasses.dataclass", "pydantic.dataclasses.dataclass"})
 _CLASS_VARIABLES = frozenset({"typing.ClassVar", "typing_extensions.ClassVar"})
-_EXTRA: dict[str | None, bool] = {"forbid": False, "allow": True}
 
 
 class _Member(NamedTuple):
@@ -59,21 +58,6 @@ def schema(to: Converter, node: ast.ClassDef) -> JsonObject | None:
     return None
 
 
-def rejects_unknown_keys(scope: Scope, node: ast.ClassDef) -> bool:
-    """Return whether arguments of this class must have no other keys than its fields.
-
-    These are models, TypedDicts and dataclasses whose configuration doesn't say what to do with others: unknown keys
-    would be discarded, or reach code that doesn't know them.
-    """
-    lineage = scope.lineage(node)
-    if not lineage.foreign.isdisjoint(_ROOT_MODELS) or not (
-        _is_record(lineage) or not lineage.foreign.isdisjoint(_MODELS)
-    ):
-        return False
-    config = ModelConfig(lineage.ours)
-    return config.extra is None and not config.has("extra_items")
-
-
 def _is_record(lineage: Lineage) -> bool:
     return not lineage.foreign.isdisjoint(_TYPED_DICTS) or any(
         _is_dataclass(scope, ancestor) for scope, ancestor in lineage.ours
@@ -95,7 +79,8 @@ def functional_typed_dict(to: Converter, call: ast.Call) -> JsonObject | None:
         properties[name] = field.schema
         if field.required:
             required.append(name)
-    return _with_required({"type": "object", "properties": properties}, required)
+    others = {} if to.is_output else _other_keys(ModelConfig(()))
+    return _with_required({"type": "object", "properties": properties, **others}, required)
 
 
 def functional_named_tuple(to: Converter, call: ast.Call) -> JsonObject | None:
@@ -184,10 +169,20 @@ def _object(to: Converter, node: ast.ClassDef, *, private: bool) -> JsonObject:
     if documented.description:
         result["description"] = documented.description
     result["properties"] = properties
-    extra = _EXTRA.get(config.extra)
-    if extra is not None and not to.is_output:  # computed fields are in results too
-        result["additionalProperties"] = extra
+    if not to.is_output:  # results have computed fields, too
+        result |= _other_keys(config)
     return _with_required(result, required)
+
+
+def _other_keys(config: ModelConfig) -> JsonObject:
+    """Return the keyword for keys that aren't fields of a class.
+
+    Unless its configuration says otherwise, they are rejected, because the class would discard them.
+    """
+    if config.has("extra_items"):
+        return {}
+    extra = {None: False, "forbid": False, "allow": True}.get(config.extra)
+    return {} if extra is None else {"additionalProperties": extra}
 
 
 def _field(to: Converter, member: _Member, default: ast.expr | None) -> FieldInfo:

@@ -49,9 +49,7 @@ class Converter(Protocol):
     def alias(self, name: str, value: ast.expr) -> JsonObject:
         """Return the schema of a type alias."""
 
-    def defined(
-        self, name: str, line: int, build: Callable[[], JsonObject | None], *, closed: bool
-    ) -> JsonObject | None:
+    def defined(self, name: str, line: int, build: Callable[[], JsonObject | None]) -> JsonObject | None:
         """Return the reference to a class, which `build` converts on first use; None if it has no JSON form."""
 
     def inside(self, scope: Scope) -> AbstractContextManager[None]:

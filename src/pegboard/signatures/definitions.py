@@ -25,10 +25,9 @@ class Definition:
         reports: Sentences about parts that can't be resolved, with lines.
         cost: Number of nodes that it consists of.
         is_open: Whether it is still being built.
-        is_closed: Whether arguments must have no unknown keys.
     """
 
-    __slots__ = ("cost", "is_closed", "is_open", "reports", "schema", "uses")
+    __slots__ = ("cost", "is_open", "reports", "schema", "uses")
 
     def __init__(self) -> None:
         self.schema: JsonObject | None = {}
@@ -36,7 +35,6 @@ class Definition:
         self.reports: list[tuple[str, int | None]] = []
         self.cost = 0
         self.is_open = True
-        self.is_closed = False
 
 
 class Definitions:

@@ -135,15 +135,15 @@ def _type_variable(to: Converter, _name: str, call: ast.Call) -> JsonObject:
 
 
 def _typed_dict(to: Converter, name: str, call: ast.Call) -> JsonObject:
-    return to.defined(name, call.lineno, lambda: classes.functional_typed_dict(to, call), closed=True) or to.unresolved(
+    return to.defined(name, call.lineno, lambda: classes.functional_typed_dict(to, call)) or to.unresolved(
         call, "is not a type"
     )
 
 
 def _named_tuple(to: Converter, name: str, call: ast.Call) -> JsonObject:
-    return to.defined(
-        name, call.lineno, lambda: classes.functional_named_tuple(to, call), closed=False
-    ) or to.unresolved(call, "is not a type")
+    return to.defined(name, call.lineno, lambda: classes.functional_named_tuple(to, call)) or to.unresolved(
+        call, "is not a type"
+    )
 
 
 def _functional_enum(to: Converter, _name: str, call: ast.Call) -> JsonObject:
