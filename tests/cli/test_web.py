@@ -142,14 +142,21 @@ def test_only_reading_requests_are_allowed(served: Served, method: str) -> None:
     assert httpx.request(method, served.address, headers={"Cookie": served.cookie()}).status_code == 403
 
 
-@pytest.mark.promise("WEB-2")
-async def test_a_connection_runs_the_app_until_it_is_closed(served: Served) -> None:
+@asynccontextmanager
+async def _tab(served: Served) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+    """Open a tab, as a browser does."""
     headers = {"Origin": served.url, "Cookie": await asyncio.to_thread(served.cookie)}
     async with (
         asyncio.timeout(60),
         aiohttp.ClientSession() as client,
         client.ws_connect(f"{served.url}/ws?width=100&height=30", headers=headers) as socket,
     ):
+        yield socket
+
+
+@pytest.mark.promise("WEB-2")
+async def test_a_connection_runs_the_app_until_it_is_closed(served: Served) -> None:
+    async with _tab(served) as socket:
         await _read_until(socket, "Tools")
         assert await asyncio.to_thread(_children, served.process.pid)
     await _until(lambda: not _children(served.process.pid))
@@ -157,12 +164,7 @@ async def test_a_connection_runs_the_app_until_it_is_closed(served: Served) -> N
 
 @pytest.mark.promise("WEB-2")
 async def test_a_tab_stays_open_and_reacts_to_keys(served: Served) -> None:
-    headers = {"Origin": served.url, "Cookie": await asyncio.to_thread(served.cookie)}
-    async with (
-        asyncio.timeout(60),
-        aiohttp.ClientSession() as client,
-        client.ws_connect(f"{served.url}/ws?width=100&height=30", headers=headers) as socket,
-    ):
+    async with _tab(served) as socket:
         await _read_until(socket, "Tools")
         with pytest.raises(TimeoutError):
             await _read_until(socket, "never painted", seconds=5)  # the app checks its terminal every two seconds
@@ -180,12 +182,7 @@ async def _read_until(socket: aiohttp.ClientWebSocketResponse, text: str, second
 
 @pytest.mark.promise("WEB-2", "CLI-2")
 async def test_ctrl_c_ends_the_server_and_its_apps_with_the_exit_code_of_an_interruption(served: Served) -> None:
-    headers = {"Origin": served.url, "Cookie": await asyncio.to_thread(served.cookie)}
-    async with (
-        asyncio.timeout(60),
-        aiohttp.ClientSession() as client,
-        client.ws_connect(f"{served.url}/ws", headers=headers) as socket,
-    ):
+    async with _tab(served) as socket:
         await socket.receive_bytes()
         children = await asyncio.to_thread(_children, served.process.pid)
         served.process.send_signal(signal.SIGINT)
