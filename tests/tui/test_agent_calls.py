@@ -168,6 +168,10 @@ async def test_the_activity_page_shows_a_waiting_call_and_opens_its_card(watched
         await stage.press("f9")
         await stage.until_seen("? waiting")
         await stage.until_seen("The call waits for approval, or for the end of a pause. Open it to answer it.")
+        await stage.type("zz")
+        await stage.until_seen("Select a call to see its result.")
+        await stage.press("escape")
+        await stage.until_seen("The call waits for approval, or for the end of a pause. Open it to answer it.")
         await stage.press("ctrl+r")
         toasts = stage.app._notifications
         await stage.until(lambda: any("It waits for approval, and hasn't run." in one.message for one in toasts), "so")

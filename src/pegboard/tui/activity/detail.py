@@ -85,6 +85,7 @@ class CallDetailPane(Vertical):
             self._arguments.text = Content()
             self.call = None
             self.result.clear()
+            self.result.hint = ""
             return
         sign, style = SIGNS[row.state]
         name = Content.assemble(row.tool, (f"  {sign} {row.reason or row.state}", style))
