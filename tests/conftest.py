@@ -37,9 +37,10 @@ sys.dont_write_bytecode = False
 import commands  # noqa: E402 - only now it can be found
 from rows import Row, rows_of  # noqa: E402 - as above
 
-# The same examples at every run; `--hypothesis-profile=search` looks for others.
+# The same examples at every run, a part of them without `--every-case`; `--hypothesis-profile=search` looks for others.
 # No deadline: the machine may be busy.
 settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("few", settings.get_profile("same"), max_examples=40)
 settings.register_profile("search", deadline=None)
 settings.load_profile("same")
 
@@ -77,6 +78,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option that runs every case."""
     parser.addoption("--every-case", action="store_true", help="run every case of the slow tests, too")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Try fewer examples of each property, unless every case is wanted."""
+    if not _runs_every_case(config) and not config.getoption("--hypothesis-profile"):
+        settings.load_profile("few")
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -253,9 +260,9 @@ def hard_cases() -> dict[str, Row]:
 def corpus(data_folder: Path, hard_cases: dict[str, Row], pytestconfig: pytest.Config) -> list[Row]:
     """Return the real schemas and every hard case; skip the test if the real ones are missing.
 
-    A run of all tests takes every third real schema unless it takes every case.
+    A run of all tests takes every ninth real schema unless it takes every case.
     """
-    step = 1 if _runs_every_case(pytestconfig) else 3
+    step = 1 if _runs_every_case(pytestconfig) else 9
     return [*rows_of(data_folder / "schemas" / "open.jsonl")[::step], *hard_cases.values()]
 
 

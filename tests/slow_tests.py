@@ -3,8 +3,8 @@
 Most of them run the app, start servers and commands as processes, or try many cases.
 `@pytest.mark.slow` marks one in another file.
 
-`-m "not slow"` leaves them out. Without arguments, pytest runs the first and the last case of each and takes a third of
-the real schemas; `--every-case` or the name of the file or test runs all.
+`-m "not slow"` leaves them out. Without arguments, pytest runs the first and the last case of each and takes a ninth
+of the real schemas; `--every-case` or the name of the file or test runs all.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def check(specs: Sequence[ToolSpec], problems: Sequence[Problem]) -> None:
 
 
 @pytest.mark.promise("DSC-7")
-@pytest.mark.parametrize("part", range(8))
+@pytest.mark.parametrize("part", [1, 0, *range(2, 8)])  # 0, with the largest folder, is left out without --every-case
 def test_the_standard_library_yields_tools_or_problems(part: int, tmp_path: Path) -> None:
     folders = folders_with_code(STDLIB)[part::8]
     specs, problems = scan(folders, index=tmp_path)
@@ -59,7 +59,7 @@ def test_the_standard_library_yields_tools_or_problems(part: int, tmp_path: Path
 @pytest.mark.promise("DSC-7")
 def test_installed_libraries_yield_tools_or_problems() -> None:
     folders = folders_with_code(INSTALLED)
-    chosen = random.Random(len(list(importlib.metadata.distributions()))).sample(folders, min(len(folders), 60))
+    chosen = random.Random(len(list(importlib.metadata.distributions()))).sample(folders, min(len(folders), 30))
     specs, problems = scan(chosen)
     assert specs
     check(specs, problems)

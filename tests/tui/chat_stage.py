@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from headless import compose_frame
+from headless import compose_at_end
 from models import Said, ScriptedModel
 from stage import Stage, open_on
 from textual.widgets import Static
@@ -282,7 +282,7 @@ async def on_chat(
         stage = ChatStage(app, pilot, runtime, model)
         await entered(stage)
         yield stage
-        compose_frame(app)
+        compose_at_end(app)
 
 
 def user(text: str) -> UserMessage:

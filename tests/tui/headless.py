@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
 from typing import Any
+from weakref import WeakSet
 
 import pytest
 import textual.app
@@ -205,8 +206,12 @@ def no_invisible_work() -> Iterator[None]:
         yield
 
 
+_composed: WeakSet[App[Any]] = WeakSet()
+
+
 def compose_strips(app: App[Any]) -> Sequence[Strip]:
     """Compose the screen and return its lines with their styles, as a terminal would display them."""
+    _composed.add(app)
     visible_screen_stack.set(app._background_screens)  # a dialog draws them behind itself
     return app.screen._compositor.render_strips(app.size)
 
@@ -214,3 +219,9 @@ def compose_strips(app: App[Any]) -> Sequence[Strip]:
 def compose_frame(app: App[Any]) -> Sequence[str]:
     """Compose the screen and return the text of its lines."""
     return ["".join(segment.text for segment in strip) for strip in compose_strips(app)]
+
+
+def compose_at_end(app: App[Any]) -> None:
+    """Compose the screen if the test never read it, so that the test fails if the screen can't be drawn."""
+    if app not in _composed:
+        compose_strips(app)

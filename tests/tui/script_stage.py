@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from headless import compose_frame
+from headless import compose_at_end
 from stage import Stage, open_on
 from textual.content import Content
 from textual.widgets import Static
@@ -203,4 +203,4 @@ async def on_script(
         stage = ScriptStage(app, pilot)
         await entered(stage)
         yield stage
-        compose_frame(app)
+        compose_at_end(app)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from given_activity import GivenActivity
 from given_servers import GivenServers
-from headless import PATIENCE, compose_frame
+from headless import PATIENCE, compose_at_end, compose_frame
 
 from pegboard.config import Paths, Settings
 from pegboard.errors import PresetError
@@ -461,4 +461,4 @@ async def on_stage(
             await stage.until(lambda: stage.screen.settled, "the marked tool is shown")
         await pilot.pause()
         yield stage
-        compose_frame(app)
+        compose_at_end(app)
