@@ -65,8 +65,8 @@ class Server:
                     if key.fd == self._woken:
                         self._answer()
                     elif key.data is not None:
-                        selector.unregister(key.fileobj)  # the client has ended
-                        if key.data in self._running:
+                        if self._running.get(key.data) is key.fileobj:  # else the command has ended just before
+                            selector.unregister(key.fileobj)  # the client has ended
                             os.kill(key.data, signal.SIGKILL)
                     elif self._accept():
                         return True
