@@ -7,14 +7,13 @@ import json
 import shlex
 import shutil
 import subprocess
-from pathlib import Path
-from typing import Any
 
 import pytest
 from bashkit import Bash
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
+from rows import Row
 
 from pegboard.data.json_text import identical
 from pegboard.forms import CopyKind, arguments_from_pairs, copied_as, pasted
@@ -277,15 +276,13 @@ def test_a_script_command_uses_the_simplest_notation() -> None:
 
 @pytest.mark.slow
 @pytest.mark.promise("SCR-2")
-def test_an_example_of_every_schema_of_the_corpus_can_be_copied_as_a_script_command(data_folder: Path) -> None:
-    files = [data_folder / "schemas" / f"{name}.jsonl" for name in ("open", "hardcases")]
-    rows: list[dict[str, Any]] = [json.loads(line) for file in files for line in file.read_text("utf-8").splitlines()]
-    for row in rows:
-        spec = TOOL.model_copy(update={"input_schema": row["schema"]})
-        for example in row["valid"][:1]:
+def test_an_example_of_every_schema_of_the_corpus_can_be_copied_as_a_script_command(corpus: list[Row]) -> None:
+    for row in corpus:
+        spec = TOOL.model_copy(update={"input_schema": row.schema})
+        for example in row.valid[:1]:
             line = copied_as("script", spec, example)
             _, *words = words_in(line)
-            assert identical(arguments_from_words(spec, [word or "" for word in words]), example), (row["id"], line)
+            assert identical(arguments_from_words(spec, [word or "" for word in words]), example), (row.id, line)
 
 
 def test_a_tool_with_an_unusual_name_can_be_called() -> None:
@@ -370,16 +367,13 @@ def _needs_json(value: JsonValue) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.promise("TUI-3", "CLI-1")
-def test_an_example_of_every_schema_of_the_corpus_is_copied_as_plain_words(data_folder: Path) -> None:
-    files = [data_folder / "schemas" / f"{name}.jsonl" for name in ("open", "hardcases")]
-    rows: list[dict[str, Any]] = [json.loads(line) for file in files for line in file.read_text("utf-8").splitlines()]
-    assert len(rows) > 1400
-    for row in rows:
-        spec = TOOL.model_copy(update={"input_schema": row["schema"]})
-        for example in row["valid"][:1]:
+def test_an_example_of_every_schema_of_the_corpus_is_copied_as_plain_words(corpus: list[Row]) -> None:
+    for row in corpus:
+        spec = TOOL.model_copy(update={"input_schema": row.schema})
+        for example in row.valid[:1]:
             line = copied_as("cli", spec, example)
             found = pasted(line, spec)
-            assert found is not None, row["id"]
-            assert identical(found.arguments, example), row["id"]
+            assert found is not None, row.id
+            assert identical(found.arguments, example), row.id
             if " --args " in line:
-                assert any(map(_needs_json, example.values())), (row["id"], line)
+                assert any(map(_needs_json, example.values())), (row.id, line)
