@@ -8,12 +8,15 @@ from functools import partial
 import pytest
 from stage import GivenRuntime, Stage, as_runtime, on_stage
 from textual.widget import Widget
+from textual.widgets._toast import Toast
 
 from pegboard.tui.app import PegboardApp
+from pegboard.tui.dialogs.ask_text import AskText
 from pegboard.tui.dialogs.problems import ProblemsScreen
 from pegboard.tui.form.editors import JsonBox
 from pegboard.tui.tools.screen import ToolsScreen
 from pegboard.tui.tools.tool_page import ToolPage
+from pegboard.tui.widgets.keys_line import KeysLine
 
 
 @pytest.mark.promise("TUI-7")
@@ -46,6 +49,19 @@ async def test_the_borders_of_the_tool_page_are_those_of_its_size_before_it_is_a
     monkeypatch.setattr(ToolPage, "on_resize", lambda *_: None)
     async with on_stage(given, size=size) as stage:
         assert stage.screen.query_one(ToolPage).has_class("-compact") is is_compact
+
+
+@pytest.mark.promise("TUI-7")
+async def test_a_toast_covers_no_buttons_and_keys_of_a_dialog(given: GivenRuntime) -> None:
+    async with on_stage(given, size=(80, 24)) as stage:
+        dialog = AskText("Text", "some lines")
+        await stage.app.push_screen(dialog)
+        stage.app.notify("It failed.\n" * 5, timeout=60)
+        await stage.until(lambda: dialog.query(Toast), "the toast is there")
+        await stage.pilot.pause()
+        toast, keys = dialog.query_one(Toast).region, dialog.query_one(KeysLine).region
+        assert toast.area
+        assert not toast.overlaps(keys)
 
 
 async def test_json_is_wrapped_for_its_new_width_after_the_terminal_is_resized(given: GivenRuntime) -> None:

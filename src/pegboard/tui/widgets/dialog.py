@@ -58,6 +58,7 @@ class Dialog(Overlay[ResultT]):
             border: round $border; border-title-color: $text-primary; border-title-style: bold;
             border-subtitle-color: $text-muted;
         }
+        & > ToastRack { dock: top; align: right top; margin: 0; } /* buttons and keys are at the bottom */
     }
     """
 
