@@ -29,6 +29,11 @@ TYPED = Path(__file__).parents[1] / "packs" / "executor_typed.py"
             {"person": {"name": "A", "friends": [{"name": "B"}]}},
             "Person(name='A', born=None, friends=[Person(name='B', born=None, friends=[])])",
         ),
+        (
+            {"exact": {"born": "2024-01-01", "colour": "red", "pair": [1, "b"]}},
+            "Exact(born=datetime.date(2024, 1, 1), colour=<Colour.RED: 'red'>, pair=(1, 'b'))",
+        ),
+        ({"exact_day": "2024-01-01"}, "datetime.date(2024, 1, 1)"),
         ({"dated": {"when": "2024-01-01"}}, "{'when': datetime.date(2024, 1, 1)}"),
         ({"tags": ["a", "a"]}, "{'a'}"),
         ({"pair": [1, "b"]}, "(1, 'b')"),

@@ -30,6 +30,12 @@ class Person(BaseModel):
     friends: list[Person] = []
 
 
+class Exact(BaseModel, strict=True):
+    born: date
+    colour: Colour
+    pair: tuple[int, str]
+
+
 class Plain(TypedDict):
     a: int
 
@@ -125,6 +131,8 @@ def kinds(
     colour: Colour = None,
     point: Point = None,
     person: Person = None,
+    exact: Exact = None,
+    exact_day: Annotated[date, Field(strict=True)] = None,
     dated: Dated = None,
     tags: set[str] = None,
     pair: tuple[int, str] = None,

@@ -106,7 +106,7 @@ class Parameters:
             if name not in args or (args[name] is None and name in self._nullable):
                 continue
             try:
-                args[name] = self._adapters[name].validate_python(args[name])
+                args[name] = _converted(self._adapters[name], args[name])
             except ValidationError as error:
                 faults += [
                     {"path": _pointer((name, *wrong["loc"])), "message": wrong["msg"].removeprefix("Value error, ")}
@@ -114,6 +114,25 @@ class Parameters:
                 ]
         if faults:
             raise ConversionError(faults)
+
+
+def _converted(adapter: Annotation, value: object) -> object:
+    """Return the converted value. Strict types read JSON only from text, so a rejected value is tried as text, too.
+
+    Raises:
+        ValidationError: Pydantic rejects it.
+    """
+    import json
+
+    from pydantic import ValidationError
+
+    try:
+        return adapter.validate_python(value)
+    except ValidationError as error:
+        try:
+            return adapter.validate_json(json.dumps(value))
+        except ValidationError:
+            raise error from None
 
 
 def _adapters(function: Callable[..., Any], names: Sequence[str]) -> dict[str, Any]:
