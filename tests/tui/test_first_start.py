@@ -317,7 +317,7 @@ async def test_a_worker_that_outlives_the_app_does_not_end_it_with_an_error(give
         while not ended.is_set():
             with suppress(asyncio.CancelledError):
                 await ended.wait()
-        app.run_worker(nothing())
+        app.run_worker(nothing)
 
     async def leave(pilot: Pilot[object]) -> None:
         workers.append(app.run_worker(outlive()))
