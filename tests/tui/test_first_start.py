@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -317,7 +317,8 @@ async def test_a_worker_that_outlives_the_app_does_not_end_it_with_an_error(give
         while not ended.is_set():
             with suppress(asyncio.CancelledError):
                 await ended.wait()
-        app.run_worker(nothing)
+        with closing(nothing()) as work:
+            app.run_worker(work)
 
     async def leave(pilot: Pilot[object]) -> None:
         workers.append(app.run_worker(outlive()))
