@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,14 +46,18 @@ class Served:
         return admitted.headers["Set-Cookie"].partition(";")[0]
 
 
-@pytest.fixture
-def served(home: Path, tmp_path: Path) -> Iterator[Served]:
+@contextmanager
+def _serving(folder: Path) -> Iterator[Served]:
+    """Run a server whose folders are in one folder."""
+    folders = {name: str(folder / name) for name in ("DATA_DIR", "STATE_DIR", "CACHE_DIR")}
+    own = {"HOME": str(folder), "PEGBOARD_CONFIG": str(folder / "config.toml")}
     with subprocess.Popen(
         [sys.executable, "-m", "pegboard", "web", "--port", "0"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        cwd=tmp_path,
+        cwd=folder,
+        env={**os.environ, **own, **{f"PEGBOARD_{name}": path for name, path in folders.items()}},
         start_new_session=True,
     ) as process:
         try:
@@ -67,6 +71,13 @@ def served(home: Path, tmp_path: Path) -> Iterator[Served]:
                 finally:
                     if process.poll() is None:
                         os.killpg(process.pid, signal.SIGKILL)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Yield a server that all tests share."""
+    with _serving(tmp_path_factory.mktemp("served")) as served:
+        yield served
 
 
 @pytest.mark.promise("WEB-1")
@@ -181,12 +192,13 @@ async def _read_until(socket: aiohttp.ClientWebSocketResponse, text: str, second
 
 
 @pytest.mark.promise("WEB-2", "CLI-2")
-async def test_ctrl_c_ends_the_server_and_its_apps_with_the_exit_code_of_an_interruption(served: Served) -> None:
-    async with _tab(served) as socket:
-        await socket.receive_bytes()
-        children = await asyncio.to_thread(_children, served.process.pid)
-        served.process.send_signal(signal.SIGINT)
-        code = await asyncio.to_thread(served.process.wait, 30)
+async def test_ctrl_c_ends_the_server_and_its_apps_with_the_exit_code_of_an_interruption(tmp_path: Path) -> None:
+    with _serving(tmp_path) as served:
+        async with _tab(served) as socket:
+            await socket.receive_bytes()
+            children = await asyncio.to_thread(_children, served.process.pid)
+            served.process.send_signal(signal.SIGINT)
+            code = await asyncio.to_thread(served.process.wait, 30)
     assert code == 130
     await _until(lambda: not any(Path(f"/proc/{child}").exists() for child in children))
 
