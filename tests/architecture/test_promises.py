@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import runpy
+from functools import cache
 from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
 PROMISES: dict[str, str] = runpy.run_path(str(TESTS / "promises.py"))["PROMISES"]
 
 
+@cache
 def _ids_named_by_tests() -> dict[str, str]:
     named: dict[str, str] = {}
     for file in TESTS.rglob("test_*.py"):
