@@ -23,9 +23,9 @@ from pegboard.data.json_text import write
 from pegboard.forms import Field, MapField, TextField
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.form.lines import SELECT_ALL, Lines
+from pegboard.tui.form.lines import SELECT_ALL, LineInput, Lines
 from pegboard.tui.form.messages import ConvertToBox, Edited, LineSubmitted
-from pegboard.tui.form.offers import PastedCall, RecentArguments, has_offers, offer, recent_of
+from pegboard.tui.form.offers import OfferEditor
 from pegboard.tui.widgets.control_pictures import ControlPictures
 from pegboard.tui.widgets.paste import may_be_call
 
@@ -113,7 +113,7 @@ def can_be_json(app: App[object], fields: Iterable[Field]) -> bool:
     return clash is None
 
 
-class TextLine(Input):
+class TextLine(LineInput, OfferEditor):
     """Editor of a text or a number in one line.
 
     Args:
@@ -126,18 +126,6 @@ class TextLine(Input):
         Command("field.reveal", "ctrl+f", "reveal", "Reveal", "Show or hide the secret.", True, meaning="Pick"),
     )
     BINDINGS: ClassVar[list[BindingType]] = [SELECT_ALL, *bindings(ACTIONS)]
-    DEFAULT_CSS = """
-    TextLine {
-        height: 1;
-        border: none;
-        border-left: outer $border-blurred;
-        padding: 0 1;
-        background: $surface;
-        &:focus { border: none; border-left: outer $border; background-tint: $foreground 5%; }
-        &:ansi { border: none; border-left: outer ansi_default; }
-        &:ansi:focus { border: none; border-left: outer ansi_bright_yellow; }
-    }
-    """
 
     def __init__(self, field: Field) -> None:
         self.is_secret = _is_secret(field)
@@ -151,11 +139,6 @@ class TextLine(Input):
         )
         self.field = field
         self._shown = self.value
-        self._pasted_call = PastedCall()
-
-    def offer_call(self, fill: Callable[[], object]) -> None:
-        """Offer to fill the form with the pasted call until the text changes."""
-        self._pasted_call.offer(self.field.text, fill)
 
     def show_field(self, field: Field) -> None:
         """Edit another field; text that was typed last is still written into the previous one."""
@@ -164,7 +147,7 @@ class TextLine(Input):
         self.field = field
         self.password = self.is_secret = _is_secret(field)
         self.suggester = _suggester(field)
-        self._pasted_call.forget()
+        self.forget_call()
         self.sync()
 
     def update_secrecy(self) -> None:
@@ -243,26 +226,10 @@ class TextLine(Input):
         """Enable the commands that apply to the field."""
         match action:
             case "offer":
-                return self._fill_from_paste is not None or has_offers(self)
+                return self.has_offers
             case "reveal":
                 return self.is_secret
         return True
-
-    def action_offer(self) -> None:
-        """Fill the form with the pasted call, or list the values to pick from."""
-        if self._fill_from_paste is not None:
-            self._fill_from_paste()
-        else:
-            offer(self)
-
-    @property
-    def recent(self) -> RecentArguments | None:
-        """The form with the arguments of recent calls, or None."""
-        return recent_of(self)
-
-    @property
-    def _fill_from_paste(self) -> Callable[[], object] | None:
-        return self._pasted_call.fill_for(self.field.text)
 
     def action_reveal(self) -> None:
         """Show or hide the secret."""
@@ -317,7 +284,7 @@ class JsonBox(Lines):
         self.text = await in_editor(self.app, self.text, ".json")
 
 
-class TextBox(Lines):
+class TextBox(Lines, OfferEditor):
     """Editor of a text of several lines, or of JSON.
 
     Args:
@@ -332,18 +299,13 @@ class TextBox(Lines):
         super().__init__(field.text, placeholder_for(field))
         self.field = field
         self._shown = self.text
-        self._pasted_call = PastedCall()
-
-    def offer_call(self, fill: Callable[[], object]) -> None:
-        """Offer to fill the form with the pasted call until the text changes."""
-        self._pasted_call.offer(self.field.text, fill)
 
     def show_field(self, field: Field) -> None:
         """Edit another field; text that was typed last is still written into the previous one."""
         if self.text != self._shown:
             self.field.write(self.text)
         self.field = field
-        self._pasted_call.forget()
+        self.forget_call()
         self.sync()
 
     def sync(self) -> None:
@@ -372,23 +334,7 @@ class TextBox(Lines):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Enable the commands that apply to the field."""
-        return action != "offer" or self._fill_from_paste is not None or has_offers(self)
-
-    def action_offer(self) -> None:
-        """Fill the form with the pasted call, or list the values to pick from."""
-        if self._fill_from_paste is not None:
-            self._fill_from_paste()
-        else:
-            offer(self)
-
-    @property
-    def recent(self) -> RecentArguments | None:
-        """The form with the arguments of recent calls, or None."""
-        return recent_of(self)
-
-    @property
-    def _fill_from_paste(self) -> Callable[[], object] | None:
-        return self._pasted_call.fill_for(self.field.text)
+        return action != "offer" or self.has_offers
 
     def action_cursor_down(self, select: bool = False) -> None:
         """Move the cursor down; from the last line, focus the next field."""

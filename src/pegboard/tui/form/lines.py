@@ -1,4 +1,4 @@
-"""Text area that stays responsive with very long texts by showing only their first lines."""
+"""Text editors of one line, and of several, which stay responsive with very long texts by showing the first lines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.geometry import Offset
 from textual.strip import Strip
-from textual.widgets import TextArea
+from textual.widgets import Input, TextArea
 from textual.widgets.text_area import Document, DocumentNavigator, Edit, EditResult, Location, WrappedDocument
 
 from pegboard.tui.commands import key_in_reach
@@ -44,6 +44,23 @@ def _own_bindings() -> Iterator[BindingType]:
             yield replace(binding, key=",".join(keys))
     yield SELECT_ALL
     yield Binding("ctrl+j,shift+enter,ctrl+enter,alt+enter", "line_break", "New line", show=False)
+
+
+class LineInput(Input):
+    """Text editor of one line, without a frame."""
+
+    DEFAULT_CSS = """
+    LineInput {
+        height: 1;
+        border: none;
+        border-left: outer $border-blurred;
+        padding: 0 1;
+        background: $surface;
+        &:focus { border: none; border-left: outer $border; background-tint: $foreground 5%; }
+        &:ansi { border: none; border-left: outer ansi_default; }
+        &:ansi:focus { border: none; border-left: outer ansi_bright_yellow; }
+    }
+    """
 
 
 class ExactDocument(Document):

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from pydantic import JsonValue
-from textual.app import App
 from textual.widget import Widget
 
 from pegboard.data.json_text import same, write
@@ -14,7 +13,7 @@ from pegboard.data.mask import masked_secret
 from pegboard.data.pointer import steps
 from pegboard.forms import Field, TextField
 from pegboard.models import JsonObject
-from pegboard.tui.form.popups import Anchor, PickOne, label
+from pegboard.tui.form.popups import PickOne, label
 from pegboard.tui.widgets.pick_list import PickLine
 
 _MOST_RECENT = 8
@@ -28,60 +27,56 @@ class RecentArguments(Protocol):
     """Arguments of the user's last calls of the tool, the newest first."""
 
 
-class OfferEditor(Anchor, Protocol):
-    """Editor that accepts an offered value."""
-
-    @property
-    def recent(self) -> RecentArguments | None:
-        """The form around it, or None."""
+class OfferEditor(Widget):
+    """Base class of editors that offer values for their field, or to fill the form with a call pasted as text."""
 
     field: Field
     """The field that it edits."""
-
-    @property
-    def app(self) -> App[object]:
-        """The running app."""
+    _pasted_call: tuple[str, Callable[[], object]] | None = None
+    """The text with the call, and what fills the form with it."""
 
     def replace_text(self, text: str) -> None:
         """Replace the whole text."""
+        raise NotImplementedError
 
     def set_value(self, value: JsonValue) -> None:
         """Replace the whole value."""
+        raise NotImplementedError
+
+    def offer_call(self, fill: Callable[[], object]) -> None:
+        """Offer to fill the form with the pasted call until the text changes."""
+        self._pasted_call = self.field.text, fill
+
+    def forget_call(self) -> None:
+        """Withdraw the offer to fill the form."""
+        self._pasted_call = None
+
+    @property
+    def has_offers(self) -> bool:
+        """Whether a call is offered, or values can be picked for the field."""
+        return self._fill is not None or bool(_picks(self.field) or _values(self.field) or self.recent_values())
+
+    def action_offer(self) -> None:
+        """Fill the form with the pasted call, or list the values to pick from."""
+        if self._fill is not None:
+            self._fill()
+        else:
+            _offer(self)
+
+    def recent_values(self) -> list[JsonValue]:
+        """Return the values that were used in the field recently, without those that are offered anyway."""
+        form: RecentArguments | None = next((node for node in self.ancestors if hasattr(node, "recent")), None)
+        return [] if form is None else _recent(self.field, form.recent)
+
+    @property
+    def _fill(self) -> Callable[[], object] | None:
+        text, fill = self._pasted_call or ("", None)
+        return fill if text == self.field.text else None
 
 
-class PastedCall:
-    """Call that was pasted into an editor as text; it can fill the form until the text changes."""
-
-    def __init__(self) -> None:
-        self._text = ""
-        self._fill: Callable[[], object] | None = None
-
-    def offer(self, text: str, fill: Callable[[], object]) -> None:
-        """Offer `fill` while the editor contains `text`."""
-        self._text, self._fill = text, fill
-
-    def forget(self) -> None:
-        """Withdraw the offer."""
-        self._fill = None
-
-    def fill_for(self, text: str) -> Callable[[], object] | None:
-        """Return the function that fills the form, or None if the text changed."""
-        return self._fill if text == self._text else None
-
-
-def recent_of(widget: Widget) -> RecentArguments | None:
-    """Return the form around a widget."""
-    return next((node for node in widget.ancestors if hasattr(node, "recent")), None)
-
-
-def has_offers(editor: OfferEditor) -> bool:
-    """Return whether values can be picked for the field of an editor."""
-    return bool(_picks(editor.field)) or bool(_values(editor.field)) or bool(_recent(editor))
-
-
-def offer(editor: OfferEditor) -> None:
+def _offer(editor: OfferEditor) -> None:
     """Open a list of the values offered for a field, next to its editor."""
-    recent = _recent(editor)
+    recent = editor.recent_values()
     values, title = [*_values(editor.field), *recent], label(editor.field.label)
     if not values:
         _browse(editor)
@@ -119,15 +114,14 @@ def _values(field: Field) -> list[JsonValue]:
     return found
 
 
-def _recent(editor: OfferEditor) -> list[JsonValue]:
-    """Return the values that were used in a field recently, without those that are offered anyway."""
-    one = editor.field
-    if editor.recent is None or (isinstance(one, TextField) and one.secret):
+def _recent(field: Field, calls: Sequence[JsonObject]) -> list[JsonValue]:
+    """Return the values of a field in the arguments of calls, without those that are offered anyway."""
+    if isinstance(field, TextField) and field.secret:
         return []
     found: list[JsonValue] = []
-    known = _values(one)
-    for arguments in editor.recent.recent:
-        for value in _values_at(arguments, one):
+    known = _values(field)
+    for arguments in calls:
+        for value in _values_at(arguments, field):
             is_new = value not in (None, "") and not any(same(value, other) for other in (*known, *found))
             if is_new and masked_secret(value) is None:
                 found.append(value)

@@ -32,7 +32,7 @@ from pegboard.tui.form.choices import Choices
 from pegboard.tui.form.editors import TextBox, TextLine
 from pegboard.tui.form.frame import add_line, header
 from pegboard.tui.form.items import FormItem
-from pegboard.tui.form.lines import SELECT_ALL
+from pegboard.tui.form.lines import SELECT_ALL, LineInput
 from pegboard.tui.form.messages import Edited, LineSubmitted
 from pegboard.tui.form.multi import MultiChoices
 from pegboard.tui.widgets.control_pictures import ControlPictures
@@ -82,7 +82,38 @@ async def replace_with_box(line: TextLine, text: str) -> TextBox:
     return box
 
 
-class Fold(Widget, can_focus=True):
+class ItemLine(Widget, can_focus=True):
+    """Line that shows a form item and can be focused.
+
+    Args:
+        item: The item that it shows.
+    """
+
+    DEFAULT_CSS = """
+    ItemLine {
+        height: 1;
+        text-wrap: nowrap;
+        &:focus { background: $block-cursor-blurred-background; text-style: bold; }
+        &:focus:nocolor { text-style: reverse; }
+        &:hover { text-style: underline; }
+    }
+    """
+
+    def __init__(self, item: FormItem) -> None:
+        super().__init__()
+        self.item = item
+
+    def update_item(self, item: FormItem) -> None:
+        """Show the current state of the item."""
+        self.item = item
+        self.refresh()
+
+    def sync(self) -> None:
+        """Show the current state of the item."""
+        self.refresh()
+
+
+class Fold(ItemLine):
     """Header of a container, with a summary of its content while it is collapsed.
 
     Args:
@@ -102,15 +133,6 @@ class Fold(Widget, can_focus=True):
         Command("fold.open", "right", "open", "Expand", "Expand the content."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
-    DEFAULT_CSS = """
-    Fold {
-        height: 1;
-        text-wrap: nowrap;
-        &:focus { background: $block-cursor-blurred-background; text-style: bold; }
-        &:focus:nocolor { text-style: reverse; }
-        &:hover { text-style: underline; }
-    }
-    """
 
     class Toggled(Message):
         """The user expanded or collapsed a container, or collapsed one that is already collapsed."""
@@ -119,19 +141,6 @@ class Fold(Widget, can_focus=True):
             super().__init__()
             self.item = item
             self.is_open = is_open
-
-    def __init__(self, item: FormItem) -> None:
-        super().__init__()
-        self.item = item
-
-    def update_item(self, item: FormItem) -> None:
-        """Show the current state of the item."""
-        self.item = item
-        self.refresh()
-
-    def sync(self) -> None:
-        """Show the current content of the container."""
-        self.refresh()
 
     def render(self) -> Content:
         """Render the line."""
@@ -158,7 +167,7 @@ class Fold(Widget, can_focus=True):
         self.post_message(self.Toggled(self.item, is_open))
 
 
-class AddLine(Widget, can_focus=True):
+class AddLine(ItemLine):
     """Line that adds a row; for an empty list or map, it shows the label as well.
 
     Args:
@@ -170,15 +179,6 @@ class AddLine(Widget, can_focus=True):
         Command("row.add", "enter,space", "add", "Add row", "Add a row at the end of the list.", True),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
-    DEFAULT_CSS = """
-    AddLine {
-        height: 1;
-        text-wrap: nowrap;
-        &:focus { background: $block-cursor-blurred-background; text-style: bold; }
-        &:focus:nocolor { text-style: reverse; }
-        &:hover { text-style: underline; }
-    }
-    """
 
     class Pressed(Message):
         """The user asked for a new row."""
@@ -186,19 +186,6 @@ class AddLine(Widget, can_focus=True):
         def __init__(self, field: Field) -> None:
             super().__init__()
             self.field = field
-
-    def __init__(self, item: FormItem) -> None:
-        super().__init__()
-        self.item = item
-
-    def update_item(self, item: FormItem) -> None:
-        """Show the current state of the item."""
-        self.item = item
-        self.refresh()
-
-    def sync(self) -> None:
-        """Show the current state of the list."""
-        self.refresh()
 
     def render(self) -> Content:
         """Render the line."""
@@ -213,7 +200,7 @@ class AddLine(Widget, can_focus=True):
         self.action_add()
 
 
-class KeyLine(Input):
+class KeyLine(LineInput):
     """Editor of the key of a map entry.
 
     Args:
@@ -233,18 +220,6 @@ class KeyLine(Input):
         ),
     )
     BINDINGS: ClassVar[list[BindingType]] = [SELECT_ALL, *bindings(ACTIONS)]
-    DEFAULT_CSS = """
-    KeyLine {
-        height: 1;
-        border: none;
-        border-left: outer $border-blurred;
-        padding: 0 1;
-        background: $surface;
-        &:focus { border: none; border-left: outer $border; background-tint: $foreground 5%; }
-        &:ansi { border: none; border-left: outer ansi_default; }
-        &:ansi:focus { border: none; border-left: outer ansi_bright_yellow; }
-    }
-    """
 
     def __init__(self, item: FormItem) -> None:
         assert isinstance(item.holder, MapField), "only map entries have keys"
