@@ -210,9 +210,11 @@ def test_json_is_fetched_with_parameters_and_headers(site: Site) -> None:
     assert (path, headers["Accept"]) == ("/api?q=a+b&n=1", "application/x")
 
 
-def test_parameters_of_the_address_are_kept_if_none_are_passed(site: Site) -> None:
-    web.get_json(url=site.put("/api", b"1", Content_Type="application/json") + "?q=1")
-    assert site.asked[-1][0] == "/api?q=1"
+def test_parameters_of_the_address_are_kept_unless_one_of_the_same_name_is_passed(site: Site) -> None:
+    url = site.put("/api", b"1", Content_Type="application/json") + "?q=1&key=2"
+    web.get_json(url=url)
+    web.get_json(url=url, parameters={"q": "new", "page": 3})
+    assert [path for path, _ in site.asked] == ["/api?q=1&key=2", "/api?q=new&key=2&page=3"]
 
 
 def test_content_that_is_not_json_is_a_failure_with_its_beginning(site: Site) -> None:

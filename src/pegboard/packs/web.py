@@ -141,7 +141,7 @@ def get_json(
 
     Args:
         url: Address, starting with `https://` or `http://`.
-        parameters: Query parameters to add to the address.
+        parameters: Query parameters to add to those of the address; one of the same name is replaced.
         headers: Additional headers, such as `Accept`.
 
     Returns:
@@ -221,6 +221,9 @@ def _client_of_config(transport: "httpx.BaseTransport | None" = None) -> "httpx.
 
         def request(self, method: str, url: Any, **options: Any) -> httpx.Response:  # noqa: ANN401 - httpx's own
             hand_over: Callable[[httpx.Response], None] = options.pop("hand_over")
+            # As an option of the request, they would replace those of the address.
+            if parameters := options.pop("params", None):
+                url = httpx.URL(url).copy_merge_params(parameters)
             with self.stream(method, url, **options) as streamed:
                 content = bytearray()
                 for chunk in streamed.iter_bytes():
