@@ -150,6 +150,13 @@ def test_text_that_is_not_html_is_returned_unchanged(site: Site, kind: str) -> N
     assert web.fetch(url=site.put("/x", b"<b>1</b>  2", Content_Type=kind))["text"] == "<b>1</b>  2"
 
 
+def test_a_cookie_reaches_the_redirects_of_its_call_and_no_other_call(site: Site) -> None:
+    url = site.put("/visit", b"", 302, Location="/page", Set_Cookie="visit=1")
+    web.fetch(url=url)
+    web.fetch(url=site.url + "/page")
+    assert [headers.get("Cookie") for _, headers in site.asked] == [None, "visit=1", None]
+
+
 @pytest.mark.promise("SDK-5")
 def test_a_failure_contains_status_and_message(site: Site) -> None:
     with pytest.raises(ToolFailed, match=r"^HTTP error \(404\): not here$") as failed:

@@ -8,6 +8,7 @@ may reach any address.
 import json
 import re
 from collections.abc import Callable, Mapping
+from copy import copy
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypedDict  # Any: JSON may be anything
 from urllib.parse import urljoin
 
@@ -217,14 +218,16 @@ def _client_of_config(transport: "httpx.BaseTransport | None" = None) -> "httpx.
     most = get_config("max_bytes", _MAX_BYTES)
 
     class Client(httpx.Client):
-        """A client that stops at the size limit."""
+        """A client that stops at the size limit, and keeps cookies for the redirects of one request only."""
 
         def request(self, method: str, url: Any, **options: Any) -> httpx.Response:  # noqa: ANN401 - httpx's own
             hand_over: Callable[[httpx.Response], None] = options.pop("hand_over")
             # As an option of the request, they would replace those of the address.
             if parameters := options.pop("params", None):
                 url = httpx.URL(url).copy_merge_params(parameters)
-            with self.stream(method, url, **options) as streamed:
+            alone = copy(self)  # with the same connections
+            alone.cookies = httpx.Cookies()
+            with alone.stream(method, url, **options) as streamed:
                 content = bytearray()
                 for chunk in streamed.iter_bytes():
                     content += chunk
