@@ -122,10 +122,29 @@ def test_a_long_page_is_continued_at_the_next_character(site: Site) -> None:
         ("text/plain; charset=utf-16", "grün".encode("utf-16")),
         ("text/plain; charset=made-up", "grün".encode()),
         ("application/xhtml+xml", "<html><body><p>grün</p></body></html>".encode()),
+        ("text/html", "<html><p>grün".encode("utf-16")),
+        ("text/csv", "grün".encode("utf-8-sig")),
+        ("text/plain; charset=utf-8", "grün".encode("utf-16")),
+        ("text/plain", "grün".encode("latin-1")),
     ],
 )
 def test_the_declared_character_set_is_used(site: Site, kind: str, body: bytes) -> None:
-    assert web.fetch(url=site.put("/x", body, Content_Type=kind))["text"].strip("\ufeff") == "grün"
+    assert web.fetch(url=site.put("/x", body, Content_Type=kind))["text"] == "grün"
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "encoding"),
+    [
+        ("application/rss+xml", '<?xml version="1.0" encoding="windows-1255"?><rss>שלום</rss>', "cp1255"),
+        ("application/xml", '<?xml version="1.0" encoding="utf-16"?><a>grün</a>', "utf-8"),
+        ("text/plain; charset=iso-8859-1", "“10 €” – more", "cp1252"),
+        ("text/plain; charset=gb2312", "朱镕基", "gb18030"),
+    ],
+)
+def test_a_character_set_is_read_as_browsers_and_feed_readers_do(
+    site: Site, kind: str, text: str, encoding: str
+) -> None:
+    assert web.fetch(url=site.put("/x", text.encode(encoding), Content_Type=kind))["text"] == text
 
 
 @pytest.mark.promise("SDK-5")
@@ -145,7 +164,13 @@ def test_content_that_is_not_text_is_rejected_with_its_type_and_size(site: Site,
     assert failed.value.code == "not_text"
 
 
-@pytest.mark.parametrize("kind", ["application/json", "application/ld+json", "application/rss+xml", "text/x-python"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "application/json", "application/ld+json", "application/rss+xml", "text/x-python",
+        "application/yaml", "application/jsonl", "application/octet-stream",
+    ],
+)  # fmt: skip
 def test_text_that_is_not_html_is_returned_unchanged(site: Site, kind: str) -> None:
     assert web.fetch(url=site.put("/x", b"<b>1</b>  2", Content_Type=kind))["text"] == "<b>1</b>  2"
 

@@ -7,6 +7,7 @@ may reach any address.
 
 import json
 import re
+from codecs import lookup
 from collections.abc import Callable, Mapping
 from copy import copy
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypedDict  # Any: JSON may be anything
@@ -44,7 +45,12 @@ _BLOCKS = (
     "ul",
 )  # fmt: skip
 """Elements that start a new line."""
-_TEXTUAL = ("text/", "application/xml", "application/javascript", "application/x-yaml", "application/toml")
+_TEXTUAL = ("text/", "application/xml", "application/javascript")
+_WIDER = {
+    "ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "cp1254", "gb2312": "gb18030", "shift_jis": "cp932",
+    "euc_kr": "cp949",
+}  # fmt: skip
+"""Character sets that browsers read as a wider one, because pages use more characters than they declare."""
 
 Url = Annotated[str, MinLen(1)]
 Format = Literal["markdown", "text", "source"]
@@ -186,7 +192,7 @@ class _Answer:
         self.url = str(response.url)
         self.content = response.content
         self.kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        self._response = response
+        self._charset = response.charset_encoding
 
     @property
     def is_html(self) -> bool:
@@ -196,20 +202,20 @@ class _Answer:
         return self.content.lstrip()[:14].lower().startswith((b"<!doctype html", b"<html"))
 
     def text(self) -> str:
-        """Return the content as text, decoded with the declared character set."""
-        return self._response.text
-
-    def html(self) -> str:
-        """Return the HTML as text, decoded with the character set that the server or the page declares."""
+        """Return the content as text, in the character set of its byte order mark, the server, or its own beginning."""
         from bs4.dammit import EncodingDetector
 
-        named = self._response.charset_encoding or EncodingDetector.find_declared_encoding(self.content, is_html=True)
-        for encoding, errors in ((named, "replace"), ("utf-8-sig", "strict")):
+        content, marked = EncodingDetector.strip_byte_order_mark(self.content)
+        declared = EncodingDetector.find_declared_encoding(content, is_html=self.is_html) or ""
+        if declared.startswith("utf-16"):  # in which the declaration couldn't have been found
+            declared = "utf-8"
+        for encoding, errors in ((marked or self._charset or declared, "replace"), ("utf-8", "strict")):
             try:
-                return self.content.decode(encoding or "", errors)
+                known = lookup(encoding or "").name
+                return content.decode(_WIDER.get(known, known), errors)
             except (LookupError, UnicodeError):  # a missing or unknown character set
                 continue
-        return self.content.decode("cp1252", "replace")
+        return content.decode("cp1252", "replace")
 
 
 def _client_of_config(transport: "httpx.BaseTransport | None" = None) -> "httpx.Client":
@@ -296,23 +302,27 @@ def _read(found: _Answer, format_: Format) -> tuple[str, str]:
     soup = _soup(found)
     title = " ".join(soup.title.get_text().split()) if soup.title else ""
     if format_ == "source":
-        return found.html(), title
+        return found.text(), title
     for tag in soup(_NOT_READ):
         tag.decompose()
     return _tidied(_markdown(soup) if format_ == "markdown" else _plain(soup)), title
 
 
 def _is_text(found: _Answer) -> bool:
+    """Return whether the content is text, by its type or else by its bytes."""
     if found.kind.startswith(_TEXTUAL) or found.kind.endswith(("json", "+xml")):
         return True
-    return not found.kind and b"\0" not in found.content
+    try:
+        return b"\0" not in found.content and (not found.kind or bool(found.content.decode()))
+    except UnicodeDecodeError:
+        return False
 
 
 def _soup(found: _Answer) -> "BeautifulSoup":
     """Parse a page and make its links absolute."""
     from bs4 import BeautifulSoup
 
-    soup = BeautifulSoup(found.html(), "lxml")
+    soup = BeautifulSoup(found.text(), "lxml")
     address = found.url
     for base in soup.find_all("base", href=True, limit=1):
         address = _joined(address, str(base["href"]))
