@@ -129,11 +129,22 @@ def test_files_are_found_by_their_names(tree: Path) -> None:
     assert ripgrep.files(globs=["*.txt"], max_files=1) == {"paths": [".hidden.txt"], "truncated": True}
 
 
+def test_an_invalid_rule_of_an_ignore_file_fails_no_search(tree: Path) -> None:
+    (tree / ".ignore").write_text("[z\nignored.txt\n")
+    (tree / "empty").mkdir()
+    assert ripgrep.files(path="empty") == {"paths": [], "truncated": False}
+    assert ripgrep.search(pattern="hello", path="empty") == {"matches": [], "truncated": False}
+    assert lines(ripgrep.search(pattern="say")) == [("sub/b.txt", 1, 1)]
+
+
 @pytest.mark.parametrize(
     ("choice", "code"),
     [
         ({"pattern": "("}, "invalid_pattern"),
         ({"pattern": r"a\nb"}, "invalid_pattern"),
+        ({"pattern": r"\w{1000}{1000}"}, "invalid_pattern"),
+        ({"pattern": r"\w{1000}{1000}", "path": "a.txt"}, "invalid_pattern"),
+        ({"pattern": "\udc80"}, "invalid_pattern"),
         ({"pattern": "a", "globs": ["[a"]}, "invalid_pattern"),
         ({"pattern": "a\0"}, "invalid_argument"),
         ({"pattern": "a", "path": "nothing"}, "not_found"),

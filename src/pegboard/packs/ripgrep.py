@@ -28,6 +28,11 @@ _LONGEST_EVENT = 20_000_000
 _MOST_AT_ONCE = 50
 """Files that one rg process searches: each is an open descriptor."""
 _CHUNK = 2**16
+_REJECTED = (
+    "regex parse error", "the literal", "compiled regex exceeds", "found invalid utf-8 in pattern",
+    "error parsing glob",
+)  # fmt: skip
+"""How rg's messages about its arguments begin. Those about an ignore file begin with its path."""
 
 Case = Literal["smart", "sensitive", "ignore"]
 
@@ -361,7 +366,7 @@ def _left_out(program: Program) -> _Unread:
     status, complaint = program.end(), program.complaint()
     if status < 2:
         return {}
-    if "regex parse error" in complaint or "error parsing glob" in complaint or "the literal" in complaint:
+    if complaint.removeprefix("rg: ").lower().startswith(_REJECTED):
         raise ToolFailed(f"rg rejected the arguments: {complaint}", code="invalid_pattern")
     return {"unread": complaint}
 
