@@ -162,6 +162,14 @@ def test_tables_are_listed_with_columns_keys_and_indexes(shop: Path) -> None:
     )
 
 
+def test_generated_columns_are_listed_and_internal_ones_are_not(shop: Path) -> None:
+    with closing(sqlite3.connect(shop)) as connection:
+        connection.execute("CREATE TABLE net (a, b INT AS (a * 2), c TEXT AS (a || '!') STORED)")
+    tables = {table["name"]: table["columns"] for table in sqlite.tables(database="shop.db")}
+    assert [(column["name"], column["type"]) for column in tables["net"]] == [("a", ""), ("b", "INT"), ("c", "TEXT")]
+    assert [column["name"] for column in tables["found"]] == ["word"]
+
+
 def test_a_view_that_is_broken_hides_no_table(shop: Path) -> None:
     with closing(sqlite3.connect(shop)) as connection:
         connection.execute("CREATE VIEW broken AS SELECT * FROM missing")

@@ -30,6 +30,8 @@ _STEPS = 2000
 """Steps of SQLite's virtual machine between two checks of the time limit."""
 _ATTEMPTS = 5
 _CHUNK = 2**20
+_INTERNAL = 1
+"""How SQLite marks a column of a virtual table that `SELECT *` omits; generated columns have higher numbers."""
 _Identity = tuple[int, int]
 _LOOKING = {
     sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE,
@@ -152,7 +154,10 @@ def _table(
     try:
         table["columns"] = [
             {"name": column, "type": type_, "not_null": bool(not_null), "default": default, "primary_key": key}
-            for _, column, type_, not_null, default, key in connection.execute(f"PRAGMA table_info({_quoted(name)})")
+            for _, column, type_, not_null, default, key, hidden in connection.execute(
+                f"PRAGMA table_xinfo({_quoted(name)})"
+            )
+            if hidden != _INTERNAL
         ]
         keys: dict[int, Reference] = {}
         for number, _, target, source, to, *_ in connection.execute(f"PRAGMA foreign_key_list({_quoted(name)})"):
