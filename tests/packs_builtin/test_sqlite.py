@@ -20,7 +20,7 @@ from .races import race, swapping
 
 @pytest.fixture
 def shop(work: Path) -> Path:
-    """Provide a database with two tables, a view, an index and a full-text search."""
+    """Provide a database with two tables, a view, an index, a full-text search and an R*Tree."""
     file = work / "shop.db"
     with closing(sqlite3.connect(file)) as connection:
         connection.executescript("""
@@ -32,6 +32,8 @@ def shop(work: Path) -> Path:
             CREATE INDEX by_name ON customer (name);
             CREATE VIRTUAL TABLE found USING fts5 (word);
             INSERT INTO found VALUES ('hammer');
+            CREATE VIRTUAL TABLE area USING rtree (id, low, high);
+            INSERT INTO area VALUES (1, 2.0, 3.0);
             INSERT INTO customer VALUES (1, 'Ann'), (2, 'Bob'), (3, 'Çem');
             INSERT INTO "or der" VALUES (1, 1, 1.5, x'00ff'), (1, 2, 2.5, NULL), (2, 1, 9e999, zeroblob(100));
         """)
@@ -95,6 +97,8 @@ def test_an_endless_query_is_stopped(shop: Path) -> None:
         "PRAGMA journal_mode = WAL",
         "SELECT load_extension('evil')",
         "WITH gone AS (SELECT 1) DELETE FROM customer",
+        "DELETE FROM area_rowid",
+        "INSERT INTO area VALUES (2, 0, 1)",
     ],
 )
 def test_nothing_is_changed_and_no_other_file_is_opened(shop: Path, sql: str) -> None:
@@ -118,6 +122,7 @@ def test_nothing_is_changed_and_no_other_file_is_opened(shop: Path, sql: str) ->
         "SELECT count(*) FROM pragma_table_list",
         "SELECT value FROM json_each('[1, 2]')",
         "SELECT word FROM found WHERE found MATCH 'hammer'",
+        "SELECT id FROM area WHERE low < 2.5",
     ],
 )
 def test_pragmas_that_only_read_are_run(shop: Path, sql: str) -> None:
@@ -144,7 +149,7 @@ def test_errors_of_sqlite_are_quoted(shop: Path, sql: str, more: dict[str, Any])
 
 
 def test_tables_are_listed_with_columns_keys_and_indexes(shop: Path) -> None:
-    customer, found, *_, order, paid = sqlite.tables(database="shop.db", count_rows=True)
+    area, *_, customer, found, _, _, _, _, _, order, paid = sqlite.tables(database="shop.db", count_rows=True)
     assert customer["columns"] == [
         {"name": "id", "type": "INTEGER", "not_null": False, "default": None, "primary_key": 1},
         {"name": "name", "type": "TEXT", "not_null": True, "default": "'nobody'", "primary_key": 0},
@@ -154,6 +159,7 @@ def test_tables_are_listed_with_columns_keys_and_indexes(shop: Path) -> None:
     assert (order["name"], order["rows"]) == ("or der", 3)
     assert [column["primary_key"] for column in order["columns"]] == [1, 2, 0, 0]
     assert (found["kind"], found["rows"]) == ("virtual", 1)
+    assert (area["kind"], area["rows"], "error" in area) == ("virtual", 1, False)
     assert order["references"] == [{"columns": ["customer"], "table": "customer", "to": ["id"]}]
     assert (paid["kind"], [column["name"] for column in paid["columns"]], paid["rows"]) == (
         "view",

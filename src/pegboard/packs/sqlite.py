@@ -44,6 +44,7 @@ _PRAGMAS = {
     "table_list", "table_xinfo", "user_version",
 }  # fmt: skip
 """Pragmas that only return information; some would set a value if they had an argument."""
+_PARTS_OF_R_TREES = ("_node", "_parent", "_rowid")
 _TAKE_A_NAME = {name for name in _PRAGMAS if name.startswith(("foreign_key", "index_", "table_"))}
 
 Parameters = Sequence[Any] | Mapping[str, Any]
@@ -313,6 +314,9 @@ def _only_looking(action: int, first: str | None, second: str | None, *_: str | 
     elif action == sqlite3.SQLITE_UPDATE:
         # SQLite requests this to set up a table-valued function, whose table can't be changed anyway.
         allowed = first == "sqlite_master"
+    elif action in {sqlite3.SQLITE_INSERT, sqlite3.SQLITE_DELETE}:
+        # An R*Tree prepares statements that change its own tables when it is opened. The connection can't run them.
+        allowed = (first or "").endswith(_PARTS_OF_R_TREES)
     else:
         allowed = action in _LOOKING
     return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
