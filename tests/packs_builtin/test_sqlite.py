@@ -230,6 +230,33 @@ def test_names_with_special_characters_of_urls_are_plain_names(shop: Path) -> No
     assert "customer" in {table["name"] for table in sqlite.tables(database=odd.name)}
 
 
+@pytest.mark.parametrize(
+    ("end", "code", "advice"), [("os._exit(0)", "interrupted", "Open it once"), ("input()", "locked", "Retry")]
+)
+def test_a_database_in_the_middle_of_a_change_is_a_failure_with_advice(
+    shop: Path, end: str, code: str, advice: str
+) -> None:
+    lines = [
+        "import os, sqlite3",
+        "connection = sqlite3.connect('shop.db', isolation_level=None)",
+        "connection.execute('PRAGMA cache_size = 1')",  # so that changes reach the file before they are committed
+        "connection.execute('BEGIN EXCLUSIVE')",
+        "connection.executemany('INSERT INTO customer (name) VALUES (?)', [('x' * 1000,)] * 100)",
+        "print('ready', flush=True)",
+        end,
+    ]
+    command = [sys.executable, "-c", "\n".join(lines)]
+    with subprocess.Popen(command, cwd=shop.parent, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        if code == "interrupted":
+            process.wait(timeout=60)
+        with pytest.raises(ToolFailed, match=advice) as failed:
+            ask("SELECT * FROM customer", seconds=0.1)
+        process.communicate(b"\n", timeout=60)
+    assert failed.value.code == code
+
+
 _HOLD = """
 import sqlite3, sys
 path, mode, text = sys.argv[1:]

@@ -28,6 +28,8 @@ _LONGEST_VALUE = 10_000_000
 _SHOWN_BYTES = 64
 _STEPS = 2000
 """Steps of SQLite's virtual machine between two checks of the time limit."""
+_LONGEST_WAIT = 5.0
+"""Seconds to wait while another process locks a database."""
 _ATTEMPTS = 5
 _CHUNK = 2**20
 _INTERNAL = 1
@@ -193,7 +195,7 @@ class _Files(NamedTuple):
 def _opened(database: str, seconds: float) -> Iterator[sqlite3.Connection]:
     """Open a database read-only, for a limited time."""
     with TemporaryDirectory(prefix="pegboard-sqlite-") as scratch:
-        connection = _connected(resolve(database), database, Path(scratch))
+        connection = _connected(resolve(database), database, Path(scratch), seconds)
         deadline = time.monotonic() + seconds
         try:
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
@@ -209,7 +211,7 @@ def _opened(database: str, seconds: float) -> Iterator[sqlite3.Connection]:
             connection.close()
 
 
-def _connected(place: ResolvedPath, database: str, scratch: Path) -> sqlite3.Connection:
+def _connected(place: ResolvedPath, database: str, scratch: Path, seconds: float) -> sqlite3.Connection:
     """Open a database, and check by inode that SQLite opened the files that are inside the roots.
 
     SQLite opens files only by path, and another process may swap in a link at any time. A connection keeps the files
@@ -225,13 +227,12 @@ def _connected(place: ResolvedPath, database: str, scratch: Path) -> sqlite3.Con
         # Without its index, no process has the log open. SQLite may reuse a file that this process already has open,
         # which looks like a file that was swapped in.
         if (files.log and not files.shared) or files.main in before.values():
-            return _started(_copied(place, database, scratch), "mode=ro", database)
+            return _started(_copied(place, database, scratch), "mode=ro", database, seconds)
         # Opening a log without a writer in the usual way would create files beside the database, and leave them.
         is_at_rest = files.has_log_format and not files.log
         try:
-            connection = _started(
-                place.path, "mode=ro&immutable=1" if is_at_rest else "mode=ro&readonly_shm=1", database
-            )
+            options = "mode=ro&immutable=1" if is_at_rest else "mode=ro&readonly_shm=1"
+            connection = _started(place.path, options, database, seconds)
         except ToolFailed as failed:
             with explained(database):
                 if _files(place, database) == files:
@@ -244,20 +245,32 @@ def _connected(place: ResolvedPath, database: str, scratch: Path) -> sqlite3.Con
     raise ToolFailed(f"{database} was not read because it was replaced while it was opened.", code="unreadable")
 
 
-def _started(path: str, options: str, database: str) -> sqlite3.Connection:
-    """Connect to a database and start a read transaction, which opens all of its files."""
+def _started(path: str, options: str, database: str, seconds: float) -> sqlite3.Connection:
+    """Connect to a database and start a read transaction, which opens all of its files.
+
+    Args:
+        path: Path of the database.
+        options: Options of SQLite's URI.
+        database: The path for messages.
+        seconds: How long to wait at most while another process locks the database.
+
+    Raises:
+        ToolFailed: It is locked, damaged, or no database.
+    """
     uri = f"file:{quote(os.fsencode(path))}?{options}"
     try:
-        connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(
+            uri, uri=True, isolation_level=None, check_same_thread=False, timeout=min(seconds, _LONGEST_WAIT)
+        )
     except sqlite3.Error as error:
-        raise _failure(error, database, 0) from None
+        raise _failure(error, database, seconds) from None
     try:
         connection.execute("PRAGMA query_only = ON")
         connection.execute("BEGIN")
         connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
     except sqlite3.Error as error:
         connection.close()
-        raise _failure(error, database, 0) from None
+        raise _failure(error, database, seconds) from None
     return connection
 
 
@@ -328,6 +341,14 @@ def _failure(error: Exception, database: str, seconds: float) -> ToolFailed:
     code = getattr(error, "sqlite_errorcode", None)
     if code == sqlite3.SQLITE_NOTADB:
         return ToolFailed(f"{database} is not a SQLite database.", code="not_a_database")
+    if code == sqlite3.SQLITE_READONLY_ROLLBACK:
+        message = (
+            f"{database} was not read because a change of it was interrupted, and must be undone first. Open it once "
+            "with a program that may write to it, such as `sqlite3`, then retry."
+        )
+        return ToolFailed(message, code="interrupted")
+    if code == sqlite3.SQLITE_BUSY:
+        return ToolFailed(f"{database} was not read because another process is changing it. Retry.", code="locked")
     if code in {sqlite3.SQLITE_AUTH, sqlite3.SQLITE_READONLY} or "within a transaction" in str(error):
         return ToolFailed(f"Only read-only queries are allowed: {error}.", code="read_only")
     return ToolFailed(f"SQLite: {error}.", code="sql_failed")
