@@ -16,6 +16,7 @@ from pegboard.packs.shell import pwd
 from pegboard.packs.time import now
 from pegboard.packs.tools import echo
 from pegboard.sdk import ToolFailed
+from pegboard.sdk.findings import ProbeResult, report_row
 from pegboard.sdk.source import read_requirements
 
 FILES = sorted(Path(pegboard.packs.__file__).parent.glob("[!_]*.py"))
@@ -94,8 +95,11 @@ def imported(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_packs_import_libraries_late_and_declare_them(file: Path) -> None:
+def test_packs_import_libraries_late_and_declare_them_with_a_hint_that_updates_old_ones(file: Path) -> None:
     tree = ast.parse(file.read_text())
     assert imported(tree.body) == set()
     said = {requirement.name for requirement in read_requirements(tree).pack if requirement.kind == "lib"}
     assert imported(ast.walk(tree)) <= said
+    for requirement in read_requirements(tree).pack:
+        hint = report_row(file.stem, requirement, ProbeResult("outdated"))["install"]
+        assert requirement.kind != "lib" or f"{requirement.name}>=" in hint or not requirement.min_version

@@ -372,5 +372,7 @@ def test_a_row_contains_an_installation_hint() -> None:
         "error": "It is not here.",
     }
     assert report_row("a.b", DeclaredRequirement("lib", "yaml"), missing)["install"].endswith("-m pip install pyyaml")
+    outdated = DeclaredRequirement("lib", "yaml", min_version="6")
+    assert report_row("a.b", outdated, missing)["install"].endswith("-m pip install 'pyyaml>=6'")
     assert "rg" in report_row("a.b", DeclaredRequirement("cli", "rg"), missing)["install"]
     assert "pegboard auth set KEY" in report_row("a.b", DeclaredRequirement("secret", "KEY"), missing)["install"]

@@ -47,7 +47,7 @@ from ._git_repository import repository as opened_repository
 from ._git_worktree import GitIndex
 from ._roots import decoded
 
-requires_lib("pygit2", min_version="1.18", install="pip install pygit2")
+requires_lib("pygit2", min_version="1.18")
 
 _MOST = 50_000_000
 

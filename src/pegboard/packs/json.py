@@ -11,7 +11,7 @@ from pegboard.sdk import ToolFailed, aliases, hints, requires_lib
 from ._jq import compile_filter
 from ._roots import read_text
 
-requires_lib("jq", min_version="1.10", install="pip install jq")
+requires_lib("jq", min_version="1.10")
 
 _LONGEST_EXAMPLE = 60
 _MOST_PATHS = 1000

@@ -13,7 +13,7 @@ from ._roots import read_text
 if TYPE_CHECKING:
     from regex import Pattern
 
-requires_lib("regex", install="pip install regex")
+requires_lib("regex")
 
 _MAX_BYTES = 20_000_000
 

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     import httpx
     from bs4 import BeautifulSoup
 
-requires_lib("httpx", install="pip install httpx")
-requires_lib("bs4", install="pip install beautifulsoup4")
-requires_lib("lxml", install="pip install lxml")
-requires_lib("markdownify", min_version="1", install="pip install markdownify")
+requires_lib("httpx")
+requires_lib("bs4")
+requires_lib("lxml")
+requires_lib("markdownify", min_version="1")
 
 _MAX_BYTES = 5_000_000
 _USER_AGENT = "pegboard (+https://pypi.org/project/pegboard)"

@@ -31,11 +31,15 @@ def installed_as(library: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((top, _OTHER_NAMES.get(top, top))))
 
 
-def install_command(library: str) -> str:
+def install_command(library: str, min_version: str | None = None) -> str:
     """Return the command that installs a library for the running Python interpreter.
 
     Args:
         library: Import name. The dots of an unknown dotted name become hyphens.
+        min_version: Lowest version that works; without it, pip keeps any installed version.
     """
+    import shlex
+
     name = _OTHER_NAMES.get(library.partition(".")[0], library.replace(".", "-"))
-    return f"{sys.executable} -P -m pip install {name}"  # without -P, a pip.py of the working directory would run
+    wanted = name if min_version is None else shlex.quote(f"{name}>={min_version}")
+    return f"{sys.executable} -P -m pip install {wanted}"  # without -P, a pip.py of the working directory would run

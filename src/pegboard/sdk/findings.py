@@ -95,7 +95,7 @@ def _install_hint(requirement: DeclaredRequirement, error: str) -> str:
         case "cli":
             return f"Install {requirement.name} and add it to the PATH."
         case "lib":
-            return install_command(requirement.name)
+            return install_command(requirement.name, requirement.min_version)
         case "secret":
             here = f"Set {requirement.name} in the environment or a .env file"
             return f"{here}." if names_keyring(error) else f"{here}, or: pegboard auth set {requirement.name}"
