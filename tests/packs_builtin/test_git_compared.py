@@ -181,6 +181,24 @@ def test_worktrees_and_submodules_are_opened(work: Path) -> None:
     assert git.status(repository="repo")["changed"] == []
 
 
+@pytest.mark.parametrize("change", ["edit", "stage", "add", "commit"])
+def test_a_submodule_with_any_change_is_modified(work: Path, change: str) -> None:
+    run = made(work / "repo", a="one\n")
+    made(work / "inner", b="two\n")
+    run("submodule", "--quiet", "add", str(work / "inner"), "sub")
+    run("commit", "--quiet", "--message", "Add")
+    (work / "repo" / "sub" / ("new.txt" if change == "add" else "b.txt")).write_text("three\n")
+    inside = Git(work / "repo" / "sub")
+    if change == "stage":
+        inside("add", ".")
+        (work / "repo" / "sub" / "b.txt").write_text("two\n")
+    elif change == "commit":
+        inside("commit", "--quiet", "--all", "--message", "Change")
+    assert git.status(repository="repo")["changed"] == [{"path": "sub", "staged": "unmodified", "unstaged": "modified"}]
+    assert list(printed_status(run)[0].items()) == [("sub", ("unmodified", "modified"))]
+    assert [each["path"] for each in git.diff(repository="repo")["files"]] == (["sub"] if change == "commit" else [])
+
+
 def test_shallow_clones_alternates_and_reference_logs_are_read(work: Path) -> None:
     run = made(work / "repo", a="one\n")
     for number in range(3):

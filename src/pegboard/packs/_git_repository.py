@@ -103,16 +103,19 @@ def repository(folder: str) -> Iterator[Opened]:
         yield found
 
 
-def head_below(top: ResolvedPath) -> bytes | None:
-    """Return the id of the checked-out commit of a nested repository; None if it can't be read."""
-    try:
-        git_folder = _git_folder(top)
-        if git_folder is None:
-            return None
-        with readable(), _open(top, git_folder) as found:
-            return found.git.revparse_single("HEAD").id.raw
-    except ToolFailed:
-        return None
+@contextmanager
+def nested(top: ResolvedPath) -> Iterator[Opened | None]:
+    """Open the repository of a submodule by its working tree; yield None if it isn't checked out.
+
+    Raises:
+        ToolFailed: It can't be read.
+    """
+    git_folder = _git_folder(top)
+    if git_folder is None:
+        yield None
+        return
+    with readable(), _open(top, git_folder) as found:
+        yield found
 
 
 @contextmanager

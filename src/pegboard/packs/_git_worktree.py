@@ -8,9 +8,12 @@ from contextlib import ExitStack, suppress
 from hashlib import sha1
 from typing import NamedTuple
 
+import pygit2
+
 from pegboard.sdk import ToolFailed
 
-from ._git_repository import Opened, head_below
+from ._git_objects import write_tree
+from ._git_repository import Opened, nested
 from ._roots import FOLDER, PASSAGE, ResolvedPath, opened, opened_file, read_all
 
 LARGEST_TEXT = 50_000_000
@@ -159,8 +162,8 @@ class GitIndex:
         if stat.S_ISDIR(mode):
             if staged != _SUBMODULE:
                 found[path] = None
-            elif entry and (head := head_below(self._place(path))) not in {None, entry.oid}:
-                found[path] = _SUBMODULE, head or b""
+            elif entry and (head := _changed_head(self._place(path), entry.oid)) is not None:
+                found[path] = _SUBMODULE, head
             return
         now: File
         if stat.S_ISLNK(mode):
@@ -209,6 +212,18 @@ class GitIndex:
         except (OSError, ValueError):  # a file and a folder of one name, or a path that is not UTF-8
             oid = git.create_blob(content).raw
         return oid
+
+
+def _changed_head(top: ResolvedPath, recorded: bytes) -> bytes | None:
+    """Return the commit of a submodule that was changed, inside or by another commit; None if it wasn't."""
+    with suppress(ToolFailed), nested(top) as found:
+        if found is not None:
+            index, head = GitIndex(found), found.git.revparse_single("HEAD").peel(pygit2.Commit)
+            index.copy_attributes()
+            is_staged = write_tree(found.git, index.files | index.ours()).id != head.tree_id
+            if head.id.raw != recorded or is_staged or index.changed() or any(index.untracked()):
+                return head.id.raw
+    return None
 
 
 def _streamed(file: int, size: int) -> bytes:
