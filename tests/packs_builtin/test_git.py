@@ -84,6 +84,7 @@ def test_the_status_compares_the_branch_with_its_upstream_and_lists_conflicts(re
     with pytest.raises(subprocess.CalledProcessError):
         run("merge", "main")
     assert git.status(repository="repo")["changed"][0]["unstaged"] == "unmerged"
+    assert [each["path"] for each in git.diff(repository="repo", staged=True)["files"]] == []
 
 
 def test_only_a_change_of_the_text_changes_a_file_whose_line_ends_are_converted(work: Path, run: Git) -> None:

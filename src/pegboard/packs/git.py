@@ -185,7 +185,7 @@ def diff(
             sides = [tree_of(git, found.revisions.commit(revision or ""), paths) for revision in (base, target)]
             return change_of(compared(sides[0], sides[1], context), max_bytes)
         before = index.files | index.ours()
-        after = dict(index.files if staged else before)
+        after = dict(before)
         if not staged:
             for path, now in index.changed().items():
                 after.pop(path, None)
