@@ -13,6 +13,8 @@ import pytest
 from pegboard.packs import git
 from pegboard.sdk import ToolFailed, testing
 
+from .repositories import made
+
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed here")
 
 Git = Callable[..., str]
@@ -201,6 +203,11 @@ def test_each_line_has_its_commit(repo: Path) -> None:
     assert [line["line"] for line in git.blame(repository="repo", path="grün.txt", first=2, last=2)] == [2]
     with pytest.raises(ToolFailed, match="contains no such file"):
         git.blame(repository="repo", path="nothing")
+
+
+def test_an_empty_file_has_no_lines(work: Path) -> None:
+    made(work / "repo", empty="")
+    assert git.blame(repository="repo", path="empty.txt") == []
 
 
 @pytest.mark.parametrize("revision", ["--output=stolen", "-p", "", "nothing", "HEAD:grün.txt", "v1..main", "a\nb"])

@@ -286,7 +286,9 @@ def blame(
         entry = entry_at(git, commit, parts := parts_of(path))
         if entry is None or entry[0] in {FOLDER_MODE, SUBMODULE_MODE}:
             raise ToolFailed(f"{path} was not blamed because {revision} contains no such file.", code="not_found")
-        lines = read_object(git, entry[1]).decode("utf-8", "replace").removesuffix("\n").split("\n")
+        if not (content := read_object(git, entry[1])):
+            return []
+        lines = content.decode("utf-8", "replace").removesuffix("\n").split("\n")
         final = len(lines) if last is None else min(last, len(lines))
         if first > final:
             message = f"{path} was not blamed because it has only {len(lines)} lines."
