@@ -210,6 +210,16 @@ def test_an_empty_file_has_no_lines(work: Path) -> None:
     assert git.blame(repository="repo", path="empty.txt") == []
 
 
+def test_author_and_message_are_decoded_as_the_commit_says(work: Path) -> None:
+    run = made(work / "repo", a="one\n")
+    (work / "repo" / "a.txt").write_text("two\n")
+    texts = ("Café".encode("latin-1"), "--author=René <rené@example.org>".encode("latin-1"))
+    run("-c", "i18n.commitEncoding=iso-8859-1", "commit", "--quiet", "--all", "--message", *texts)
+    (commit,) = git.log(repository="repo", author="rené <")["commits"]
+    assert (commit["subject"], commit["author"], commit["email"]) == ("Café", "René", "rené@example.org")
+    assert git.blame(repository="repo", path="a.txt")[0]["author"] == "René"
+
+
 @pytest.mark.parametrize("revision", ["--output=stolen", "-p", "", "nothing", "HEAD:grün.txt", "v1..main", "a\nb"])
 def test_an_unknown_revision_is_rejected(repo: Path, revision: str) -> None:
     for ask in (git.log, git.show):

@@ -84,22 +84,24 @@ def recent(commits: Iterator[pygit2.Commit], begin: float | None, end: float | N
 
 def is_wanted(commit: pygit2.Commit, author: str | None, message: str | None) -> bool:
     if author is not None:
-        name, email = (text.decode("utf-8", "replace") for text in (commit.author.raw_name, commit.author.raw_email))
+        name, email = (decoded_of(commit, text) for text in (commit.author.raw_name, commit.author.raw_email))
         if author.casefold() not in f"{name} <{email}>".casefold():
             return False
-    return message is None or message.casefold() in _decoded_message(commit).casefold()
+    return message is None or message.casefold() in decoded_of(commit, commit.raw_message).casefold()
 
 
-def _decoded_message(commit: pygit2.Commit) -> str:
+def decoded_of(commit: pygit2.Commit, raw: bytes) -> str:
+    """Return text of a commit, such as its message or its author, in the encoding that the commit names."""
     try:
-        return commit.raw_message.decode(commit.message_encoding or "utf-8", "replace")
+        return raw.decode(commit.message_encoding or "utf-8", "replace")
     except LookupError:
-        return commit.raw_message.decode("utf-8", "replace")
+        return raw.decode("utf-8", "replace")
 
 
 def message_of(commit: pygit2.Commit) -> tuple[str, str]:
     """Return the subject and the body of a commit."""
-    subject, _, body = re.sub(r"\n[ \t]*(?=\n)", "\n", _decoded_message(commit).lstrip("\n")).partition("\n\n")
+    message = decoded_of(commit, commit.raw_message).lstrip("\n")
+    subject, _, body = re.sub(r"\n[ \t]*(?=\n)", "\n", message).partition("\n\n")
     return " ".join(subject.strip("\n").split("\n")), body.strip("\n")
 
 
@@ -107,8 +109,8 @@ def described(commit: pygit2.Commit, names: Mapping[pygit2.Oid, list[str]]) -> C
     subject, body = message_of(commit)
     return {
         "commit": str(commit.id), "parents": [str(parent) for parent in commit.parent_ids],
-        "author": commit.author.raw_name.decode("utf-8", "replace"),
-        "email": commit.author.raw_email.decode("utf-8", "replace"),
+        "author": decoded_of(commit, commit.author.raw_name),
+        "email": decoded_of(commit, commit.author.raw_email),
         "date": moment(commit.author), "subject": subject, "body": body, "refs": names.get(commit.id, []),
     }  # fmt: skip
 

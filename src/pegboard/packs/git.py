@@ -30,6 +30,7 @@ from ._git_changes import (
 )
 from ._git_history import (
     commit_at,
+    decoded_of,
     described,
     head_name,
     is_wanted,
@@ -301,7 +302,7 @@ def blame(
             blamed += [
                 {
                     "line": number, "text": lines[number - 1], "commit": str(origin.id),
-                    "author": origin.author.raw_name.decode("utf-8", "replace"), "date": moment(origin.author),
+                    "author": decoded_of(origin, origin.author.raw_name), "date": moment(origin.author),
                     "subject": message_of(origin)[0],
                 }
                 for number in range(max(start, first), min(start + hunk.lines_in_hunk, final + 1))
