@@ -259,12 +259,13 @@ def test_content_that_is_not_json_is_a_failure_with_its_beginning(site: Site) ->
 def test_links_are_listed_once_as_absolute_addresses(site: Site) -> None:
     body = b'<base href="/b/"><a href="x#1"></a><a href=x>The  x</a><a href="//h/y">y</a><a href="javascript:1">z</a><a href="http://[">'
     url = site.put("/links", body, Content_Type="text/html")
-    assert web.links(url=url) == [
+    listed = [
         {"text": "The x", "url": site.url + "/b/x"},
         {"text": "y", "url": "http://h/y"},
         {"text": "", "url": "http://["},
     ]
-    assert len(web.links(url=url, max_links=1)) == 1
+    assert web.links(url=url, max_links=3) == {"links": listed, "truncated": False}
+    assert web.links(url=url, max_links=2) == {"links": listed[:2], "truncated": True}
     with pytest.raises(ToolFailed, match="not HTML"):
         web.links(url=site.put("/t", b"x", Content_Type="text/plain"))
 

@@ -78,6 +78,14 @@ class Link(TypedDict):
     url: str
 
 
+class Links(TypedDict):
+    """The links of a page."""
+
+    links: list[Link]
+    truncated: bool
+    """Whether there are more links."""
+
+
 @hints(read_only=True, destructive=False, idempotent=True, open_world=True, timeout=60)
 @aliases(max_characters="maxCharacters")
 def fetch(
@@ -165,7 +173,7 @@ def get_json(
 
 @hints(read_only=True, destructive=False, idempotent=True, open_world=True, timeout=60)
 @aliases(max_links="maxLinks")
-def links(*, url: Url, max_links: Annotated[int, Ge(1), Le(10_000)] = 500) -> list[Link]:
+def links(*, url: Url, max_links: Annotated[int, Ge(1), Le(10_000)] = 500) -> Links:
     """List the links of a page, each address once, in the order of the page.
 
     Args:
@@ -182,7 +190,7 @@ def links(*, url: Url, max_links: Annotated[int, Ge(1), Le(10_000)] = 500) -> li
         if address.startswith(("http://", "https://")):
             link = listed.setdefault(address, {"text": text, "url": address})
             link["text"] = link["text"] or text
-    return list(listed.values())[:max_links]
+    return {"links": list(listed.values())[:max_links], "truncated": len(listed) > max_links}
 
 
 class _Answer:
