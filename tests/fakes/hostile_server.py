@@ -32,6 +32,11 @@ PAGES: dict[str, tuple[Any, ...]] = {
     "gzip": (200, "application/json", b"\x1f\x8b", ("content-encoding", "gzip")),
 }
 """Responses to everything, over HTTP: status, media type, body, headers."""
+FORGETFUL: dict[str, tuple[Any, ...]] = {
+    "forgets": (404, "text/plain", b"Unknown session"),
+    "forgets-400": (400, "application/json", b'{"error": {"code": -32000, "message": "No valid session ID provided"}}'),
+}
+"""Responses to requests of a session that has ended, over HTTP; each call ends its session."""
 STREAMED = {"twice", "elicit", "flood", "stdout"}
 """Modes that answer a call with a stream of events, over HTTP."""
 
@@ -278,6 +283,11 @@ class Stdio(Peer):
             time.sleep(3600)
 
 
+def session_id() -> str:
+    """Return the id of the session that hasn't ended."""
+    return str(_counts["calls"])
+
+
 class Http(BaseHTTPRequestHandler):
     """The server on HTTP, with JSON answers."""
 
@@ -288,6 +298,8 @@ class Http(BaseHTTPRequestHandler):
         message = json.loads(self.rfile.read(int(self.headers["content-length"])))
         if MODE in PAGES:
             return self.send(*PAGES[MODE])
+        if MODE in FORGETFUL and self.headers.get("mcp-session-id", session_id()) != session_id():
+            return self.send(*FORGETFUL[MODE])
         if "id" not in message or "method" not in message:
             Collecting().handle(message)
             return self.send(202, "text/plain", b"")
@@ -304,7 +316,8 @@ class Http(BaseHTTPRequestHandler):
             return None
         if result is None:
             result = {"jsonrpc": "2.0", "id": 987654, "result": {"content": []}}
-        session = [("mcp-session-id", "1")] * (MODE == "churn" and message["method"] == "initialize")
+        has_sessions = MODE == "churn" or MODE in FORGETFUL
+        session = [("mcp-session-id", session_id())] * (has_sessions and message["method"] == "initialize")
         body = json.dumps(result).encode()
         if IS_STREAM:
             return self.send(200, "text/event-stream", b"event: message\ndata: " + body + b"\n\n", *session)

@@ -171,6 +171,16 @@ async def test_a_call_of_a_server_that_is_gone_says_why(open_server: Open, tmp_p
     assert "peer.ok was not called. The server peer is not connected. The command" in result.error.message
 
 
+@pytest.mark.parametrize("mode", ["forgets", "forgets-400"])
+async def test_a_request_in_a_session_that_the_server_has_forgotten_is_repeated_in_a_new_one(
+    open_server: Open, serve_http: Callable[..., str], mode: str
+) -> None:
+    runtime = await open_server(serve_http(HOSTILE_SERVER, mode))
+    for _ in range(3):  # each call ends the session
+        assert (await run(runtime, "peer.ok")).data == "fine"
+    assert isinstance(await runtime.servers.prompts("peer"), tuple)
+
+
 async def test_a_failed_server_is_connected_on_request(open_server: Open, tmp_path: Path) -> None:
     program = tmp_path / "server"
     runtime = await open_server(SDK_SERVER, command=str(program))

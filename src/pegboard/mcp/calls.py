@@ -19,6 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pegboard.mcp.failures import ERRORS, error_text, validation_text
 from pegboard.mcp.results import ResultReader
+from pegboard.mcp.session import in_session
 from pegboard.mcp.texts import quotation
 from pegboard.models import ResultMeta, Started, ToolError, ToolResult, ToolSpec
 from pegboard.results.sizes import count
@@ -74,7 +75,9 @@ async def send_call(
     strays = connection.strays
     try:
         async with connection.running(running, seconds) as limit:
-            answer = await _answer(connection, client, running, tool)
+            answer = await in_session(
+                client, lambda one: _answer(connection, one, running, tool), connection.renew_session
+            )
         if limit.cancelled_caught:
             stray = connection.strays - strays
             answered = f" The server sent {count(stray, 'answer')} to no open request." if stray else ""
@@ -111,7 +114,7 @@ async def _answer(connection: ServerConnection, client: Client, running: Running
         running.progress(progress, total, message or "")
 
     async def call() -> CallToolResult:
-        if connection.passes_requests_on:
+        if connection.services.user.requests is not None:  # they are passed on to MCP clients
             return await _forwarding(connection, client, running, tool, on_progress)
         return await client.call_tool(tool, dict(running.call.args), progress_callback=on_progress)
 

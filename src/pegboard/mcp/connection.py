@@ -23,6 +23,7 @@ from pegboard.mcp.limits import FIRST_REST, LONGEST_REST
 from pegboard.mcp.link import ServerLink, link
 from pegboard.mcp.listing import list_tools
 from pegboard.mcp.questions import RequestAnswers
+from pegboard.mcp.session import in_session
 from pegboard.mcp.specs import tool_specs
 from pegboard.mcp.texts import capability_names, log_line, quotation
 from pegboard.mcp.watch import Watch, dropped_items
@@ -93,7 +94,7 @@ class ServerConnection:
         self._list_problems: dict[str, tuple[Problem, ...]] = {}
         """Problems of the lists of resources and prompts."""
         self._calls: dict[RunningCall, anyio.CancelScope] = {}
-        self.announcements = Announcements(tools_changed=self._mark_stale, contents_changed=self._note_contents)
+        self.announcements = Announcements(tools_changed=self.list_again, contents_changed=self._note_contents)
         self._questions = RequestAnswers(
             config,
             services,
@@ -133,7 +134,8 @@ class ServerConnection:
 
     def list_again(self) -> None:
         """List the tools again, such as after a login, if the server is connected."""
-        self._mark_stale()
+        self._is_stale = True
+        self._wake.set()
 
     async def settle(self) -> None:
         """Connect now if the server isn't connected, and wait until it is or has failed."""
@@ -179,6 +181,13 @@ class ServerConnection:
                 await self.settle()
         return self._client
 
+    async def renew_session(self) -> Client | None:
+        """Return a client with a new session if an HTTP server has forgotten the last one, otherwise None."""
+        if self._link is None or self._link.last is None or not self._link.last.has_lost_session:
+            return None
+        await self.reconnect()
+        return await self.client()
+
     async def request(self, send: Request[_T]) -> _T | Problem:
         """Send a request other than a call; return its result, or why there is none.
 
@@ -190,7 +199,7 @@ class ServerConnection:
             return self.problem()
         try:
             with anyio.fail_after(self.config.timeout):
-                return await send(client)
+                return await in_session(client, send, self.renew_session)
         except TimeoutError:
             return self._problem(f"The server {self.pack} didn't answer within {self.config.timeout:g} s.", "")
         except MCPError as error:
@@ -230,11 +239,6 @@ class ServerConnection:
 
         assert isinstance(params, ElicitRequestURLParams), "only these come with errors"
         return (await self._questions.answer(params)).action
-
-    @property
-    def passes_requests_on(self) -> bool:
-        """Whether the server's requests are passed on to MCP clients."""
-        return self.services.user.requests is not None
 
     async def answer_all(self, call: ToolCall, requests: Mapping[str, BaseModel]) -> dict[str, JsonObject]:
         """Return the results of requests that came instead of the result of a call; see `RequestAnswers.answer_all`."""
@@ -453,10 +457,6 @@ class ServerConnection:
     def _close(self) -> None:
         self._client = None
         self._closed.set()
-        self._wake.set()
-
-    def _mark_stale(self) -> None:
-        self._is_stale = True
         self._wake.set()
 
     def _note_contents(self) -> None:

@@ -35,6 +35,8 @@ class LastResponse:
     """Start of the body of a failed or unreadable response: untrusted text."""
     too_long: bool = False
     """Whether a response exceeded the limit."""
+    has_lost_session: bool = False
+    """Whether the server has rejected a request because it doesn't know its session."""
 
     @property
     def is_html(self) -> bool:
@@ -127,6 +129,10 @@ class _Hook:
             title = _TITLE.search(body[:_QUOTED]) if self._last.is_html else None
             text = title[1] if title else b"" if self._last.is_html else body[:_QUOTED]
             self._last.text = " ".join(text.decode("utf-8", "replace").split())[:300]
+        if "mcp-session-id" in response.request.headers:
+            # The specification requires 404; many servers copy an example that answers 400.
+            is_rejected = response.status_code == 400 and "session" in self._last.text.lower()
+            self._last.has_lost_session |= is_rejected or response.status_code == 404
 
 
 @asynccontextmanager
