@@ -13,7 +13,9 @@ import anyio
 from mcp.server.mcpserver import Context, Elicit, ElicitationResult, Image, ListRoots, MCPServer, Resolve, Sample
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import (
+    CallToolResult,
     CreateMessageResult,
+    ImageContent,
     ListRootsResult,
     ResourceLink,
     SamplingMessage,
@@ -63,6 +65,15 @@ def mixed() -> list[str | Image | ResourceLink]:
     """Return a text, an image and a link."""
     link = ResourceLink(type="resource_link", uri="memo://one", name="one", mime_type="text/plain")
     return ["See:", Image(data=PNG, format="png"), link]
+
+
+@server.tool(structured_output=False)
+def picture(structured: bool, fails: bool) -> CallToolResult:
+    """Return a text and an image, with structured content or as an error."""
+    image = ImageContent(type="image", data=base64.b64encode(PNG).decode(), mime_type="image/png")
+    text = TextContent(type="text", text='{"dots": 1}')
+    structure = {"dots": 1} if structured else None
+    return CallToolResult(content=[text, image], structured_content=structure, is_error=fails)
 
 
 @server.tool()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from servers import HOSTILE_SERVER, SDK_SERVER, Answering, Open, call, events_of, json_list, run
 
+from pegboard.ask.result_text import result_text
 from pegboard.models import (
     CallEvent,
     Finished,
@@ -59,6 +60,25 @@ async def test_results_of_every_kind_arrive_as_data(runtime: Runtime) -> None:
     assert png(file)
     assert isinstance(link, dict)
     assert link["resource"] == {"type": "resource_link", "uri": "memo://one", "name": "one", "mimeType": "text/plain"}
+
+
+@pytest.mark.promise("MCP-4")
+@pytest.mark.parametrize(("structured", "fails"), [(True, False), (False, True), (True, True)])
+async def test_images_beside_structured_content_and_in_errors_are_kept(
+    open_server: Open, structured: bool, fails: bool
+) -> None:
+    runtime = await open_server(SDK_SERVER)
+    events = await events_of(runtime, "peer.picture", structured=structured, fails=fails)
+    assert isinstance(events[-1], Finished)
+    result = events[-1].result
+    assert result.ok is not fails
+    line = str(result.meta.content[0] if structured else result.data)
+    kind, _, file = line.partition(": ")
+    assert (kind, png(file)) == ("image/png, 70 B", True)
+    assert line in result_text(result, None, "1", 10_000).splitlines()
+    if structured:
+        assert result.data == {"dots": 1}
+        assert f"content: {line}\n" in "".join(event.text for event in events if isinstance(event, Log))
 
 
 @pytest.mark.promise("MCP-4")

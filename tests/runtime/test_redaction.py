@@ -104,11 +104,13 @@ async def test_a_failure_does_not_contain_the_secret(runtime: Runtime, secret: s
 
 async def test_warnings_and_metadata_of_a_result_do_not_contain_the_secret(secret: str) -> None:
     meta = ResultMeta(warnings=(f"{secret} is wrong",), server_meta={"key": [secret]}, traceback=f"at {secret}")
+    meta = meta.model_copy(update={"content": ({"text": secret},)})
     redaction = SecretRedaction(Secrets(Paths.from_environment()), Settings())
     redaction.add({"TELLER_KEY": secret})
     result = redacted_texts(ToolResult(ok=True, meta=meta), redaction)
     assert result.meta.warnings == (f"{MARK} is wrong",)
     assert result.meta.server_meta == {"key": [MARK]}
+    assert result.meta.content == ({"text": MARK},)
     assert result.meta.traceback == f"at {MARK}"
 
 

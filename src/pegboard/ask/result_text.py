@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from pydantic import JsonValue
@@ -33,7 +34,7 @@ def result_text(result: ToolResult, whole: str | None, call: str, limit: int) ->
 
     Args:
         result: The result.
-        whole: The complete text of its data, if the result contains only the beginning.
+        whole: The complete text, if the result contains only the beginning.
         call: The id with which the model may read more.
         limit: Size in bytes.
     """
@@ -44,12 +45,12 @@ def result_text(result: ToolResult, whole: str | None, call: str, limit: int) ->
         if result.data is None:
             return excerpt(head, 0, limit, call)
         head += "\n"
-    return head + excerpt(text_of(result.data) if whole is None else whole, 0, limit, call)
+    return head + excerpt(text_of(result.data, result.meta.content) if whole is None else whole, 0, limit, call)
 
 
-def text_of(data: JsonValue) -> str:
-    """Return a result's data as text: strings unchanged, anything else as one line of JSON."""
-    return data if isinstance(data, str) else write(data)
+def text_of(data: JsonValue, content: Iterable[JsonValue] = ()) -> str:
+    """Return a result's data and what came beside it as text: strings unchanged, anything else as a line of JSON."""
+    return "\n".join(part if isinstance(part, str) else write(part) for part in (data, *content))
 
 
 def is_shortened(text: str) -> bool:

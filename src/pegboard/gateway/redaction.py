@@ -39,12 +39,13 @@ def redacted_texts(result: ToolResult, redaction: Redaction) -> ToolResult:
         )
         detail = None if error.detail is None else text(error.detail)
         changes["error"] = error.model_copy(update={"message": text(error.message), "detail": detail, "faults": faults})
-    if meta.traceback is not None or meta.warnings or meta.server_meta:
+    if meta.traceback is not None or meta.warnings or meta.server_meta or meta.content:
         changes["meta"] = meta.model_copy(
             update={
                 "traceback": None if meta.traceback is None else text(meta.traceback),
                 "warnings": tuple(map(text, meta.warnings)),
                 "server_meta": redaction.value(meta.server_meta),
+                "content": tuple(map(redaction.value, meta.content)),
             }
         )
     return result.model_copy(update=changes) if changes else result

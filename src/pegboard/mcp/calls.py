@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from mcp.shared.exceptions import MCPError
@@ -17,6 +18,7 @@ from mcp_types import (
 )
 from pydantic import TypeAdapter, ValidationError
 
+from pegboard.data.json_text import write
 from pegboard.mcp.failures import ERRORS, error_text, validation_text
 from pegboard.mcp.results import ResultReader
 from pegboard.mcp.session import in_session
@@ -102,9 +104,17 @@ async def send_call(
         fail(f"The call of {spec.name} failed: {reason}.", "server_error")
         return
     result = await _converted(connection.services, running, spec, answer, milliseconds())
-    for warning in result.meta.warnings:
-        running.log("log", f"warning: {warning}\n")
+    for line in _log_lines(result.meta):
+        running.log("log", line)
     running.end(result)
+
+
+def _log_lines(meta: ResultMeta) -> Iterator[str]:
+    """Yield what the log shows of a result."""
+    for warning in meta.warnings:
+        yield f"warning: {warning}\n"
+    for content in meta.content:
+        yield f"content: {content if isinstance(content, str) else write(content)}\n"
 
 
 async def _answer(connection: ServerConnection, client: Client, running: RunningCall, tool: str) -> CallToolResult:

@@ -66,10 +66,9 @@ class ResultReader:
         """
         warnings: tuple[str, ...] = ()
         has_structure = "structured_content" in result.model_fields_set and result.structured_content is not None
-        if result.is_error:
-            data = result.structured_content if has_structure else None
-        else:
-            data = result.structured_content if has_structure else self.data(result.content)
+        others: list[ContentBlock] = [block for block in result.content if not isinstance(block, TextContent)]
+        data = result.structured_content if has_structure else self.data(others if result.is_error else result.content)
+        if not result.is_error:
             warnings = tuple(_mismatches(spec, data if has_structure else None, has_structure=has_structure))
         meta = ResultMeta(
             duration_ms=milliseconds,
@@ -77,6 +76,7 @@ class ResultReader:
             log_bytes_dropped=dropped,
             warnings=warnings,
             server_meta=_plain(result.meta) if result.meta else None,
+            content=self._content(others) if has_structure else (),
         )
         error = None
         if result.is_error:
@@ -119,14 +119,23 @@ class ResultReader:
             case EmbeddedResource(resource=resource):
                 return {"resource": self.resource(resource)}
 
+    def _content(self, blocks: list[ContentBlock]) -> tuple[JsonValue, ...]:
+        """Return blocks beside structured content; if they are large, a file with all of them."""
+        shown = [self.block(block) for block in blocks]
+        encoded = encode(shown)
+        return tuple(shown) if len(encoded) <= self._limit else (self._file(encoded, ".txt"),)
+
     def _saved(self, encoded: str, kind: str) -> JsonObject:
         """Save binary content; return its size and file, or the problem."""
         try:
             raw = base64.b64decode(encoded, validate=True)
         except (binascii.Error, ValueError):
             return {"problem": "invalid base64"}
+        return self._file(raw, _SUFFIXES.get(kind.lower(), ".bin"))
+
+    def _file(self, raw: bytes, suffix: str) -> JsonObject:
         self._files += 1
-        file = self._folder / f"{self._stem}-{self._files}{_SUFFIXES.get(kind.lower(), '.bin')}"
+        file = self._folder / f"{self._stem}-{self._files}{suffix}"
         try:
             storage.make_folder(self._folder)
             storage.write(file, raw, durable=False)

@@ -57,6 +57,13 @@ class ResultMeta(DataModel):
     """Problems of a successful result, such as data that doesn't match the output schema."""
     server_meta: JsonObject | None = Field(default=None, exclude_if=lambda meta: meta is None)
     """The `_meta` of an MCP server's result: untrusted."""
+    content: tuple[JsonValue, ...] = Field(default=(), exclude_if=lambda content: not content)
+    """Images, audio and resources that an MCP server sent beside structured content, which is the data: untrusted."""
+
+    @property
+    def beside_data(self) -> list[JsonValue]:
+        """All that an MCP server sent beside the data."""
+        return [self.server_meta, *self.content]
 
 
 class ToolResult(DataModel):

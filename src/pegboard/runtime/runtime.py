@@ -269,7 +269,7 @@ class Runtime:
 
         result = self._parts.history.result(call_id)
         try:
-            return None if result is None else text_of(whole(result))
+            return None if result is None else text_of(whole(result), result.meta.content)
         except (OSError, ValueError):
             return None
 

@@ -263,6 +263,8 @@ async def test_an_image_of_a_server_is_drawn_and_saved(stage: OpenStage, tmp_pat
         assert ".png" in on.text.splitlines()[-1]
         await on.press("ctrl+u", *"r.png", "enter")
         assert (tmp_path / "r.png").read_bytes() == base64.b64decode(png())
+        await on.show({"dots": 1}, ResultMeta(content=(f"image/png, 1 kB: {tmp_path / 'kept.png'}",)))
+        await on.until(lambda: "30 × 20 pixels" in on.text, "the image beside structured content is drawn")
 
 
 async def test_an_image_with_a_wrong_checksum_in_its_color_profile_is_drawn(stage: OpenStage, tmp_path: Path) -> None:

@@ -187,7 +187,7 @@ class ResultPane(Widget):
         if result.error is not None:
             yield "error"
         if result.ok or result.data is not None:
-            yield from views(result.data, code_file(self._call.args) if self._call else "", result.meta.server_meta)
+            yield from views(result.data, code_file(self._call.args) if self._call else "", result.meta.beside_data)
         if has_log:
             yield "log"
 

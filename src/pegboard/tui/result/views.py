@@ -331,7 +331,7 @@ class ResultViews(Container):
                 return MarkdownView(data)
             case "chart" if (found := chart(data)) is not None:
                 return result_views.ChartView(found)
-            case "image" if found_images := images(data) or images(self._result.meta.server_meta):
+            case "image" if found_images := images(data) or images(self._result.meta.beside_data):
                 return result_views.ImageView(found_images)
             case _ if isinstance(self._stored, StoredText):
                 return result_views.SegmentView(self._stored)
