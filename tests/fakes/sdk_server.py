@@ -176,6 +176,12 @@ def memo(name: str) -> str:
     return f"memo {name}"
 
 
+@server.resource("notes://all{/path*}{?limit}")
+def notes(path: list[str], limit: int = 5) -> str:
+    """Return some notes."""
+    return f"{limit} notes in {path}"
+
+
 @server.prompt()
 def review(topic: str) -> str:
     """Ask for a review."""

@@ -218,7 +218,15 @@ async def test_resources_and_prompts_can_be_listed_and_opened(runtime: Runtime) 
     assert [one.uri for one in resources] == ["memo://one", "memo://dot"]
     templates = await runtime.servers.templates("peer")
     assert isinstance(templates, tuple)
-    assert [(one.uri_template, one.variables) for one in templates] == [("memo://of/{name}", ("name",))]
+    assert [(one.uri_template, one.variables, one.optional) for one in templates] == [
+        ("memo://of/{name}", ("name",), ()),
+        ("notes://all{/path*}{?limit}", ("path", "limit"), ("path", "limit")),
+    ]
+    for values, uri in (({"path": "a/b c"}, "notes://all/a/b%20c"), ({"limit": "2"}, "notes://all?limit=2")):
+        assert await runtime.servers.expand("peer", templates[1].uri_template, values) == uri
+    notes = await runtime.servers.read("peer", "notes://all/a/b%20c")
+    assert isinstance(notes, tuple)
+    assert notes[0].text == "5 notes in ['a', 'b c']"
     read = await runtime.servers.read("peer", "memo://one")
     assert isinstance(read, tuple)
     assert [one.text for one in read] == ["the memo"]

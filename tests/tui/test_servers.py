@@ -295,6 +295,12 @@ async def test_resources_and_templates_open_in_a_result_pane() -> None:
         await stage.type("tea time")
         await stage.press("ctrl+r")
         await stage.until_seen("memo tea time")
+        await stage.press("escape", "ctrl+u")
+        await stage.type("notes://")
+        await stage.press("enter")
+        await stage.until(lambda: isinstance(stage.app.screen, VariablesScreen), "the form is there")
+        await stage.press("ctrl+r")  # without the variables that can be left out
+        await stage.until_seen("5 notes in []")
 
 
 @pytest.mark.promise("MCP-6")

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 _PageT = TypeVar("_PageT", bound="PaginatedResult")
 _ItemT = TypeVar("_ItemT")
-_VARIABLES = re.compile(r"\{[+#./;?&]?([^{}]+)\}")
+_VARIABLES = re.compile(r"\{([+#./;?&]?)([^{}]+)\}")
+_PREFIXES = "#./;?&"
+"""Operators whose expression vanishes as a whole if its variables have no value."""
 _MOST = 10_000
 """Items of a list."""
 
@@ -83,7 +85,8 @@ async def templates(client: Client) -> Listed[ResourceTemplate]:
             title=one.title or "",
             description=one.description or "",
             mime_type=one.mime_type or "",
-            variables=_variables(one.uri_template),
+            variables=tuple(variables := _variables(one.uri_template)),
+            optional=tuple(name for name, operator in variables.items() if operator and operator in _PREFIXES),
         )
         for one in found
     )
@@ -111,7 +114,12 @@ async def expand(template: str, variables: dict[str, str]) -> str:
     """
     from mcp.shared.uri_template import UriTemplate
 
-    return UriTemplate.parse(template).expand(variables)
+    parsed = UriTemplate.parse(template)
+    paths = {one.name for one in parsed.variables if one.operator == "/" and one.explode}
+    # Each part of `{/path*}` is a value of its own; otherwise the slashes between them would be escaped.
+    return parsed.expand(
+        {name: value.removeprefix("/").split("/") if name in paths else value for name, value in variables.items()}
+    )
 
 
 async def prompts(client: Client) -> Listed[PromptInfo]:
@@ -212,6 +220,10 @@ async def _items(
     return found, problem and f"{problem} after {len(found):,} {what}."
 
 
-def _variables(template: str) -> tuple[str, ...]:
-    names = (name.split(":")[0].rstrip("*") for part in _VARIABLES.findall(template) for name in part.split(","))
-    return tuple(dict.fromkeys(names))
+def _variables(template: str) -> dict[str, str]:
+    """Return the variables of a template with their operators; a variable that comes twice has that of the first."""
+    variables: dict[str, str] = {}
+    for operator, names in _VARIABLES.findall(template):
+        for name in names.split(","):
+            variables.setdefault(name.split(":")[0].rstrip("*"), operator)
+    return variables

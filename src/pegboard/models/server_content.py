@@ -30,6 +30,8 @@ class ResourceTemplate(DataModel):
     description: str = ""
     mime_type: str = ""
     variables: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    """Variables that can be left out, such as `limit` in `notes://all{?limit}`."""
 
 
 class ResourceContents(DataModel):

@@ -60,7 +60,7 @@ async def _open_template(app: App[None], runtime: Runtime, server: str, template
     schema: JsonObject = {
         "type": "object",
         "properties": {name: {"type": "string"} for name in template.variables},
-        "required": [*template.variables],
+        "required": [name for name in template.variables if name not in template.optional],
         "additionalProperties": False,
     }
     form = await _form(
