@@ -163,7 +163,7 @@ def test_questions_of_servers_are_answered_in_advance_or_declined(
 
 @pytest.mark.promise("MCP-5")
 def test_on_a_terminal_a_form_is_filled_in_field_by_field(start: str) -> None:
-    with in_terminal("tools", "invoke", "fixture.greet", "--data", "--mcp", start) as screen:
+    with in_terminal("tools", "invoke", "fixture.order", "--data", "--mcp", start) as screen:
         screen.read_until("Answer? [y/N/c] ")
         assert "Who are you?" in screen.output
         screen.type("y\n")
@@ -171,12 +171,14 @@ def test_on_a_terminal_a_form_is_filled_in_field_by_field(start: str) -> None:
         screen.type("Ada\n")
         screen.read_until("default 30): ")
         screen.type("old\n")
+        screen.read_until("size (Size; s (Small), l (Large); required): ")
+        screen.type("l\n")
         screen.read_until("Correct it? [Y/n] ")
         screen.type("\n")
         screen.until(lambda: screen.output.count("default 30): ") == 2, "the wrong field is asked again")
         screen.type("36\n")
         assert screen.read_all() == 0
-    assert "Ada is 36" in screen.output
+    assert "Ada is 36 and orders l" in screen.output
 
 
 @pytest.mark.promise("MCP-3")

@@ -22,7 +22,7 @@ from mcp_types import (
     TextContent,
     ToolAnnotations,
 )
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 server = MCPServer("example/fixture", version="1.2")
 PNG = base64.b64decode(
@@ -133,6 +133,23 @@ async def greet(person: Annotated[ElicitationResult[Person], Resolve(ask_person)
     if person.action != "accept":
         return person.action
     return f"{person.data.name} is {person.data.age}"
+
+
+class Order(Person):
+    """An order."""
+
+    size: str = Field(json_schema_extra={"oneOf": [{"const": "s", "title": "Small"}, {"const": "l", "title": "Large"}]})
+
+
+async def ask_order() -> Order | Elicit[Order]:
+    """Ask what the user orders."""
+    return Elicit("Who are you?", Order)
+
+
+@server.tool(structured_output=False)
+async def order(order: Annotated[ElicitationResult[Order], Resolve(ask_order)]) -> str:
+    """Ask the user for an order."""
+    return f"{order.data.name} is {order.data.age} and orders {order.data.size}" if order.action == "accept" else "none"
 
 
 async def sample() -> Sample:

@@ -85,12 +85,13 @@ class TerminalQuestions:
             case _:
                 return DECLINED
         properties = schema.get("properties")
+        choices = _choices(schema)
         pairs: dict[str, list[str]] = {}
         wanted = [*properties] if isinstance(properties, dict) else []
         while True:
             for key in wanted:
                 part = properties[key] if isinstance(properties, dict) else {}
-                typed = (await ask_line(_label(key, part, schema))).strip()
+                typed = (await ask_line(_label(key, part, schema, choices.get(key, "")))).strip()
                 is_list = isinstance(part, dict) and part.get("type") == "array"
                 values = [one.strip() for one in typed.split(",")] if is_list else [typed]
                 pairs[key] = [f"{key}={value}" for value in values if value]
@@ -122,19 +123,28 @@ def _shown(elicitation: Elicitation) -> str:
     return "\n".join(lines)
 
 
-def _label(key: str, part: Any, schema: JsonObject) -> str:  # noqa: ANN401 - JSON
+def _label(key: str, part: Any, schema: JsonObject, choices: str) -> str:  # noqa: ANN401 - JSON
     required = schema.get("required")
     notes: list[str] = []
     if isinstance(part, dict):
-        items = part.get("items")
-        holder = items if isinstance(items, dict) else part
-        titled = holder.get("oneOf") or holder.get("anyOf") or []
-        choices = holder.get("enum") or [one.get("const") for one in titled if isinstance(one, dict)]
-        notes += [str(part.get("description") or part.get("title") or "")]
-        notes += [", ".join(map(str, choices))] if choices else [str(part.get("type", ""))]
+        notes += [str(part.get("description") or part.get("title") or ""), choices or str(part.get("type", ""))]
         notes += [f"default {json.dumps(part['default'], ensure_ascii=False)}"] if "default" in part else []
     notes += ["required"] if isinstance(required, list) and key in required else []
     return clean_line(f"{key} ({'; '.join(filter(None, notes))}): ")
+
+
+def _choices(schema: JsonObject) -> dict[str, str]:
+    """Return the values of each field that has a choice, with their titles: `s (Small), l (Large)`."""
+    from pegboard.forms import ChoiceField, Form, MultiChoiceField
+
+    return {
+        field.name: ", ".join(
+            str(option.value) if option.label == str(option.value) else f"{option.value} ({option.label})"
+            for option in field.options
+        )
+        for field in Form(schema).fields
+        if isinstance(field, ChoiceField | MultiChoiceField)
+    }
 
 
 def _content(schema: JsonObject, pairs: list[str]) -> tuple[JsonObject, list[str]]:
