@@ -170,6 +170,23 @@ async def test_turns_that_repeatedly_end_early_end_the_loop(runtime: Runtime, as
     assert (outcome.stopped_by, outcome.steps, outcome.answer) == ("invalid_args", 4, "I can't.")
 
 
+@pytest.mark.promise("ASK-2")
+@pytest.mark.parametrize(
+    ("reason", "said", "answer"),
+    [
+        ("length", "Once upon", "Once upon"),
+        ("filter", "Once upon", "Once upon"),
+        ("length", "", "The answer was cut off at the model's own limit of tokens. The model returned no answer."),
+    ],
+)
+async def test_an_answer_that_the_provider_cut_off_is_reported_as_incomplete(
+    runtime: Runtime, asked: Asked, reason: str, said: str, answer: str
+) -> None:
+    cut = TurnEnded.model_validate({"message": ModelMessage(text=said), "reason": reason})
+    _, outcome = await asked(runtime, model=ScriptedModel([cut]))
+    assert (outcome.stopped_by, outcome.answer) == (reason, answer)
+
+
 def test_an_estimate_of_tokens_is_rounded_up() -> None:
     allowance = Allowance(size=1_000, calls=1, tokens=2)
     assert allowance.count(TextDelta(text="x" * 8)) == (TextDelta(text="x" * 8), None)

@@ -62,6 +62,8 @@ _REASONS: Final[dict[StoppedBy, str]] = {
     "time": "The limit of {seconds:g} seconds was reached.",
     "size": "The limit of one turn, {turn_bytes:,} bytes and {turn_calls:,} calls, was reached.",
     "invalid_args": "All calls of several consecutive turns had invalid arguments.",
+    "length": "The answer was cut off at the model's own limit of tokens.",
+    "filter": "The answer was cut off by the provider's content filter.",
 }
 
 ValueT = TypeVar("ValueT")
@@ -331,6 +333,9 @@ class _Question:
         self._usage += ended.usage
         if not ended.usage.output_tokens:
             self._unreported += left.estimate
+        has_calls = with_tools and bool(ended.message.calls)
+        if self._stopped_by == "answer" and not has_calls and ended.reason in ("length", "filter"):
+            self._stopped_by = ended.reason
         message = self._read(ended, model.name, with_tools=with_tools)
         self._open = self._runner.read(message.calls, is_complete=ended.is_complete)
         self._answer = message.text

@@ -32,6 +32,8 @@ _LIMITS = {
     "tokens": ". The limit is `tokens` in [ask].",
     "time": ". The limit is `seconds` in [ask].",
     "steps": ". The limit is `steps` in [ask].",
+    "length": ". The answer is incomplete: the model reached its own limit of tokens.",
+    "filter": ". The answer is incomplete: the provider's content filter ended it.",
 }
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 

@@ -42,6 +42,8 @@ _STOP_MESSAGES: dict[StoppedBy, str] = {
     "interrupted": "You interrupted the model.",
     "size": "Stopped: the model reached the limit of one turn (turn_bytes and turn_calls under [ask]).",
     "invalid_args": "Stopped: the model's calls were invalid several times in a row.",
+    "length": "The answer is incomplete: the model reached its own limit of tokens.",
+    "filter": "The answer is incomplete: the provider's content filter ended it.",
 }
 
 _HELD_BYTES = 50_000
