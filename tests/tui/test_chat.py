@@ -130,14 +130,15 @@ async def test_messages_sent_during_an_answer_are_queued_and_sent_in_order(tmp_p
         assert "queued" not in stage.status
 
 
-async def test_queued_messages_return_to_the_prompt(tmp_path: Path) -> None:
+async def test_queued_messages_return_to_the_prompt_before_the_draft(tmp_path: Path) -> None:
     go_on = asyncio.Event()
     async with on_chat(tmp_path, [go_on, *says("One")]) as stage:
         await stage.say("First")
         await stage.say("Second")
         await stage.say("Third")
+        await stage.press(*"Draft")
         stage.chat.action_drop_queue()
-        assert stage.line.text == "Second\nThird"
+        assert stage.line.text == "Second\nThird\nDraft"
         go_on.set()
         await stage.idle()
         assert stage.users == ["First"]

@@ -134,14 +134,16 @@ async def test_an_earlier_message_is_edited_in_a_new_session(tmp_path: Path) -> 
         assert said(stage, "old") == ["one", "1", "two", "2", "three", "3"]
 
 
-async def test_a_branch_from_a_message_contains_the_earlier_messages_and_drafts_this_one(tmp_path: Path) -> None:
+async def test_a_branch_from_a_message_contains_the_earlier_messages_and_puts_this_one_before_the_draft(
+    tmp_path: Path,
+) -> None:
     async with on_chat(tmp_path, says("zwei"), sessions=[("old", TALK)]) as stage:
         await opened(stage, "old")
-        await stage.press("shift+tab", "up", "up", "up", "b")
+        await stage.press(*"draft", "shift+tab", "up", "up", "up", "b")
         await stage.until(lambda: stage.chat.session != "old", "a new one")
         await stage.drawn()
         assert stage.users == ["one"]
-        assert stage.line.text == "two"
+        assert stage.line.text == "two\ndraft"
         assert stage.line.has_focus
         await stage.ask("deux")
         assert said(stage, stage.chat.session) == ["one", "1", "deux", "zwei"]

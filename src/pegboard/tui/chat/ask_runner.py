@@ -92,7 +92,7 @@ class AskRunner:
     def take_back_queue(self) -> None:
         """Move the queued messages back to the prompt."""
         if self.queue:
-            self._prompt.put("\n".join(self.queue))
+            self._prompt.put_before("\n".join(self.queue))
             self.queue.clear()
             self._changed()
 
@@ -150,6 +150,6 @@ class AskRunner:
     def _take_back(self, text: str) -> None:
         """Return an unsent message and the queue to the prompt."""
         self._session.story.take_back()
-        self._prompt.put("\n".join(filter(None, [text, *self.queue, self._prompt.text])))
+        self._prompt.put_before("\n".join([text, *self.queue]))
         self.queue.clear()
         self._page.notify("Message not sent. It is in the prompt again.")

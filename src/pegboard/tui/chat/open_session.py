@@ -199,7 +199,7 @@ class OpenSession:
         if at is not None:
             self._page.call_after_refresh(self._show_message, sum(_is_before(entry, at) for entry in shown))
         if draft:
-            self._prompt.put(draft)
+            self._prompt.put_before(draft)
         self._listener.session_opened(send)
 
     def _show_message(self, number: int) -> None:
