@@ -52,3 +52,4 @@ def test_without_tools_a_provider_is_sent_none(pegboard: Command) -> None:
         done = pegboard("ask", "Hello?", "--model", "openai:fake", "--base-url", fake.url, "--with-tools=false")
         assert (done.returncode, done.stdout) == (0, "Hello.\n")
         assert "tools" not in fake.asked[0].body
+        assert done.stderr.endswith(' --model openai:fake --base-url "…" "…"\n')

@@ -231,10 +231,10 @@ def test_tools_are_switched_off_with_a_separate_word(pegboard: Command, words: l
 
 
 @pytest.mark.promise("CLI-3")
-def test_ask_says_how_to_continue_its_session(pegboard: Command) -> None:
-    done = pegboard("ask", "tools.echo value=one")
+def test_ask_says_how_to_continue_its_session_with_the_same_model(pegboard: Command) -> None:
+    done = pegboard("ask", "tools.echo value=one", "--model", "offline")
     [line] = [line for line in done.stderr.splitlines() if line.startswith("To continue:")]
-    [session] = re.findall(r"--session (\w+)", line)
+    [session] = re.findall(r'--session (\w+) --model offline "…"$', line)
     pegboard("ask", "tools.echo value=two", "--session", session)
     entries = json.loads(pegboard("sessions", "show", session, "--json").stdout)["entries"]
     assert len(entries) == 8

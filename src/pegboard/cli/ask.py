@@ -130,8 +130,17 @@ def ask(
     else:
         output.answer(outcome)
         if session is None and outcome.stopped_by != "model_error" and runtime.unrecorded() is None:
-            narrate(f'To continue: pegboard ask --session {outcome.session_id} "…"')
+            narrate(_continuation(outcome.session_id, model, has_base_url=base_url is not None))
     raise typer.Exit(interruption or _exit_code(outcome))
+
+
+def _continuation(session: str, model: str | None, *, has_base_url: bool) -> str:
+    """Return a line with the command that continues a session with the same model; its URL may contain a password."""
+    import shlex
+
+    same_model = f" --model {shlex.quote(model)}" if model else ""
+    same_server = ' --base-url "…"' if has_base_url else ""
+    return f'To continue: pegboard ask --session {session}{same_model}{same_server} "…"'
 
 
 def _exit_code(outcome: Outcome) -> int:
