@@ -121,6 +121,18 @@ async def test_a_changed_file_applies_without_a_restart_and_names_what_does_not(
 
 
 @pytest.mark.promise("CFG-1")
+async def test_mistakes_in_a_changed_file_are_problems_until_they_are_corrected() -> None:
+    async with on_stage(Runtime.from_environment()) as stage:
+        config().write_text('[keys]\n"app.hlep" = "f9"\n[ask]\nsteps = "many"\n')
+        await stage.until_seen("✖ 2 problems")
+        messages = "\n".join(map(str, stage.app.problems))
+        assert "config.toml:2: Unknown command `app.hlep` in [keys]. Did you mean `app.help`?" in messages
+        assert "config.toml:4: `ask.steps` should be a whole number" in messages
+        config().write_text("")
+        await stage.until(lambda: not stage.app.problems, "they are gone")
+
+
+@pytest.mark.promise("CFG-1")
 async def test_many_changes_are_named_in_short() -> None:
     async with on_stage(Runtime.from_environment(), size=(120, 40)) as stage:
         servers = "".join(f'[mcp.servers.s{number}]\ncommand = "x"\nargs = ["{number}"]\n' for number in range(8))

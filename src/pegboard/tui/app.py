@@ -122,12 +122,19 @@ class PegboardApp(PagesApp, inherit_bindings=False):
         self.unrecorded = self.runtime.unrecorded()
         await self._scanner.read_problems()
 
-    @work
+    async def reload_settings(self) -> None:
+        """Apply the changed configuration, and list its problems."""
+        await super().reload_settings()
+        self._check_keys()
+        await self._scanner.read_problems()
+
+    @work(exclusive=True, group="keys")
     async def _check_keys(self) -> None:
         settings = self.runtime.settings
-        if settings.keys:
-            groups = await asyncio.to_thread(command_groups, PegboardApp, ToolsScreen)
-            self._key_problems = tuple(key_problems(settings, groups))
+        groups = await asyncio.to_thread(command_groups, PegboardApp, ToolsScreen) if settings.keys else ()
+        found = tuple(key_problems(settings, groups))
+        if found != self._key_problems:
+            self._key_problems = found
             self.show_problems()
 
     def show_problems(self) -> None:
