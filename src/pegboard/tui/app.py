@@ -17,7 +17,7 @@ from pegboard.tui.result.preload import load_parsers
 from pegboard.tui.shell import memory, themes
 from pegboard.tui.shell.app_commands import APP_COMMANDS
 from pegboard.tui.shell.keymap import command_groups, key_problems
-from pegboard.tui.shell.notices import notify_about_configuration
+from pegboard.tui.shell.notices import notify_about_configuration, notify_about_questions
 from pegboard.tui.shell.window_title import WindowTitle
 from pegboard.tui.state.agent_calls import AgentCalls
 from pegboard.tui.state.health_checks import HealthChecks, HealthState
@@ -132,16 +132,13 @@ class PegboardApp(PagesApp, inherit_bindings=False):
     async def _check_keys(self) -> None:
         settings = self.runtime.settings
         groups = await asyncio.to_thread(command_groups, PegboardApp, ToolsScreen) if settings.keys else ()
-        found = tuple(key_problems(settings, groups))
-        if found != self._key_problems:
+        if (found := tuple(key_problems(settings, groups))) != self._key_problems:
             self._key_problems = found
             self.show_problems()
 
     def show_problems(self) -> None:
         """List the problems of themes and keys together with those of packs."""
         self._scanner.set_own_problems((*self.theme_problems, *self._key_problems))
-
-    # State
 
     def watch_tool_scan(self, before: ToolScan, scan: ToolScan) -> None:
         """Check the requirements of new tools, and compare their schemas with earlier ones."""
@@ -173,10 +170,7 @@ class PegboardApp(PagesApp, inherit_bindings=False):
         try:
             self.agents.open()
         except OSError as error:
-            reason = f"{self.runtime.paths.questions} can't be written: {error.strerror}."
-            text = f"This app can't show agents' calls for approval because {reason}"
-            fix = "Make the folder writable, then restart Pegboard."
-            self.call_later(lambda: self.notify(f"{text} {fix}", severity="warning", markup=False))
+            self.call_later(notify_about_questions, self, self.runtime.paths.questions, error)
 
     def _agent_calls_changed(self, questions: tuple[Question, ...], brake: BrakeState) -> None:
         self.call_later(self._show_agent_calls, questions, brake)
