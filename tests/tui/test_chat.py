@@ -144,10 +144,18 @@ async def test_queued_messages_return_to_the_prompt_before_the_draft(tmp_path: P
         assert stage.users == ["First"]
 
 
-async def test_a_model_error_is_shown_with_its_fix_and_the_next_message_is_answered(tmp_path: Path) -> None:
+async def test_a_model_error_is_shown_with_its_fix_and_only_the_next_message_that_is_sent_is_answered(
+    tmp_path: Path,
+) -> None:
+    go_on = asyncio.Event()
     failure = ModelError("The key was [refused]\x1b.", code="auth", fix="Run `pegboard auth`.")
-    async with on_chat(tmp_path, [TextDelta(text="I beg"), failure], says("Here")) as stage:
-        await stage.ask("Hello")
+    async with on_chat(tmp_path, [TextDelta(text="I beg"), go_on, failure], says("Here")) as stage:
+        await stage.say("Hello")
+        await stage.say("Queued")
+        go_on.set()
+        await stage.until(lambda: "retry" in stage.text, "the error is shown")
+        await stage.idle()
+        assert stage.line.text == "Queued"
         assert "✗ The key was [refused]␛." in stage.text
         assert "Run `pegboard auth`." in stage.text
         assert "I beg" in stage.text

@@ -133,6 +133,7 @@ class AskRunner:
                         if outcome.model_error is not None:
                             key = key_of(self._page, "chat.retry")
                             story.note(NoteBlock(f"Press {key} to retry."))
+                            self.take_back_queue()
                         await session.update(outcome)
                         if not self._page.app.app_focus:
                             self._page.app.bell()
