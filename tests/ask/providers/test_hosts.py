@@ -130,4 +130,4 @@ async def test_a_server_without_a_named_model_does_not_replace_providers_with_th
 async def test_a_server_that_requires_an_unsent_key_is_reported_with_how_to_send_it() -> None:
     with FakeProvider(Answer(status=401, body=b"{}", type="application/json")).running() as fake:
         failure = (await hear(model("ollama:x", base_url=fake.url, key=lambda _: None))).failed
-    assert "A key that is set is only sent to the configured server" in failure.fix
+    assert "A key that is set is sent only to the configured base_url, or to `--base-url`" in failure.fix

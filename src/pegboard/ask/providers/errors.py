@@ -198,7 +198,9 @@ class ErrorFactory:
         if self._key is None:
             fix = f"{put[0].upper()}{put[1:]}."
             if self._at.own_url:
-                fix += f" A key that is set is only sent to the configured server: set base_url to {self._at.where}."
+                fix += (
+                    " A key that is set is sent only to the configured base_url, or to `--base-url` of `pegboard ask`."
+                )
             return self._error("auth", f"{self._title} requires a key, and none was sent", fix, detail=detail)
         if isinstance(error, ModelHTTPError) and error.status_code == 403:
             message = f"{self._title} doesn't let this key use {self._at.model}"
