@@ -82,7 +82,7 @@ async def test_every_outcome_has_all_its_names_in_camel_case(runtime: Runtime, a
         "toolError": None,
         "sessionContextUpdated": False,
         "sessionId": "s",
-        "usage": {"inputTokens": 0, "outputTokens": 0},
+        "usage": {"inputTokens": 0, "outputTokens": 0, "cachedTokens": 0},
         "steps": 1,
         "stoppedBy": "answer",
         "modelError": None,

@@ -84,12 +84,15 @@ class Usage(DataModel):
 
     input_tokens: int = 0
     output_tokens: int = 0
+    cached_tokens: int = 0
+    """Those of the input tokens that the provider read from its cache, which usually cost less."""
 
     def __add__(self, other: Usage) -> Usage:
         """Return the sum of both."""
         return Usage(
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
         )
 
 

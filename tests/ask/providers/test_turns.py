@@ -12,6 +12,7 @@ from listening import KEY, hear, reach
 from provider import Answer, FakeProvider, call, delta, proposes, says, usage
 
 from pegboard.ask.providers import model
+from pegboard.ask.providers.price import price
 from pegboard.models.conversation import (
     ModelMessage,
     OfferedTool,
@@ -86,6 +87,21 @@ async def test_thinking_is_separate_from_the_answer(field: str) -> None:
         heard = await hear(reach(fake, "llamacpp:fake"))
     assert [event.text for event in heard.events if isinstance(event, ThinkingDelta)] == ["Hm, ", "well."]
     assert heard.ended.message.text == heard.text == "Four."
+
+
+async def test_tokens_from_the_cache_of_a_provider_cost_less_and_impossible_numbers_have_no_price() -> None:
+    report = usage(10_000, 5)
+    report["usage"]["prompt_tokens_details"] = {"cached_tokens": 9_000}
+    with FakeProvider(Answer([delta(content="Hello."), delta("stop"), report])).running() as fake:
+        heard = await hear(reach(fake))
+    used = heard.ended.usage
+    assert used == Usage(input_tokens=10_000, output_tokens=5, cached_tokens=9_000)
+    cost, uncached = (price("openai:gpt-5-mini", one) for one in (used, Usage(input_tokens=10_000, output_tokens=5)))
+    assert cost is not None
+    assert uncached is not None
+    assert 0 < cost < uncached / 2
+    for impossible in (Usage(input_tokens=1, cached_tokens=2), Usage(input_tokens=-1)):
+        assert price("openai:gpt-5-mini", impossible) is None
 
 
 async def test_thinking_that_a_small_model_writes_into_its_answer_is_separated() -> None:

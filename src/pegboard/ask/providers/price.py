@@ -7,7 +7,7 @@ from pegboard.models.conversation import Usage
 
 
 def price(model: str, usage: Usage) -> float | None:
-    """Return the price in US dollars by the list prices of `genai-prices`, or None if they are unknown.
+    """Return the price in US dollars by the list prices of `genai-prices`, or None if it is unknown.
 
     Loads that library, which takes a moment.
 
@@ -22,8 +22,10 @@ def price(model: str, usage: Usage) -> float | None:
     from genai_prices import Usage as Tokens
     from genai_prices import calc_price
 
-    tokens = Tokens(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens)
     try:
+        tokens = Tokens(
+            input_tokens=usage.input_tokens, cache_read_tokens=usage.cached_tokens, output_tokens=usage.output_tokens
+        )
         return float(calc_price(tokens, name, provider_id=provider).total_price)
-    except LookupError:
+    except (LookupError, ValueError):  # an unknown model; impossible numbers of tokens
         return None

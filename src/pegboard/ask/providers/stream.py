@@ -123,7 +123,11 @@ def _ended(stream: StreamedResponse, errors: ErrorFactory) -> TurnEnded:
     )
     text = "".join(part.content for part in response.parts if isinstance(part, theirs.TextPart))
     message = ModelMessage(text=text, calls=calls)
-    usage = Usage(input_tokens=response.usage.input_tokens, output_tokens=response.usage.output_tokens)
+    usage = Usage(
+        input_tokens=response.usage.input_tokens,
+        output_tokens=response.usage.output_tokens,
+        cached_tokens=response.usage.cache_read_tokens,
+    )
     if response.finish_reason == "content_filter":
         if not (text or calls):
             raise errors.refusal(details.get("refusal"))
