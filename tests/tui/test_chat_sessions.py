@@ -83,16 +83,17 @@ async def test_the_session_stays_open_while_the_model_is_running(tmp_path: Path)
 
 
 @pytest.mark.promise("ASK-6")
-async def test_asking_again_drops_the_last_answer(tmp_path: Path) -> None:
+async def test_asking_again_drops_the_last_answer_even_if_the_message_contains_a_secret(tmp_path: Path) -> None:
     turns = (calls(("work_look", {})), says("bad"), says("good"))
     async with on_chat(tmp_path, *turns, sessions=[("old", TALK)]) as stage:
         await opened(stage, "old")
-        await stage.ask("four")
+        stage.runtime.hide("KEY", "pass-4-all")
+        await stage.ask("pass-4-all")
         await stage.press("ctrl+r")
         await stage.until(lambda: stage.answers[-1:] == ["good"], "it is asked again")
         await stage.idle()
-        assert stage.users == ["one", "two", "three", "four"]
-        assert said(stage, "old") == ["one", "1", "two", "2", "three", "3", "four", "good"]
+        assert stage.users[:-1] == ["one", "two", "three"]
+        assert said(stage, "old") == ["one", "1", "two", "2", "three", "3", "«secret KEY»", "good"]
 
 
 async def test_asking_again_after_an_error_works(tmp_path: Path) -> None:

@@ -256,14 +256,18 @@ class OpenSession:
             self._listener.session_unchanged()
             return
         try:
-            messages = await asyncio.to_thread(self._user_messages)
-            # keep messages that another client has added since
-            if messages and messages[-1].message.text == last.message:
-                await asyncio.to_thread(self._runtime.sessions.cut, self.id, messages[-1].position)
+            await asyncio.to_thread(self._drop_last, last.message)
         except (SessionError, StoreError) as error:
             self._fail(error)
             return
         self.open(self.id, limit=self._limit, send=text if text is not None else last.message)
+
+    def _drop_last(self, message: str) -> None:
+        """Delete the last user message and its answer if it is this one; keep what another client has added since."""
+        messages = self._user_messages()
+        # Stored without secrets, but on the screen as typed.
+        if messages and messages[-1].message.text in {message, self._runtime.redacted(message)}:
+            self._runtime.sessions.cut(self.id, messages[-1].position)
 
     def edit(self, block: UserBlock) -> None:
         """Edit a user message: the last one in this session, an earlier one in a new session."""
