@@ -170,8 +170,9 @@ def test_statistics_count_calls_and_failures(pegboard: Command, recorded: list[s
 
 @pytest.mark.promise("ACT-1")
 def test_the_timeline_of_a_session_has_turns_and_calls(pegboard: Command) -> None:
-    pegboard("ask", "tools.echo value=x", "--session", "s")
-    timeline = json.loads(pegboard("history", "stats", "--session", "s", "--json").stdout)
+    pegboard("ask", "tools.echo value=x", "--session", "sums")
+    timeline = json.loads(pegboard("history", "stats", "--session", "su", "--json").stdout)
+    assert timeline["session"] == "sums"
     assert [bar["kind"] for bar in timeline["bars"]] == ["turn", "call", "turn"]
     assert timeline["bars"][1]["label"] == "tools.echo"
 

@@ -135,14 +135,34 @@ def timeline(reader: Reader, session: str) -> SessionTimeline:
 
     A turn starts with the message before it and ends with its own.
 
+    Args:
+        reader: The reader.
+        session: Id of the session, or the start of the id if no other session has it.
+
     Raises:
         StoreError: The database can't be read.
     """
+    session = _whole_id(reader, session)
     bars = [*_calls(reader, session), *_turns(reader, session), *turn_bars(reader, session, _MOST_BARS)]
     bars.sort(key=lambda bar: (bar.start, bar.end))
     is_whole = len(bars) < _MOST_BARS
     bars = bars[-_MOST_BARS:]
     return SessionTimeline(session=session, bars=tuple(bars), gaps=tuple(_gaps(bars)), is_whole=is_whole)
+
+
+def _whole_id(reader: Reader, start: str) -> str:
+    """Return the id of the only session that starts with a text; the text if there are none or several."""
+    # Separate queries, because one for both ends would read all calls of the session.
+    ends = [
+        reader.select(
+            f"SELECT {end}(session) FROM {table} WHERE session >= ? AND session < ? || char(1114111)",  # noqa: S608 - our own text
+            [start, start],
+        )
+        for table in ("calls", "messages")
+        for end in ("min", "max")
+    ]
+    found = {str(session) for [(session,)] in ends if session is not None}
+    return found.pop() if len(found) == 1 else start
 
 
 def _calls(reader: Reader, session: str) -> list[TimelineBar]:

@@ -298,7 +298,11 @@ class Activity:
         return statistics(self._calls.reader, tools)
 
     def timeline(self, session: str) -> SessionTimeline:
-        """Return the model turns and calls of a session, with the gaps between them."""
+        """Return the model turns and calls of a session, with the gaps between them.
+
+        Args:
+            session: Id of the session, or the start of the id if no other session has it.
+        """
         from pegboard.history.statistics import timeline
 
         return timeline(self._calls.reader, session)
