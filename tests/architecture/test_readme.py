@@ -240,6 +240,15 @@ def test_the_servers_that_it_configures_have_no_problem_and_the_commands_add_the
     assert "${HUB_TOKEN}" in (home / "config.toml").read_text(encoding="utf-8")
 
 
+@pytest.mark.promise("BAT-3", "DOC-1")
+def test_the_check_that_it_shows_passes(tmp_path: Path, home: Path) -> None:
+    (tmp_path / "src" / "lib").mkdir(parents=True)
+    (home / "data" / "checks").mkdir(parents=True)
+    (home / "data" / "checks" / "lists.toml").write_text(_block("toml", "[expect]"), encoding="utf-8")
+    done = _run("pegboard check run --update", tmp_path)
+    assert done.returncode == 0, done.stdout
+
+
 def test_the_pictures_that_it_shows_exist() -> None:
     pictures = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", README)
     assert pictures
