@@ -128,6 +128,9 @@ async def test_mistakes_in_a_changed_file_are_problems_until_they_are_corrected(
         messages = "\n".join(map(str, stage.app.problems))
         assert "config.toml:2: Unknown command `app.hlep` in [keys]. Did you mean `app.help`?" in messages
         assert "config.toml:4: `ask.steps` should be a whole number" in messages
+        config().write_text("[keys\n")
+        await stage.until_seen("✖ 3 problems")
+        assert "The settings from before are used until this is fixed." in str(stage.app.problems[0])
         config().write_text("")
         await stage.until(lambda: not stage.app.problems, "they are gone")
 

@@ -97,14 +97,18 @@ class DialogApp(ThemedApp, AppState):
                 seen = found
                 await self.reload_settings()
 
-    async def reload_settings(self) -> None:
-        """Read the configuration again, apply what can change now, and name what can't."""
+    async def reload_settings(self) -> Problem | None:
+        """Read the configuration again, apply what can change now, and name what can't.
+
+        Returns:
+            Why nothing was applied, or None.
+        """
         change = await self.runtime.reload()
         self.appearance = self.runtime.settings.appearance
         if change.blocked is not None:
             message = f"The configuration was not applied: {clean_line(str(change.blocked))}"
             self.notify(message, severity="error", markup=False)
-            return
+            return change.blocked
         if any(key.startswith("keys.") for key in change.applied):
             self.set_keymap(self.appearance.keys)
         if "ui.theme" in change.applied:
@@ -120,6 +124,7 @@ class DialogApp(ThemedApp, AppState):
         if change.restart:
             text = f"Restart Pegboard to apply {_in_short(change.restart)}."
             self.notify(text, severity="warning", markup=False)
+        return None
 
     # MCP servers
 
