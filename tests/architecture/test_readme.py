@@ -240,6 +240,14 @@ def test_the_servers_that_it_configures_have_no_problem_and_the_commands_add_the
     assert "${HUB_TOKEN}" in (home / "config.toml").read_text(encoding="utf-8")
 
 
+def test_the_theme_that_it_shows_has_no_problem(tmp_path: Path) -> None:
+    from pegboard.tui.shell import themes
+
+    (tmp_path / "night.toml").write_text(_block("toml", "primary"), encoding="utf-8")
+    [theme], problems = themes.load([tmp_path])
+    assert (theme.name, problems) == ("night", [])
+
+
 @pytest.mark.promise("BAT-3", "DOC-1")
 def test_the_check_that_it_shows_passes(tmp_path: Path, home: Path) -> None:
     (tmp_path / "src" / "lib").mkdir(parents=True)
