@@ -36,7 +36,7 @@ FORGETFUL: dict[str, tuple[Any, ...]] = {
     "forgets": (404, "text/plain", b"Unknown session"),
     "forgets-400": (400, "application/json", b'{"error": {"code": -32000, "message": "No valid session ID provided"}}'),
 }
-"""Responses to requests of a session that has ended, over HTTP; each call ends its session."""
+"""Responses to requests of a session that has ended, over HTTP; the first call ends its session."""
 STREAMED = {"twice", "elicit", "flood", "stdout"}
 """Modes that answer a call with a stream of events, over HTTP."""
 
@@ -285,7 +285,7 @@ class Stdio(Peer):
 
 def session_id() -> str:
     """Return the id of the session that hasn't ended."""
-    return str(_counts["calls"])
+    return str(min(1, _counts["calls"]))
 
 
 class Http(BaseHTTPRequestHandler):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import ssl
 import sys
@@ -172,13 +173,16 @@ async def test_a_call_of_a_server_that_is_gone_says_why(open_server: Open, tmp_p
 
 
 @pytest.mark.parametrize("mode", ["forgets", "forgets-400"])
-async def test_a_request_in_a_session_that_the_server_has_forgotten_is_repeated_in_a_new_one(
+async def test_requests_in_a_session_that_the_server_has_forgotten_are_repeated_in_a_new_one(
     open_server: Open, serve_http: Callable[..., str], mode: str
 ) -> None:
     runtime = await open_server(serve_http(HOSTILE_SERVER, mode))
-    for _ in range(3):  # each call ends the session
-        assert (await run(runtime, "peer.ok")).data == "fine"
-    assert isinstance(await runtime.servers.prompts("peer"), tuple)
+    assert (await run(runtime, "peer.ok")).data == "fine"  # it ends the session
+    *results, prompts = await asyncio.gather(
+        run(runtime, "peer.ok"), run(runtime, "peer.ok"), runtime.servers.prompts("peer")
+    )
+    assert [result.data for result in results] == ["fine", "fine"]
+    assert isinstance(prompts, tuple)
 
 
 async def test_a_failed_server_is_connected_on_request(open_server: Open, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from pegboard.discovery.collector import collector_paused
 from pegboard.mcp.announcements import Announcements
 from pegboard.mcp.backoff import pause
 from pegboard.mcp.failures import ERRORS, ServerFailure, UnusableServerError, error_text
-from pegboard.mcp.limits import FIRST_REST, LONGEST_REST
+from pegboard.mcp.limits import FIRST_REST, LAST_ANSWERS, LONGEST_REST
 from pegboard.mcp.link import ServerLink, link
 from pegboard.mcp.listing import list_tools
 from pegboard.mcp.questions import RequestAnswers
@@ -147,7 +147,6 @@ class ServerConnection:
     async def reconnect(self) -> None:
         """Connect again even if the server is connected, and wait until it is or has failed."""
         if self._client is not None:
-            self._client = None
             self._settled.clear()
             self._retry.set()
             self._close()
@@ -181,11 +180,13 @@ class ServerConnection:
                 await self.settle()
         return self._client
 
-    async def renew_session(self) -> Client | None:
-        """Return a client with a new session if an HTTP server has forgotten the last one, otherwise None."""
+    async def renew_session(self, client: Client) -> Client | None:
+        """Return a client with a new session if an HTTP server has forgotten that of a client, otherwise None."""
         if self._link is None or self._link.last is None or not self._link.last.has_lost_session:
             return None
-        await self.reconnect()
+        await asyncio.sleep(LAST_ANSWERS)
+        if self._client is client:
+            await self.reconnect()
         return await self.client()
 
     async def request(self, send: Request[_T]) -> _T | Problem:

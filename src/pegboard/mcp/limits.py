@@ -18,5 +18,8 @@ MOST_OPEN_QUESTIONS = 32
 MOST_QUESTIONS = 20
 """Questions to the user until the server's running calls end; further ones are cancelled."""
 
+LAST_ANSWERS = 0.3
+"""Seconds for the answers to other requests of a session that the server has forgotten."""
+
 FIRST_REST, LONGEST_REST = 1.0, 30.0
 """Seconds between two readings of what keeps changing."""
