@@ -298,6 +298,8 @@ class Http(BaseHTTPRequestHandler):
         message = json.loads(self.rfile.read(int(self.headers["content-length"])))
         if MODE in PAGES:
             return self.send(*PAGES[MODE])
+        if MODE == "broken-calls" and message["method"] == "tools/call":
+            return self.send(*PAGES["broken"])
         if MODE in FORGETFUL and self.headers.get("mcp-session-id", session_id()) != session_id():
             return self.send(*FORGETFUL[MODE])
         if "id" not in message or "method" not in message:

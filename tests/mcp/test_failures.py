@@ -172,6 +172,15 @@ async def test_a_call_of_a_server_that_is_gone_says_why(open_server: Open, tmp_p
     assert "peer.ok was not called. The server peer is not connected. The command" in result.error.message
 
 
+async def test_an_error_of_http_during_a_call_has_its_status_and_the_servers_words(
+    open_server: Open, serve_http: Callable[..., str]
+) -> None:
+    runtime = await open_server(serve_http(HOSTILE_SERVER, "broken-calls"))
+    result = await run(runtime, "peer.ok")
+    assert result.error is not None
+    assert "answered with an error: HTTP 503: “The database is down.␛]0;owned␇" in result.error.message
+
+
 @pytest.mark.parametrize("mode", ["forgets", "forgets-400"])
 async def test_requests_in_a_session_that_the_server_has_forgotten_are_repeated_in_a_new_one(
     open_server: Open, serve_http: Callable[..., str], mode: str

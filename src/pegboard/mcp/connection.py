@@ -325,7 +325,7 @@ class ServerConnection:
             )
         except UnusableServerError as error:
             return error.failure
-        self._link, self._watch = made, Watch(made.transport)
+        self._link, self._watch = made, Watch(made.transport, made.last)
         self._watch.on_closed = self._close
         try:
             with anyio.move_on_after(config.timeout) as scope:

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Any, Self  # Any: messages before they are read
+from typing import TYPE_CHECKING, Any, Self  # Any: messages before they are read
 
 import anyio
 from mcp.client._transport import ReadStream, TransportStreams, WriteStream  # the SDK exports these types nowhere else
@@ -34,6 +34,9 @@ from pegboard.mcp.specs import UNREADABLE, readable
 from pegboard.mcp.texts import NOT_JSON_RPC, quotation
 from pegboard.results.sizes import count
 
+if TYPE_CHECKING:
+    from pegboard.mcp.http import LastResponse
+
 RAW_TOOLS = "pegboard/tools"
 """Key in the `_meta` of a list of tools: the tools as the server sent them."""
 
@@ -47,6 +50,7 @@ _RATE_BUSY, _RATE_IDLE = 1_000.0, 50.0
 _SLACK = 20_000.0
 """Messages beyond these limits that are dropped if they only inform; then the server is slowed down."""
 _MOST_REASONS = 100
+_FAILED = "Server returned an error response"
 _UNPARSED = ("Failed to parse JSON response: ", "Failed to parse SSE message: ")
 _INFORMS = frozenset({"notifications/progress", "notifications/message"})
 
@@ -59,10 +63,12 @@ class Watch(AbstractAsyncContextManager[TransportStreams]):
 
     Args:
         transport: The transport itself.
+        last: The last response of an HTTP server.
     """
 
-    def __init__(self, transport: AbstractAsyncContextManager[Any]) -> None:
+    def __init__(self, transport: AbstractAsyncContextManager[Any], last: LastResponse | None = None) -> None:
         self._transport = transport
+        self._last = last
         self._sent: dict[str, str] = {}
         """Requests without a response: id → method."""
         self._asked: set[str] = set()
@@ -126,6 +132,7 @@ class Watch(AbstractAsyncContextManager[TransportStreams]):
                     self.strays += 1
                     return False
                 _shorten_parse_error(message.error)
+                self._explain(message.error)
             case JSONRPCRequest(id=number):
                 if len(self._asked) >= MOST_OPEN_QUESTIONS or str(number) in self._asked:
                     await self._reject(number)
@@ -150,6 +157,12 @@ class Watch(AbstractAsyncContextManager[TransportStreams]):
         error = ErrorData(code=INTERNAL_ERROR, message="Too many requests are waiting for an answer.")
         assert self._write is not None, "it is set before messages arrive"
         await self._write.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=number, error=error)))
+
+    def _explain(self, error: ErrorData) -> None:
+        """Replace the SDK's message about a failed HTTP request, which doesn't contain what the server said."""
+        if error.message == _FAILED and self._last is not None and self._last.status >= 400:
+            said = f": {quotation(self._last.text)}" if self._last.text else ""
+            error.message = f"HTTP {self._last.status}{said}"
 
     def _repair(self, method: str, result: dict[str, Any]) -> None:
         if method == _RAW_LIST and isinstance(result.get("tools"), list):
