@@ -398,6 +398,7 @@ def test_a_piece_does_not_end_inside_of_fenced_code() -> None:
 
 
 def test_every_failure_that_users_can_fix_has_advice() -> None:
-    assert "timeout" in advice(ToolError(code="execution_error", message="", detail="timeout"))
+    assert "in the entry of an MCP server" in advice(ToolError(code="execution_error", message="", detail="timeout"))
+    assert "the connection" in advice(ToolError(code="execution_error", message="", detail="crashed"))
     assert "spelling" in advice(ToolError(code="tool_not_found", message=""))
     assert advice(ToolError(code="execution_error", message="", detail="of the author")) == ""

@@ -12,8 +12,9 @@ _FRAME: Final = re.compile(r'^  File "(?P<file>[^"\n]+)", line (?P<line>\d+)(?:,
 _NEXT_GROUP: Final = re.compile(r"^Traceback |^  [+|]", re.MULTILINE)
 
 _BY_DETAIL = {
-    "timeout": "Allow more time: set @hints(timeout=…) in the pack, or timeout under [tools] in the config.",
-    "crashed": "The worker process ended; the next call starts a new one.",
+    "timeout": "Allow more time: set @hints(timeout=…) in the pack, or timeout in the config: in the entry of an MCP"
+    " server, otherwise under [tools].",
+    "crashed": "Only this call failed; the next one starts the process or the connection again.",
     "out_of_memory": "Request less data, or raise memory_limit under [tools] in the config.",
     "import_failed": "Fix the pack; the traceback shows the failing line.",
     "not_serialisable": "Return only JSON values from the tool: text, numbers, true, false, null, lists and objects.",
