@@ -44,14 +44,16 @@ async def test_a_repeated_click_on_the_problems_lists_them_once(given: GivenRunt
 
 
 @pytest.mark.promise("MCP-5")
-async def test_a_question_of_a_server_is_shown_above_one_that_looks_the_same(given: GivenRuntime) -> None:
+async def test_a_question_without_fields_says_so_and_is_shown_above_one_that_looks_the_same(
+    given: GivenRuntime,
+) -> None:
     question = Elicitation(server="peer", message="Who are you?", json_schema={"type": "object", "properties": {}})
     answers: list[object] = []
     async with on_stage(given) as stage:
         for _ in range(2):
             stage.app.push_screen(ElicitationScreen(question), answers.append)
         await stage.until(lambda: opened(stage) == ["ElicitationScreen"] * 2, "both are open")
-        await stage.pilot.pause()
+        await stage.until_seen("Nothing to fill in.")
         assert answers == []
 
 

@@ -171,7 +171,7 @@ class VariablesScreen(Dialog[dict[str, str] | None]):
         self._spec = spec
         self._about = clean(about)
         self._complete = complete
-        self._form = FormPane()
+        self._form = FormPane("Nothing to fill in.")
 
     def compose_body(self) -> ComposeResult:
         """Compose the description and the form."""

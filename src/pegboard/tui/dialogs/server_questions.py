@@ -91,7 +91,7 @@ class ElicitationScreen(ServerQuestion[ElicitationAnswer | None]):
     def __init__(self, elicitation: Elicitation) -> None:
         super().__init__(f"{clean_line(elicitation.server)} asks")
         self._elicitation = elicitation
-        self._form = FormPane()
+        self._form = FormPane("Nothing to fill in.")
 
     def compose_body(self) -> ComposeResult:
         """Compose the origin, the message, the form and the buttons."""

@@ -38,6 +38,9 @@ class FormPane(Widget):
     """Form of a tool. It returns the arguments, and doesn't know other panes.
 
     Half-filled forms are kept per tool, including folds and scroll position.
+
+    Args:
+        empty: What a form without fields says.
     """
 
     PAGE = "Arguments"
@@ -70,8 +73,9 @@ class FormPane(Widget):
     fixed: var[bool] = var(False, init=False)
     """Whether the pane is `most` lines high even if its fields need fewer."""
 
-    def __init__(self) -> None:
+    def __init__(self, empty: str = "This tool has no arguments.") -> None:
         super().__init__()
+        self._empty = empty
         self._forms = FormStore()
         self._errors = Static("", classes="errors", markup=False)
         """Errors that belong to no visible field."""
@@ -387,7 +391,7 @@ class FormPane(Widget):
                 self._replace_body(body, fields=body)
             self._scroll.restore_later(kept.top)
         else:
-            self._replace_body(Vertical(Note("This tool has no arguments.", markup=False), classes="body"))
+            self._replace_body(Vertical(Note(self._empty, markup=False), classes="body"))
         if had_focus:
             self.focus_field(kept.focused)
 
