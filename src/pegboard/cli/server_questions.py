@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pegboard.cli.approval import ask_line
 from pegboard.cli.output import narrate
+from pegboard.data.json_text import write
 from pegboard.models.server import Elicitation, ElicitationAnswer, SamplingRequest
 from pegboard.results.clean import clean, clean_line
 
 if TYPE_CHECKING:
+    from pegboard.forms import Option
     from pegboard.models import JsonObject
 
 DECLINED: Final = ElicitationAnswer(action="decline")
@@ -138,13 +140,15 @@ def _choices(schema: JsonObject) -> dict[str, str]:
     from pegboard.forms import ChoiceField, Form, MultiChoiceField
 
     return {
-        field.name: ", ".join(
-            str(option.value) if option.label == str(option.value) else f"{option.value} ({option.label})"
-            for option in field.options
-        )
+        field.name: ", ".join(map(_choice, field.options))
         for field in Form(schema).fields
         if isinstance(field, ChoiceField | MultiChoiceField)
     }
+
+
+def _choice(option: Option) -> str:
+    value = option.value if isinstance(option.value, str) else write(option.value)
+    return value if option.label == value else f"{value} ({option.label})"
 
 
 def _content(schema: JsonObject, pairs: list[str]) -> tuple[JsonObject, list[str]]:
