@@ -51,7 +51,6 @@ class PegboardApp(PagesApp, inherit_bindings=False):
         checks = HealthChecks(runtime, self._show_health)
         self._scanner = ToolScanner(runtime, lambda scan: setattr(self, "tool_scan", scan))
         self._key_problems: tuple[Problem, ...] = ()
-        self._not_applied: tuple[Problem, ...] = ()
         super().__init__((themes.shipped(), runtime.paths.themes), runtime, appearance, checks)
         if self.remembered.page != self.DEFAULT_MODE:
             # That page needs the settings: read them first. No other page is shown before it, not even for a moment,
@@ -123,14 +122,11 @@ class PegboardApp(PagesApp, inherit_bindings=False):
         self.unrecorded = self.runtime.unrecorded()
         await self._scanner.read_problems()
 
-    async def reload_settings(self) -> Problem | None:
-        """Apply the changed configuration, and list its problems; return why nothing was applied, or None."""
-        blocked = await super().reload_settings()
-        self._not_applied = () if blocked is None else (blocked,)
-        self.show_problems()
+    async def reload_settings(self) -> None:
+        """Apply the changed configuration, and list its problems."""
+        await super().reload_settings()
         self._check_keys()
         await self._scanner.read_problems()
-        return blocked
 
     @work(exclusive=True, group="keys")
     async def _check_keys(self) -> None:
@@ -142,7 +138,7 @@ class PegboardApp(PagesApp, inherit_bindings=False):
 
     def show_problems(self) -> None:
         """List the problems of a changed configuration, of themes and keys together with those of packs."""
-        self._scanner.set_own_problems((*self._not_applied, *self.theme_problems, *self._key_problems))
+        self._scanner.set_own_problems((*self.settings_problems, *self.theme_problems, *self._key_problems))
 
     def watch_tool_scan(self, before: ToolScan, scan: ToolScan) -> None:
         """Check the requirements of new tools, and compare their schemas with earlier ones."""

@@ -50,6 +50,8 @@ class DialogApp(ThemedApp, AppState):
     def __init__(self, theme_folders: Sequence[Path], runtime: Runtime, appearance: Appearance) -> None:
         self.runtime = runtime
         self.appearance = appearance
+        self.settings_problems: tuple[Problem, ...] = ()
+        """Why a changed configuration was not applied."""
         self.remembered = Remembered.read(runtime.paths.interface)
         super().__init__(theme_folders, runtime.paths.state / "theme", appearance.theme)
         self.recent_commands = RecentCommands(runtime.paths.state / "recent-commands")
@@ -97,18 +99,16 @@ class DialogApp(ThemedApp, AppState):
                 seen = found
                 await self.reload_settings()
 
-    async def reload_settings(self) -> Problem | None:
-        """Read the configuration again, apply what can change now, and name what can't.
-
-        Returns:
-            Why nothing was applied, or None.
-        """
+    async def reload_settings(self) -> None:
+        """Read the configuration again, apply what can change now, and name what can't."""
         change = await self.runtime.reload()
         self.appearance = self.runtime.settings.appearance
+        self.settings_problems = () if change.blocked is None else (change.blocked,)
+        self.show_problems()
         if change.blocked is not None:
             message = f"The configuration was not applied: {clean_line(str(change.blocked))}"
             self.notify(message, severity="error", markup=False)
-            return change.blocked
+            return
         if any(key.startswith("keys.") for key in change.applied):
             self.set_keymap(self.appearance.keys)
         if "ui.theme" in change.applied:
@@ -124,7 +124,6 @@ class DialogApp(ThemedApp, AppState):
         if change.restart:
             text = f"Restart Pegboard to apply {_in_short(change.restart)}."
             self.notify(text, severity="warning", markup=False)
-        return None
 
     # MCP servers
 

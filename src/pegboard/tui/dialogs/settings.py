@@ -48,7 +48,7 @@ class SettingsScreen(ListDialog[None]):
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
-    def __init__(self, runtime: Runtime, reload: Callable[[], Awaitable[object]]) -> None:
+    def __init__(self, runtime: Runtime, reload: Callable[[], Awaitable[None]]) -> None:
         super().__init__("Settings", "enter changes · delete resets")
         self._runtime = runtime
         self._reload = reload
