@@ -24,6 +24,7 @@ from pegboard.models.conversation import (
     UserMessage,
 )
 from pegboard.tui.chat.blocks import UserBlock
+from pegboard.tui.messages import Asking
 
 HOSTILE = "[bold]b[/bold] [@click=app.quit]x[/] \x1b[31mred\x07 \u202eover \u200bnone &#27;[0m \ud800 [/"
 """Markup, escape sequences, a bell, a direction override, a zero-width space, a lone surrogate, a broken tag."""
@@ -369,6 +370,14 @@ async def test_pegboard_can_be_quit_while_a_call_awaits_approval(tmp_path: Path)
         await stage.asked()
         await stage.press("ctrl+q")
     assert stage.app.return_code == 0
+
+
+async def test_the_end_of_a_turn_that_is_announced_while_the_app_ends_changes_nothing(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, says("There.")) as stage:
+        await stage.ask("Hello?")
+        session = stage.app.session
+    await stage.app._dispatch_message(Asking(running=False))
+    assert stage.app.session == session != ""
 
 
 @pytest.mark.promise("TUI-2")

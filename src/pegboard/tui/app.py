@@ -190,7 +190,8 @@ class PegboardApp(PagesApp, inherit_bindings=False):
 
     @on(Asking)
     def _note_session(self) -> None:
-        self.session = getattr(self.get_screen_stack("chat")[0], "session", "")
+        pages = self.get_screen_stack("chat")  # none while the app ends
+        self.session = getattr(pages[0], "session", "") if pages else self.session
 
     def _show_title(self) -> None:
         sign = "? " if self.awaiting else "▶ " if self.asking or self.scripting else ""

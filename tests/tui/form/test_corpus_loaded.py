@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 SHARDS = 4
 ROWS_OF_A_FEATURE = 4
-FEWEST_ROWS = 150
+FEWEST_ROWS = 120
 
 
 def sent(app: FormApp) -> str:
