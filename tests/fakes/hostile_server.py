@@ -37,6 +37,8 @@ FORGETFUL: dict[str, tuple[Any, ...]] = {
     "forgets-400": (400, "application/json", b'{"error": {"code": -32000, "message": "No valid session ID provided"}}'),
 }
 """Responses to requests of a session that has ended, over HTTP; the first call ends its session."""
+FAILING_CALLS = {"fails-404": 404, "fails-400": 400}
+"""Status of the responses to calls, over HTTP; the calls have run, and their errors mention a session."""
 STREAMED = {"twice", "elicit", "flood", "stdout"}
 """Modes that answer a call with a stream of events, over HTTP."""
 
@@ -302,6 +304,11 @@ class Http(BaseHTTPRequestHandler):
             return self.send(*PAGES["broken"])
         if MODE in FORGETFUL and self.headers.get("mcp-session-id", session_id()) != session_id():
             return self.send(*FORGETFUL[MODE])
+        if MODE in FAILING_CALLS and message["method"] == "tools/call":
+            _counts["calls"] += 1
+            error = {"code": -32602, "message": f"No such browser session, call {_counts['calls']}"}
+            body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}).encode()
+            return self.send(FAILING_CALLS[MODE], "application/json", body)
         if "id" not in message or "method" not in message:
             Collecting().handle(message)
             return self.send(202, "text/plain", b"")
@@ -318,7 +325,7 @@ class Http(BaseHTTPRequestHandler):
             return None
         if result is None:
             result = {"jsonrpc": "2.0", "id": 987654, "result": {"content": []}}
-        has_sessions = MODE == "churn" or MODE in FORGETFUL
+        has_sessions = MODE == "churn" or MODE in FORGETFUL or MODE in FAILING_CALLS
         session = [("mcp-session-id", session_id())] * (has_sessions and message["method"] == "initialize")
         body = json.dumps(result).encode()
         if IS_STREAM:

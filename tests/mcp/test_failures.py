@@ -194,6 +194,18 @@ async def test_requests_in_a_session_that_the_server_has_forgotten_are_repeated_
     assert isinstance(prompts, tuple)
 
 
+@pytest.mark.promise("MCP-1", "SEC-2")
+@pytest.mark.parametrize("mode", ["fails-404", "fails-400"])
+async def test_a_call_that_the_server_answered_with_an_error_is_not_repeated(
+    open_server: Open, serve_http: Callable[..., str], mode: str
+) -> None:
+    runtime = await open_server(serve_http(HOSTILE_SERVER, mode))
+    for number in (1, 2):
+        result = await run(runtime, "peer.ok")
+        assert result.error is not None
+        assert f"No such browser session, call {number}" in result.error.message
+
+
 async def test_a_failed_server_is_connected_on_request(open_server: Open, tmp_path: Path) -> None:
     program = tmp_path / "server"
     runtime = await open_server(SDK_SERVER, command=str(program))

@@ -147,6 +147,7 @@ class ServerConnection:
     async def reconnect(self) -> None:
         """Connect again even if the server is connected, and wait until it is or has failed."""
         if self._client is not None:
+            self._client = None
             self._settled.clear()
             self._retry.set()
             self._close()
@@ -181,9 +182,7 @@ class ServerConnection:
         return self._client
 
     async def renew_session(self, client: Client) -> Client | None:
-        """Return a client with a new session if an HTTP server has forgotten that of a client, otherwise None."""
-        if self._link is None or self._link.last is None or not self._link.last.has_lost_session:
-            return None
+        """Return a client with another session than this one, which the server has forgotten; None if that fails."""
         await asyncio.sleep(LAST_ANSWERS)
         if self._client is client:
             await self.reconnect()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import httpx2
 from mcp.client._transport import TransportStreams  # the SDK exports this type nowhere else
 from mcp.client.streamable_http import streamable_http_client
 
+from pegboard.data.message_id import message_id
 from pegboard.mcp.limits import LONGEST_MESSAGE
 from pegboard.mcp.specs import readable_message
 from pegboard.results.sizes import size
@@ -35,8 +36,8 @@ class LastResponse:
     """Start of the body of a failed or unreadable response: untrusted text."""
     too_long: bool = False
     """Whether a response exceeded the limit."""
-    has_lost_session: bool = False
-    """Whether the server has rejected a request because it doesn't know its session."""
+    lost: set[str] = field(default_factory=set)
+    """Ids of requests that the server rejected because it doesn't know their session."""
 
     @property
     def is_html(self) -> bool:
@@ -129,10 +130,19 @@ class _Hook:
             title = _TITLE.search(body[:_QUOTED]) if self._last.is_html else None
             text = title[1] if title else b"" if self._last.is_html else body[:_QUOTED]
             self._last.text = " ".join(text.decode("utf-8", "replace").split())[:300]
-        if "mcp-session-id" in response.request.headers:
-            # The specification requires 404; many servers copy an example that answers 400.
-            is_rejected = response.status_code == 400 and "session" in self._last.text.lower()
-            self._last.has_lost_session |= is_rejected or response.status_code == 404
+            if "mcp-session-id" in response.request.headers:
+                self._note_lost(response.request.content, response.status_code, body)
+
+    def _note_lost(self, sent: bytes, status: int, body: bytes) -> None:
+        """Note a request whose session the server doesn't know.
+
+        A server that has read the request answers with its id, also with these statuses, and may have run a tool.
+        """
+        # The specification requires 404; many servers copy an example that answers 400.
+        is_rejected = status == 404 or (status == 400 and "session" in self._last.text.lower())
+        number = message_id(sent, sent)
+        if is_rejected and number is not None and message_id(body, body) != number:
+            self._last.lost.add(str(number))
 
 
 @asynccontextmanager

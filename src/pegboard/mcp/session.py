@@ -6,12 +6,20 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from mcp.shared.exceptions import MCPError
-from mcp_types import CONNECTION_CLOSED
 
 if TYPE_CHECKING:
     from mcp import Client
 
 _T = TypeVar("_T")
+
+
+class LostSession(str):
+    """Data of the error of a request that the server rejected because it doesn't know its session.
+
+    The data that a server sends is never of this class.
+    """
+
+    __slots__ = ()
 
 
 async def in_session(
@@ -22,13 +30,13 @@ async def in_session(
     Args:
         client: The client to send it with first.
         send: Sends the request.
-        renew: Returns a client with a new session if the server has forgotten that of a client, otherwise None.
+        renew: Returns a client with another session than that of a client; None if there is none.
     """
     try:
         return await send(client)
     except MCPError as error:
-        # A request without an answer may have had an effect, so it isn't repeated.
-        renewed = None if error.code == CONNECTION_CLOSED else await renew(client)
+        # Any other request may have had an effect, so it isn't repeated.
+        renewed = await renew(client) if isinstance(error.data, LostSession) else None
         if renewed is None:
             raise
     return await send(renewed)

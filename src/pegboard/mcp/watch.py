@@ -30,6 +30,7 @@ from pydantic import JsonValue, ValidationError
 
 from pegboard.mcp.forwarding import LISTS
 from pegboard.mcp.limits import MOST_OPEN_QUESTIONS
+from pegboard.mcp.session import LostSession
 from pegboard.mcp.specs import UNREADABLE, readable
 from pegboard.mcp.texts import NOT_JSON_RPC, quotation
 from pegboard.results.sizes import count
@@ -132,7 +133,7 @@ class Watch(AbstractAsyncContextManager[TransportStreams]):
                     self.strays += 1
                     return False
                 _shorten_parse_error(message.error)
-                self._explain(message.error)
+                self._explain(message.error, str(number))
             case JSONRPCRequest(id=number):
                 if len(self._asked) >= MOST_OPEN_QUESTIONS or str(number) in self._asked:
                     await self._reject(number)
@@ -158,9 +159,16 @@ class Watch(AbstractAsyncContextManager[TransportStreams]):
         assert self._write is not None, "it is set before messages arrive"
         await self._write.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=number, error=error)))
 
-    def _explain(self, error: ErrorData) -> None:
-        """Replace the SDK's message about a failed HTTP request, which doesn't contain what the server said."""
-        if error.message == _FAILED and self._last is not None and self._last.status >= 400:
+    def _explain(self, error: ErrorData, number: str) -> None:
+        """Mark the error of a request without a session, and replace the SDK's message about a failed HTTP request.
+
+        That message doesn't contain what the server said.
+        """
+        if self._last is None:
+            return
+        if number in self._last.lost:
+            error.data = LostSession(error.message)
+        if error.message == _FAILED and self._last.status >= 400:
             said = f": {quotation(self._last.text)}" if self._last.text else ""
             error.message = f"HTTP {self._last.status}{said}"
 
