@@ -30,6 +30,17 @@ _SHOWN = re.compile(r"(?:[^\n]*\n){1,6}|[^\n]*")
 _EDITORS = ("field.editor", "form.text_editor", "script.editor", "text.editor")
 """Commands that open the user's editor."""
 
+_LOOK = """
+    border: none;
+    border-left: outer $border-blurred;
+    padding: 0 1;
+    background: $surface;
+    &:focus { border: none; border-left: outer $border; background-tint: $foreground 5%; }
+    &:ansi { border: none; border-left: outer ansi_default; }
+    &:ansi:focus { border: none; border-left: outer ansi_bright_yellow; }
+"""
+"""CSS of all text editors."""
+
 SELECT_ALL: Final = Binding("ctrl+a", "select_all", "Select all", show=False)
 """Binding of every text editor."""
 
@@ -49,18 +60,7 @@ def _own_bindings() -> Iterator[BindingType]:
 class LineInput(Input):
     """Text editor of one line, without a frame."""
 
-    DEFAULT_CSS = """
-    LineInput {
-        height: 1;
-        border: none;
-        border-left: outer $border-blurred;
-        padding: 0 1;
-        background: $surface;
-        &:focus { border: none; border-left: outer $border; background-tint: $foreground 5%; }
-        &:ansi { border: none; border-left: outer ansi_default; }
-        &:ansi:focus { border: none; border-left: outer ansi_bright_yellow; }
-    }
-    """
+    DEFAULT_CSS = f"LineInput {{ height: 1; {_LOOK} }}"
 
 
 class ExactDocument(Document):
@@ -99,20 +99,7 @@ class Lines(TextArea, inherit_bindings=False):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [*_own_bindings()]
-    DEFAULT_CSS = """
-    Lines {
-        height: auto;
-        min-height: 2;
-        max-height: 10;
-        border: none;
-        border-left: outer $border-blurred;
-        padding: 0 1;
-        background: $surface;
-        &:focus { border: none; border-left: outer $border; background-tint: $foreground 5%; }
-        &:ansi { border: none; border-left: outer ansi_default; }
-        &:ansi:focus { border: none; border-left: outer ansi_bright_yellow; }
-    }
-    """
+    DEFAULT_CSS = f"Lines {{ height: auto; min-height: 2; max-height: 10; {_LOOK} }}"
 
     def __init__(self, text: str, placeholder: str = "") -> None:
         self._hidden: dict[str, str] = {}
