@@ -22,6 +22,18 @@ class ProposedCall(DataModel):
     """Whether the call was found in the model's text, as small models write it, not sent as a call."""
 
 
+class Thinking(DataModel):
+    """Reasoning of a model before its calls, which some providers require again with the results."""
+
+    text: str
+    field: str | None
+    """Name of the field, or the id, that it came with."""
+    signature: str | None
+    """Signature of the text by the provider."""
+    provider: str
+    """The library's name of the provider; the text is only sent to this one."""
+
+
 class SystemMessage(DataModel):
     """Instructions to the model at the start of a conversation."""
 
@@ -42,6 +54,8 @@ class ModelMessage(DataModel):
     role: Literal["model"] = "model"
     text: str = ""
     calls: tuple[ProposedCall, ...] = ()
+    thinking: tuple[Thinking, ...] = Field(default=(), exclude=True)
+    """Reasoning before the calls; sent back until the question is answered, and not stored."""
 
 
 class ToolMessage(DataModel):

@@ -103,7 +103,15 @@ def _request(messages: list[theirs.ModelMessage]) -> list[theirs.ModelRequestPar
 
 
 def _response_parts(message: ModelMessage) -> list[theirs.ModelResponsePart]:
-    parts: list[theirs.ModelResponsePart] = []
+    parts: list[theirs.ModelResponsePart] = [
+        theirs.ThinkingPart(
+            encodable(thought.text),
+            id=thought.field,
+            signature=thought.signature,
+            provider_name=thought.provider,
+        )
+        for thought in message.thinking
+    ]
     if message.text:
         parts.append(theirs.TextPart(encodable(message.text)))
     # A model may write a name that the provider rejects, which would make every later turn fail. The library wraps

@@ -26,6 +26,7 @@ from pegboard.models.conversation import (
     Prompt,
     ProposedCall,
     TextDelta,
+    Thinking,
     ThinkingDelta,
     TurnEnded,
     Usage,
@@ -122,7 +123,7 @@ def _ended(stream: StreamedResponse, errors: ErrorFactory) -> TurnEnded:
         if isinstance(part, theirs.ToolCallPart)
     )
     text = "".join(part.content for part in response.parts if isinstance(part, theirs.TextPart))
-    message = ModelMessage(text=text, calls=calls)
+    message = ModelMessage(text=text, calls=calls, thinking=_thinking(response) if calls else ())
     usage = Usage(
         input_tokens=response.usage.input_tokens,
         output_tokens=response.usage.output_tokens,
@@ -146,3 +147,16 @@ def _ended(stream: StreamedResponse, errors: ErrorFactory) -> TurnEnded:
         case _:
             # Unknown to the library: the answer may be incomplete.
             return TurnEnded(message=message, usage=usage, reason="unknown")
+
+
+def _thinking(response: theirs.ModelResponse) -> tuple[Thinking, ...]:
+    """Return the reasoning that has its own field or is signed, not that in the text.
+
+    DeepSeek and others reject the results of calls without it.
+    """
+    return tuple(
+        Thinking(text=part.content, field=part.id, signature=part.signature, provider=part.provider_name)
+        for part in response.parts
+        if isinstance(part, theirs.ThinkingPart) and part.provider_name
+        if part.signature or part.id not in (None, "content")  # the library's id of thinking between tags
+    )
