@@ -8,7 +8,10 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from listening import reach
 from models import ScriptedModel, calls, says
+from provider import Answer, FakeProvider, delta, proposes
+from provider import says as provided
 
 from pegboard.errors import ModelError
 from pegboard.models import Finished, Log, Started
@@ -69,6 +72,21 @@ async def test_calls_run_in_order_and_their_results_go_back_until_the_model_answ
     assert [(record.id, record.source, record.session) for record in reversed(runtime.history.records())] == [
         (call.id, "ask", "s") for call in outcome.tool_calls
     ]
+
+
+@pytest.mark.promise("ASK-1", "ASK-5")
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+async def test_thinking_before_a_call_is_sent_back_in_its_field_until_the_question_is_answered(
+    runtime: Runtime, asked: Asked, field: str
+) -> None:
+    first = Answer([delta(**{field: "Hm, well."}), *proposes("shop_add", {"a": 1, "b": 2}).chunks])
+    with FakeProvider(first, provided("It is 3."), provided("Nothing else.")).running() as fake:
+        for question in ("Add all.", "What else?"):
+            await asked(runtime, question, model=reach(fake, "deepseek:fake"), session="s")
+    sent = [
+        [message.get(field) for message in turn.body["messages"] if message.get("tool_calls")] for turn in fake.asked
+    ]
+    assert sent == [[], ["Hm, well."], [None]]
 
 
 @pytest.mark.promise("ASK-2")

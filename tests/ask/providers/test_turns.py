@@ -89,19 +89,6 @@ async def test_thinking_is_separate_from_the_answer(field: str) -> None:
     assert heard.ended.message.text == heard.text == "Four."
 
 
-@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
-async def test_thinking_before_a_call_is_sent_back_in_its_field_to_the_same_provider_and_not_stored(field: str) -> None:
-    first = Answer([delta(**{field: "Hm, well."}), *proposes("fs_list_dir", {"path": "src"}).chunks])
-    with FakeProvider(first, says("a.py"), says("b.py")).running() as fake:
-        message = (await hear(reach(fake, "deepseek:fake"))).ended.message
-        answer = ToolMessage(provider_id="call_1", name="fs_list_dir", text='["a.py"]')
-        await hear(reach(fake, "deepseek:fake"), UserMessage(text="Hi"), message, answer)
-        stored = ModelMessage.model_validate_json(message.model_dump_json())
-        await hear(reach(fake, "deepseek:fake"), UserMessage(text="Hi"), stored, answer)
-    assert fake.asked[1].body["messages"][1][field] == "Hm, well."
-    assert field not in fake.asked[2].body["messages"][1]
-
-
 async def test_tokens_from_the_cache_of_a_provider_cost_less_and_impossible_numbers_have_no_price() -> None:
     report = usage(10_000, 5)
     report["usage"]["prompt_tokens_details"] = {"cached_tokens": 9_000}
