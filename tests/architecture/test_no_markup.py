@@ -230,6 +230,7 @@ def _found(sources: dict[str, str]) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.promise("SEC-5", "TUI-4")
 def test_only_content_and_literals_are_parsed_as_markup() -> None:
     assert _found({str(file.relative_to(SOURCE)): file.read_text() for file in SOURCE.rglob("*.py")}) == []

@@ -354,6 +354,7 @@ def toml(value: Any) -> str:
     return str(value).lower()
 
 
+@pytest.mark.slow
 @pytest.mark.promise("CFG-1")
 @given(st.dictionaries(NAMES, VALUES, max_size=5))
 @settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -367,6 +368,7 @@ def test_any_file_is_loaded_as_far_as_it_is_valid_and_every_problem_has_its_line
     assert all(problem.line for problem in problems)
 
 
+@pytest.mark.slow
 @given(st.text(max_size=30))
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_value_of_a_variable_raises_an_error(user: User, text: str) -> None:

@@ -143,8 +143,9 @@ def test_a_value_may_be_nested_at_any_depth() -> None:
     assert redacted == "«secret KEY»"
 
 
+@pytest.mark.slow
 @pytest.mark.promise("STO-2")
-@pytest.mark.parametrize("piece", ["a", "-", "abcdefgh ", "abcdefgh", "abcdefg"])
+@pytest.mark.parametrize("piece", ["abcdefgh", "abcdefgh ", "a", "-", "abcdefg"])
 def test_a_long_text_full_of_secrets_or_beginnings_of_secrets_is_redacted(piece: str) -> None:
     text = piece * (5_000_000 // len(piece))
     redactor = Redactor({"A": "a" * 50, "B": "abcdefgh", "C": "-" * 8})

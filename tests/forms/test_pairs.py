@@ -334,6 +334,7 @@ def test_keys_are_completed_to_the_typed_depth() -> None:
     assert keys(True) == []
 
 
+@pytest.mark.slow
 def test_too_ambiguous_words_are_rejected() -> None:
     properties = {"k": {"type": "string"}, "next": {"$ref": "#/$defs/node"}}
     kinds = [{"type": "object", "properties": properties, "required": ["k", str(number)]} for number in range(11)]
@@ -348,6 +349,7 @@ NAMES = ["path", "n", "tags", "picked", "pair", "ops", "labels", "limits", "one_
 WORDS = st.text(st.sampled_from('a.=0[]{}":,1 etrufalsn-'), max_size=12)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("TUI-3")
 @given(words=st.lists(WORDS | st.builds("{}.{}={}".format, st.sampled_from(NAMES), WORDS, WORDS), max_size=4))
 def test_any_words_become_arguments_or_errors(words: list[str]) -> None:

@@ -310,6 +310,7 @@ async def test_only_an_equal_call_of_a_cacheable_tool_in_one_session_is_answered
     assert len(records) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.promise("EXE-5")
 async def test_a_thousand_interleaved_calls_get_their_own_answers_through_the_gateway(runtime: Runtime) -> None:
     async def ask(number: int) -> object:

@@ -214,6 +214,7 @@ _RULES = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(rules=st.lists(_RULES, min_size=1, max_size=4), other=_RULES, at=st.integers(0, 3), to=st.integers(0, 3))
 def test_any_rule_is_read_as_it_was_written(rules: list[Rule], other: Rule, at: int, to: int) -> None:
     text = MINE

@@ -157,6 +157,7 @@ async def test_rows_arrive_one_by_one_without_blocking_the_event_loop(
         assert [row.name async for row in rows] == ["slow"]
 
 
+@pytest.mark.slow
 @pytest.mark.promise("SDK-9")
 def test_two_hundred_requirements_are_checked_concurrently(
     health: Health, needs: Needs, program: Program, tmp_path: Path

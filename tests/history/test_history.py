@@ -192,6 +192,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text("abc\0 ü'\"", max_size=5), JSON, max_size=4), JSON)
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_json_is_read_back_equal(history: History, args: JsonObject, data: JsonValue) -> None:

@@ -290,6 +290,7 @@ def test_a_link_created_after_the_check_is_not_followed(work: Path, monkeypatch:
         read_file(path="sub/secret.txt")
 
 
+@pytest.mark.slow
 @pytest.mark.promise("PCK-3")
 def test_swapping_a_folder_for_a_link_repeatedly_reveals_nothing(work: Path) -> None:
     (work / "sub" / "secret.txt").write_text("mine")

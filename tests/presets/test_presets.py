@@ -259,6 +259,7 @@ assert presets.problems == (), presets.problems
 """
 
 
+@pytest.mark.slow
 @pytest.mark.promise("STO-3")
 def test_processes_that_write_concurrently_leave_complete_presets(presets: Presets, tmp_path: Path) -> None:
     command = [sys.executable, "-c", WRITER, str(tmp_path / "presets")]

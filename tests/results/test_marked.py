@@ -58,6 +58,7 @@ def pieces(draw: st.DrawFn) -> list[str]:
     return [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
 
 
+@pytest.mark.slow
 @settings(max_examples=80)
 @given(pieces())
 def test_streamed_text_results_in_the_same_lines_as_complete_text(said: list[str]) -> None:
@@ -84,6 +85,7 @@ def test_every_row_fits_and_is_sanitized_and_its_pieces_are_within_it(said: list
             assert all(0 <= start <= end <= len(row.text) for start, end, _ in row.pieces)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(
     st.lists(st.text("ab c*漢\n", min_size=1, max_size=60), min_size=20, max_size=200),

@@ -74,6 +74,7 @@ def _is_head(short: Any, whole: Any) -> bool:
     return bool(short == whole)
 
 
+@pytest.mark.slow
 @given(_JSON, st.integers(4, 400))
 def test_any_truncated_value_fits_the_limit_and_has_the_returned_size(value: Any, limit: int) -> None:
     short, size = shorten(value, limit)

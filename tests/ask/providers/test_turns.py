@@ -266,6 +266,7 @@ async def test_cancelling_in_the_middle_of_an_answer_ends_it_at_the_server_too()
         await speaker.close()
 
 
+@pytest.mark.slow
 @pytest.mark.promise("ASK-5", "TUI-2")
 async def test_five_thousand_pieces_all_arrive_without_blocking_other_tasks() -> None:
     pieces = [f"{number} " for number in range(5000)]
