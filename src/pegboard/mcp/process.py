@@ -18,9 +18,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import IO
 
 import anyio
+from anyio.abc import ObjectReceiveStream, ObjectSendStream
 from mcp.shared.message import SessionMessage
 from mcp_types.jsonrpc import INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 from pydantic import ValidationError
@@ -229,7 +230,7 @@ class _TextReader(asyncio.Protocol):
         self._on_text(self._decoder.decode(data))
 
 
-class _MessageWriter:
+class _MessageWriter(ObjectSendStream[SessionMessage]):
     """The server's stdin as an MCP write stream."""
 
     def __init__(self, transport: asyncio.WriteTransport, flow: _Flow) -> None:
@@ -252,16 +253,8 @@ class _MessageWriter:
             else:
                 self._transport.close()
 
-    async def __aenter__(self) -> Self:
-        return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
-
-
-class _MessageReader(asyncio.Protocol):
+class _MessageReader(asyncio.Protocol, ObjectReceiveStream[SessionMessage]):
     """The server's stdout as an MCP read stream, with bounded buffers.
 
     Args:
@@ -406,23 +399,6 @@ class _MessageReader(asyncio.Protocol):
     async def aclose(self) -> None:
         """Stop reading messages."""
         self.discard()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> SessionMessage:
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
 
 def _parsed(line: bytes) -> object:

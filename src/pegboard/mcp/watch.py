@@ -10,9 +10,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self  # Any: messages before they are read
+from typing import TYPE_CHECKING, Any  # Any: messages before they are read
 
 import anyio
+from anyio.abc import ObjectReceiveStream, ObjectSendStream
 from mcp.client._transport import ReadStream, TransportStreams, WriteStream  # the SDK exports these types nowhere else
 from mcp.shared.message import SessionMessage
 from mcp_types import methods
@@ -243,7 +244,7 @@ def _has_headers(part: object, depth: int) -> bool:
     return isinstance(part, list) and any(_has_headers(inner, depth + 1) for inner in part)
 
 
-class _WatchedRead:
+class _WatchedRead(ObjectReceiveStream[SessionMessage | Exception]):
     def __init__(self, read: Read, watch: Watch) -> None:
         self._read = read
         self._watch = watch
@@ -266,25 +267,8 @@ class _WatchedRead:
     async def aclose(self) -> None:
         await self._read.aclose()
 
-    def __aiter__(self) -> Self:
-        return self
 
-    async def __anext__(self) -> SessionMessage | Exception:
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
-
-
-class _WatchedWrite:
+class _WatchedWrite(ObjectSendStream[SessionMessage]):
     def __init__(self, write: Write, watch: Watch) -> None:
         self._write = write
         self._watch = watch
@@ -295,11 +279,3 @@ class _WatchedWrite:
 
     async def aclose(self) -> None:
         await self._write.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
