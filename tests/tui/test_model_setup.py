@@ -46,19 +46,21 @@ async def set_up(stage: Stage, provider: str, model: str, url: str) -> ModelSetu
 
 
 @pytest.mark.promise("CFG-1")
-async def test_a_model_is_tested_and_saved_without_a_restart(provider: FakeProvider) -> None:
+async def test_a_model_is_tested_saved_and_used_without_a_restart(provider: FakeProvider) -> None:
     async with on_stage(Runtime.from_environment()) as stage:
-        screen = await set_up(stage, "local", "tiny", provider.url)
+        await set_up(stage, "local", "tiny", provider.url)
         await stage.press("ctrl+r")
         await stage.until_seen("failed with an internal error")
         provider.play(says("OK"))
         await stage.press("ctrl+r")
         await stage.until_seen("✓ local:tiny answers.")
         await stage.press("ctrl+s")
-        await stage.until(lambda: stage.app.screen is not screen, "it is saved")
+        await stage.until(lambda: isinstance(stage.app.screen, ChatScreen), "it is saved and chosen")
         assert config().read_text() == f'[model]\nname = "local:tiny"\nbase_url = "{provider.url}"\n'
         assert stage.app.runtime.settings.model.name == "local:tiny"
-        await stage.until_seen("local:tiny")
+        provider.play(says("Hi, I'm tiny."))
+        await stage.press(*"hello", "enter")
+        await stage.until_seen("Hi, I'm tiny.")
 
 
 @pytest.mark.parametrize("size", [(120, 40), (60, 16)])
