@@ -196,16 +196,21 @@ def test_a_large_result_is_shown_and_exported_completely(pegboard: Command, larg
 
 
 @pytest.mark.promise("ACT-2")
+@pytest.mark.parametrize(
+    ("content", "reason"), [(None, "No such file or directory"), ("[1, 2", "EOF while parsing a list")]
+)
 def test_without_its_file_only_a_part_of_a_large_result_is_printed_with_a_note(
-    pegboard: Command, large: str, home: Path
+    pegboard: Command, large: str, home: Path, content: str | None, reason: str
 ) -> None:
     [file] = [found for found in home.rglob("*.json") if found.parent.name == "results"]
     file.unlink()
+    if content is not None:
+        file.write_text(content)
     data = pegboard("history", "show", large, "--data")
     shown, exported = pegboard("history", "show", large), pegboard("history", "export")
     for done in (data, shown, exported):
         assert f"{file}" in done.stderr
-        assert "No such file or directory" in done.stderr
+        assert reason in done.stderr
     assert 0 < len(json.loads(data.stdout)) < 60_000
     for done in (shown, exported):
         result = json.loads(done.stdout)["result"]
