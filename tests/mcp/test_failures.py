@@ -15,6 +15,7 @@ from servers import HOSTILE_SERVER, SDK_SERVER, Open, call, run
 from web import CERTIFICATE
 
 from pegboard.models import ServerConfig, ServerState
+from pegboard.models.server_content import ForwardedError
 from pegboard.results.clean import clean
 from pegboard.runtime import Runtime
 
@@ -187,11 +188,16 @@ async def test_requests_in_a_session_that_the_server_has_forgotten_are_repeated_
 ) -> None:
     runtime = await open_server(serve_http(HOSTILE_SERVER, mode))
     assert (await run(runtime, "peer.ok")).data == "fine"  # it ends the session
-    *results, prompts = await asyncio.gather(
-        run(runtime, "peer.ok"), run(runtime, "peer.ok"), runtime.servers.prompts("peer")
+    *results, prompts, forwarded = await asyncio.gather(
+        run(runtime, "peer.ok"),
+        run(runtime, "peer.ok"),
+        runtime.servers.prompts("peer"),
+        runtime.servers.forward("peer", "prompts/get", {"name": "hello"}),
     )
     assert [result.data for result in results] == ["fine", "fine"]
     assert isinstance(prompts, tuple)
+    assert isinstance(forwarded, ForwardedError)
+    assert forwarded.message == "Method not found"
 
 
 @pytest.mark.promise("MCP-1", "SEC-2")

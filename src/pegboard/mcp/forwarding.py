@@ -31,6 +31,7 @@ async def forward(client: Client, method: str, params: JsonObject) -> JsonObject
 
     Raises:
         ValueError: The method can't be passed on.
+        MCPError: The server has forgotten the session, see `in_session`, or a list can't be read.
     """
     if method in LISTS:
         return await _list(client, method)
@@ -39,9 +40,13 @@ async def forward(client: Client, method: str, params: JsonObject) -> JsonObject
         raise ValueError(f"The server doesn't support {capability}.")
     from mcp.shared.exceptions import MCPError
 
+    from pegboard.mcp.session import LostSession
+
     try:
         return _plain(await _send(client, method, params))
     except MCPError as error:
+        if isinstance(error.data, LostSession):
+            raise
         return ForwardedError(code=error.code, message=error.message, data=error.error.data)
 
 
