@@ -236,6 +236,7 @@ def test_a_tool_has_its_address_signature_and_schema(tool: Tool) -> None:
         ("(*, a: str = '\\x1b[2J')", "(*, a: str = '\\x1b[2J')"),
         ("(*, a: list[int] = [x for x in y])", "(*, a: list[int] = [x for x in y])"),
         ("(*, p: t.Optional[X | None] = Path('.'))", "(*, p: t.Optional[X | None] = Path('.'))"),
+        (f"(*, a='{58 * 'x'}', b='{59 * 'x'}')", f"(*, a='{58 * 'x'}', b='{58 * 'x'}…)"),
     ],
 )
 def test_a_signature_is_one_line(tool: Tool, signature: str, shown: str) -> None:
