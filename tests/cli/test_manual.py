@@ -62,6 +62,21 @@ def test_an_unknown_command_is_not_described(pegboard: Command) -> None:
     assert "Unknown command 'tolos'" in done.stderr
 
 
+@pytest.mark.promise("CLI-1")
+@pytest.mark.parametrize(
+    ("words", "suggested"),
+    [
+        (["run"], "`pegboard check run`, `pegboard script run`, `pegboard tools invoke`"),
+        (["fs.read file"], "`pegboard tools invoke 'fs.read file'`"),
+        (["tools", "exec"], "`pegboard tools invoke`"),
+    ],
+)
+def test_an_unknown_command_names_those_that_may_be_meant(pegboard: Command, words: list[str], suggested: str) -> None:
+    done = pegboard(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith(f"Error: No such command '{words[-1]}'. Did you mean {suggested}?\n")
+
+
 @pytest.mark.parametrize("group", ["mcp", "history", "tools", "script"])
 def test_the_commands_of_a_group_are_listed_with_whole_descriptions(pegboard: Command, group: str) -> None:
     listed = pegboard(group, "--help").stdout.partition("Commands:")[2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import shlex
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
@@ -43,8 +44,41 @@ stdout is data, stderr is messages. Exit codes: 0 success, 1 the tool failed, 2 
 JSON."""
 
 
-class _SortedGroup(TyperGroup):
+_SYNONYMS: Final = {
+    "call": "invoke",
+    "describe": "info",
+    "exec": "invoke",
+    "execute": "invoke",
+    "ls": "list",
+    "run": "invoke",
+    "show": "info",
+}
+"""Words that users type for a command, and its name."""
+
+
+class _Group(TyperGroup):
+    """A group of commands; for an unknown command it suggests those that may be meant, also in groups inside."""
+
+    def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]  # noqa: ANN401 - typer's own classes
+        """Return the command that the arguments begin with, and the others."""
+        if args and self.get_command(ctx, args[0]) is None and (meant := self._meant(args[0])):
+            suggested = ", ".join(f"`{ctx.command_path} {name}`" for name in meant)
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {suggested}?")
+        return super().resolve_command(ctx, args)
+
+    def _meant(self, word: str) -> list[str]:
+        names = {word, _SYNONYMS.get(word)}
+        found = [name for name in self.commands if name in names]
+        for group, command in self.commands.items():
+            found += [f"{group} {name}" for name in getattr(command, "commands", ()) if name in names]
+        return sorted(found)
+
+
+class _SortedGroup(_Group):
     """The root command; its help lists the commands in alphabetical order, whatever the order of their modules."""
+
+    def _meant(self, word: str) -> list[str]:
+        return [f"tools invoke {shlex.quote(word)}"] if "." in word else super()._meant(word)
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]  # as in `ask`
         """Return the names of the commands."""
@@ -118,7 +152,9 @@ app = _Typer(
 
 def group(name: str, help_: str) -> typer.Typer:
     """Add a group of commands to the command line and return it."""
-    commands = _Typer(name=name, help=help_, context_settings=_HELP, rich_markup_mode=None, no_args_is_help=True)
+    commands = _Typer(
+        cls=_Group, name=name, help=help_, context_settings=_HELP, rich_markup_mode=None, no_args_is_help=True
+    )
 
     @commands.callback()
     def options(packs: PacksOption = None, mcp: ServersOption = None) -> None:
