@@ -49,6 +49,7 @@ _SYNONYMS: Final = {
     "describe": "info",
     "exec": "invoke",
     "execute": "invoke",
+    "help": "guide",
     "ls": "list",
     "run": "invoke",
     "show": "info",
