@@ -82,7 +82,7 @@ def info(
     _describe(details)
 
 
-@tools.command()
+@tools.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def invoke(
     context: typer.Context,
     name: NameArgument,
@@ -113,6 +113,8 @@ def invoke(
     """Call a tool and print {"call": …, "result": …}; its logs go to stderr."""
     from pegboard.models import ToolCall, ToolResult
 
+    if unexpected := [name] if name.startswith("-") else context.args:
+        context.fail(f"Unexpected {unexpected[0]!r}. Write arguments of the tool as --arg KEY=VALUE or --args JSON.")
     runtime = scanned(context, tool_allow, connects=True, tool=name)
     answer_questions(runtime, elicit)
     spec = runtime.tools.get(name)
