@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from decimal import Decimal
 from typing import TYPE_CHECKING, NamedTuple
 
 from pegboard.data.json_text import JsonTextError, parse
@@ -44,7 +45,8 @@ def arguments_from_pairs(
     """Convert `key=value` words to arguments by a schema.
 
     The type in the schema decides how a value is parsed: digits stay text if the schema asks for a string. If several
-    types fit, valid JSON is parsed as JSON and anything else is text. A repeated key appends to its list and replaces
+    types fit, valid JSON is parsed as JSON and anything else is text, also a number with more digits than a float
+    keeps. A repeated key appends to its list and replaces
     the list in `given`. `a.b=1` sets a property of the object `a` and `a.0=1` an item of the list `a`, unless a
     property has that exact name. Objects and lists can also be passed whole, as JSON. `null` is null if that is allowed
     and text is not.
@@ -453,9 +455,14 @@ def _reinterpretation(inner: Field, texts: list[str]) -> int:
         case ListField() | MultiChoiceField():
             return 0 if _json_list(texts) is not None else 2
         case NumberField():
-            return 0 if _parsed(texts) else 2
+            return 0 if _is_exact(_parsed(texts), texts[0]) else 2
         case _:
             return 0
+
+
+def _is_exact(value: tuple[JsonValue, ...], text: str) -> bool:
+    """Return whether a text is JSON of which a number keeps every digit."""
+    return any(not isinstance(one, float) or Decimal(repr(one)) == Decimal(text.strip()) for one in value)
 
 
 def _would_recurse(inner: Field, texts: list[str]) -> bool:
