@@ -19,7 +19,7 @@ from pegboard.sdk import ToolFailed, hints
 _count = itertools.count(1)
 
 @hints(read_only=True, cache_seconds=600)
-def counted(*, step: float = 1) -> int:
+def counted(*, step: float = 1, unit: str = "") -> int:
     """Counts its own runs in this process."""
     return next(_count)
 
@@ -63,7 +63,7 @@ async def _call(runtime: Runtime, tool: str, session: str | None = "s", **args: 
     ("tool", "first", "second", "cached"),
     [
         ("counted", {}, {}, True),
-        ("counted", {"step": 1}, {"step": 1}, True),
+        ("counted", {"step": 1, "unit": "m"}, {"unit": "m", "step": 1}, True),
         ("counted", {"step": 1}, {"step": 2}, False),
         ("counted", {"step": 1}, {"step": 1.0}, False),
         ("fresh", {}, {}, False),
