@@ -62,7 +62,15 @@ def test_sizes_use_the_largest_unit_that_fits(number: int, words: str) -> None:
 
 @pytest.mark.parametrize(
     ("milliseconds", "words"),
-    [(0.44, "0.4 ms"), (12.3, "12 ms"), (999.4, "999 ms"), (999.6, "1.0 s"), (8_000, "8.0 s"), (125_000, "2 min 5 s")],
+    [
+        (0.02, "<0.1 ms"),
+        (0.44, "0.4 ms"),
+        (12.3, "12 ms"),
+        (999.4, "999 ms"),
+        (999.6, "1.0 s"),
+        (8_000, "8.0 s"),
+        (125_000, "2 min 5 s"),
+    ],
 )
 def test_durations_are_rounded_for_reading(milliseconds: float, words: str) -> None:
     assert duration(milliseconds) == words

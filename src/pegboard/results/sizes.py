@@ -20,7 +20,9 @@ def size(count: int) -> str:
 
 
 def duration(milliseconds: float) -> str:
-    """Return a duration as `0.4 ms`, `340 ms`, `1.2 s`, `2 min 5 s` or `1 h 3 min`."""
+    """Return a duration as `<0.1 ms`, `0.4 ms`, `340 ms`, `1.2 s`, `2 min 5 s` or `1 h 3 min`."""
+    if 0 < milliseconds < 0.05:
+        return "<0.1 ms"
     if milliseconds < 9.95:
         return f"{milliseconds:.1f} ms"
     if milliseconds < 999.5:
