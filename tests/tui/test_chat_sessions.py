@@ -140,6 +140,7 @@ async def test_a_branch_from_a_message_contains_the_earlier_messages_and_puts_th
 ) -> None:
     async with on_chat(tmp_path, says("zwei"), sessions=[("old", TALK)]) as stage:
         await opened(stage, "old")
+        stage.runtime.sessions.append("old", user("from elsewhere"))
         await stage.press(*"draft", "shift+tab", "up", "up", "up", "b")
         await stage.until(lambda: stage.chat.session != "old", "a new one")
         await stage.drawn()
@@ -148,7 +149,7 @@ async def test_a_branch_from_a_message_contains_the_earlier_messages_and_puts_th
         assert stage.line.has_focus
         await stage.ask("deux")
         assert said(stage, stage.chat.session) == ["one", "1", "deux", "zwei"]
-        assert len(said(stage, "old")) == 6
+        assert len(said(stage, "old")) == 7
 
 
 async def test_a_branch_from_an_answer_contains_the_answer(tmp_path: Path) -> None:

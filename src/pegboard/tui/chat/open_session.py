@@ -277,11 +277,11 @@ class OpenSession:
         from pegboard.tui.dialogs.ask_text import AskText
 
         removed = self._messages_from(block)
-        note = "" if removed == 1 else "The edited message starts a new session; this one stays unchanged."
+        note = "" if len(removed) == 1 else "The edited message starts a new session; this one stays unchanged."
         text = await self._page.app.push_screen_wait(AskText("Edit message", block.message, note))
         if text is None or not text.strip():
             return
-        if removed == 1:
+        if len(removed) == 1:
             self.resend(text)
         else:
             self._run(partial(self._branch, removed, send=text))
@@ -291,11 +291,11 @@ class OpenSession:
         draft = block.message if isinstance(block, UserBlock) else ""
         self._run(partial(self._branch, self._messages_from(block), draft=draft))
 
-    async def _branch(self, removed: int, *, send: str = "", draft: str = "") -> None:
+    async def _branch(self, removed: Sequence[str], *, send: str = "", draft: str = "") -> None:
+        """Open a copy of the session without these user messages, its last ones, and what another client has added."""
         new = new_id()
         try:
-            messages = await asyncio.to_thread(self._user_messages)
-            before = messages[-removed].position if 0 < removed <= len(messages) else 2**62
+            before = await asyncio.to_thread(self._position, removed)
             await asyncio.to_thread(self._runtime.sessions.branch, self.id, new, before)
         except (SessionError, StoreError) as error:
             self._fail(error)
@@ -304,10 +304,20 @@ class OpenSession:
         self.open(new, send=send, draft=draft)
         self._prompt.focus()
 
-    def _messages_from(self, block: Block) -> int:
-        """Return the number of user messages from a block to the end."""
+    def _messages_from(self, block: Block) -> list[str]:
+        """Return the user messages from a block to the end."""
         blocks = self.story.blocks
-        return sum(isinstance(one, UserBlock) for one in blocks[blocks.index(block) :])
+        return [one.message for one in blocks[blocks.index(block) :] if isinstance(one, UserBlock)]
+
+    def _position(self, last: Sequence[str]) -> int:
+        """Return the position of the first of the last user messages, or one after the end if there are none."""
+        if not last:
+            return 2**62
+        messages = self._user_messages()[: 1 - len(last) or None]
+        # Another client may have added messages; they are stored without secrets, but on the screen as typed.
+        texts = {last[0], self._runtime.redacted(last[0])}
+        found = (entry.position for entry in reversed(messages) if entry.message.text in texts)
+        return next(found, messages[-1].position if messages else 2**62)
 
     def _user_messages(self) -> list[SessionEntry]:
         entries = self._runtime.sessions.entries(self.id)
