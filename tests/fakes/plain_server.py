@@ -50,8 +50,11 @@ def respond(message: dict[str, Any]) -> dict[str, Any] | None:
                     text = json.dumps(dict(os.environ))
                 case _:
                     time.sleep(float(args.get("seconds", 0)))
-            content = [{"type": "text", "text": text}]
+            content: list[dict[str, Any]] = [{"type": "text", "text": text}]
             result = {"content": content, "isError": params.get("name") == "fail"}
+            if "image" in args:
+                content.append({"type": "image", "mimeType": "image/png", "data": args["image"]})
+                result["structuredContent"] = {"dots": 1}
             if "note" in args:
                 result["_meta"] = {"note": args["note"]}
         case _:

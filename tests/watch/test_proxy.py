@@ -113,6 +113,22 @@ def test_calls_are_recorded_with_agent_server_result_and_duration() -> None:
 
 
 @pytest.mark.promise("WAT-1")
+def test_images_beside_structured_content_are_recorded_unless_they_are_too_large() -> None:
+    with Watched() as watched:
+        watched.initialize()
+        for number, name, image in ((1, "say", "iVBO"), (2, "fail", "iVBO"), (3, "say", "x" * 2**20)):
+            watched.call(number, name, image=image)
+            assert watched.receive()["result"]["structuredContent"] == {"dots": 1}
+        watched.close()
+    large, failed, said = map(result_of, recorded(3))
+    assert said.data == failed.data == large.data == {"dots": 1}
+    kept = ({"type": "image", "mimeType": "image/png", "data": "iVBO"},)
+    assert said.meta.content == failed.meta.content == kept
+    assert large.meta.content == ()
+    assert "are not recorded because they are too large (1.0 MB)" in str(large.meta.warnings)
+
+
+@pytest.mark.promise("WAT-1")
 def test_messages_that_arrive_in_several_parts_are_recorded_whole() -> None:
     text = "0123456789" * 40_000
     with Watched() as watched:

@@ -14,6 +14,8 @@ from pegboard.models import JsonObject, ResultMeta, ToolResult
 from pegboard.results.sizes import size
 
 _ID: Final = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"(?:[^"\\]|\\.){0,200}")')
+_LONGEST_CONTENT: Final = 2**20
+"""Bytes of content beside structured content; more would make lists of calls slow."""
 _JSON_START: Final = re.compile(r"\s*[\[{\"\d\-tfn]")
 """Start of a text that may be JSON; looking for the first error in a long text takes time."""
 
@@ -103,15 +105,29 @@ def result_of(message: dict[str, Any], milliseconds: float, length: int, worker:
         meta = meta.model_copy(update={"server_meta": own})
     content = result.get("content")
     blocks = content if isinstance(content, list) else []
+    texts = [block for block in items(blocks) if block.get("type") == "text"]
+    others = [block for block in blocks if not (isinstance(block, dict) and block.get("type") == "text")]
+    is_error = result.get("isError") is True
     structure = result.get("structuredContent")
-    data: JsonValue = structure if structure is not None else _data(blocks)
-    if "content" not in result and structure is None:
+    data: JsonValue = structure if structure is not None else _data(others if is_error else blocks)
+    if "content" not in result and structure is None and not is_error:
         data = result  # such as a task, or a request for input
-    if result.get("isError") is True:
-        said = "\n".join(str(block.get("text", "")) for block in items(blocks) if block.get("type") == "text").strip()
+    if structure is not None and others:
+        meta = meta.model_copy(update=_beside(others))
+    if is_error:
+        said = "\n".join(str(block.get("text", "")) for block in texts).strip()
         failed = ToolResult.failed("execution_error", said or "The tool failed without a message.")
-        return failed.model_copy(update={"data": structure, "meta": meta})
+        return failed.model_copy(update={"data": data, "meta": meta})
     return ToolResult.model_construct(ok=True, data=data, error=None, meta=meta)
+
+
+def _beside(others: list[JsonValue]) -> dict[str, Any]:
+    """Return the fields for images, audio and resources beside structured content."""
+    length = len(json.dumps(others))
+    if length <= _LONGEST_CONTENT:
+        return {"content": tuple(others)}
+    what = "The images, audio or resources beside the structured content are not recorded because they are too large"
+    return {"warnings": (f"{what} ({size(length)}).",)}
 
 
 def clipped_result(total: int, milliseconds: float, worker: str) -> ToolResult:
