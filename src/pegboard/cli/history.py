@@ -361,7 +361,7 @@ def stats(
                     for bar in timeline.bars
                 ],
                 ("START", "DURATION", "KIND", "RESULT", "TOOL OR TEXT"),
-                empty=f"No model turns or calls of session {session}.",
+                empty=f"No session with calls has the id {session}, or is the only one whose id starts with it.",
             )
             return
         found = runtime.activity.statistics(tool or None)
