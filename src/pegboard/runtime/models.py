@@ -203,16 +203,17 @@ class Models:
             name, where, lambda secret: self._parts.find_secret(secret, of_folder=of_folder)[0] if has_key else None
         )
 
-    def price(self, model: str, usage: Usage) -> float | None:
+    def price(self, model: str, base_url: str | None, usage: Usage) -> float | None:
         """Return the price of a usage in US dollars, or None if the model's prices are unknown; block to load them.
 
         Args:
             model: `provider:model`.
+            base_url: As in `get`.
             usage: The tokens used.
         """
         from pegboard.ask.providers.price import price
 
-        return price(model, usage)
+        return price(model, base_url or self._configured_url(model), usage)
 
     def tool_names(self) -> dict[str, str]:
         """Return the names of the tools that can be used, by the names that models see."""

@@ -89,19 +89,21 @@ async def test_thinking_is_separate_from_the_answer(field: str) -> None:
     assert heard.ended.message.text == heard.text == "Four."
 
 
-async def test_tokens_from_the_cache_of_a_provider_cost_less_and_impossible_numbers_have_no_price() -> None:
+async def test_tokens_from_a_cache_cost_less_and_impossible_numbers_and_other_servers_have_no_price() -> None:
     report = usage(10_000, 5)
     report["usage"]["prompt_tokens_details"] = {"cached_tokens": 9_000}
     with FakeProvider(Answer([delta(content="Hello."), delta("stop"), report])).running() as fake:
         heard = await hear(reach(fake))
     used = heard.ended.usage
     assert used == Usage(input_tokens=10_000, output_tokens=5, cached_tokens=9_000)
-    cost, uncached = (price("openai:gpt-5-mini", one) for one in (used, Usage(input_tokens=10_000, output_tokens=5)))
+    uncached = price("openai:gpt-5-mini", None, Usage(input_tokens=10_000, output_tokens=5))
+    cost = price("openai:gpt-5-mini", "https://API.openai.com/v1/", used)
     assert cost is not None
     assert uncached is not None
     assert 0 < cost < uncached / 2
     for impossible in (Usage(input_tokens=1, cached_tokens=2), Usage(input_tokens=-1)):
-        assert price("openai:gpt-5-mini", impossible) is None
+        assert price("openai:gpt-5-mini", None, impossible) is None
+    assert price("openai:gpt-5-mini", "http://127.0.0.1:8080/v1", used) is None
 
 
 async def test_thinking_that_a_small_model_writes_into_its_answer_is_separated() -> None:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from pegboard.ask.providers.endpoint import PROVIDERS
+from pegboard.ask.providers.endpoint import PROVIDERS, origin
 from pegboard.models.conversation import Usage
 
 
-def price(model: str, usage: Usage) -> float | None:
+def price(model: str, base_url: str | None, usage: Usage) -> float | None:
     """Return the price in US dollars by the list prices of `genai-prices`, or None if it is unknown.
 
     Loads that library, which takes a moment.
 
     Args:
         model: `provider:model`.
+        base_url: URL of the server that was asked, which has no list prices unless it is the provider's; None for that.
         usage: The tokens.
     """
     provider, _, name = model.partition(":")
     known = PROVIDERS.get(provider)
-    if known is None or not known.secrets or not name:
+    if known is None or known.base_url is None or not name:
+        return None
+    if base_url is not None and origin(base_url) != origin(known.base_url):
         return None
     from genai_prices import Usage as Tokens
     from genai_prices import calc_price

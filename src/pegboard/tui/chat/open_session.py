@@ -112,7 +112,7 @@ class OpenSession:
         """Update record and cost after an ask."""
         self.system = None
         self.record = await asyncio.to_thread(self._runtime.sessions.get, self.id)
-        cost = await asyncio.to_thread(self._runtime.models.price, self.model_name, outcome.usage)
+        cost = await asyncio.to_thread(self._runtime.models.price, self.model_name, self.model[1], outcome.usage)
         self.cost += cost or 0.0
 
     # Loading
