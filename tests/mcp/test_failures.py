@@ -62,10 +62,13 @@ async def test_a_file_that_can_not_be_executed_and_a_missing_folder(open_server:
     assert "Exec format error" in explanation(third)[1]
 
 
-async def test_a_command_that_ends_with_a_message(open_server: Open) -> None:
-    runtime = await open_server(
-        HOSTILE_SERVER, command=sys.executable, args=("-c", "import sys; sys.exit('No module named server')")
-    )
+@pytest.mark.parametrize("ignored", [0, 2])
+async def test_a_command_that_ends_with_a_message(
+    open_server: Open, monkeypatch: pytest.MonkeyPatch, ignored: int
+) -> None:
+    monkeypatch.setattr("mcp.client.session.DISCOVER_TIMEOUT_SECONDS", 0.1)
+    code = f"import sys; [sys.stdin.readline() for _ in range({ignored})]; sys.exit('No module named server')"
+    runtime = await open_server(HOSTILE_SERVER, command=sys.executable, args=("-c", code))
     _, reason, fix = explanation(runtime)
     assert reason == "The server ended with exit code 1. Its last line on stderr: “No module named server”."
     assert fix.startswith(f"Run the command in a terminal to see more: {sys.executable}")

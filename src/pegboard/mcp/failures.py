@@ -34,6 +34,8 @@ ERRORS: Final = (
 _VERSIONS: Final = f"{SUPPORTED_PROTOCOL_VERSIONS[0]} to {SUPPORTED_PROTOCOL_VERSIONS[-1]}"
 
 
+_UNANSWERED: Final = "Request 'server/discover' timed out"
+"""Message of the SDK's own error for its first request; it tries an older one then, whose failure counts."""
 _NOT_TLS: Final = frozenset({"HTTP_REQUEST", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL", "WRONG_VERSION_NUMBER"})
 """Reasons of OpenSSL for an answer that isn't TLS."""
 _ADDRESS: Final = re.compile(r"https?:|(localhost|[\w-]+(\.[\w-]+)+)(:\d+|(?=/))", re.IGNORECASE)
@@ -149,7 +151,7 @@ def _invalid_answer(config: ServerConfig, causes: list[BaseException]) -> Server
             )
         if isinstance(cause, MCPError) and cause.message == NOT_JSON_RPC:
             return ServerFailure(NOT_JSON_RPC, f"Check {_entry(config, 'url')}.", is_final=True)
-        if isinstance(cause, MCPError) and cause.code != CONNECTION_CLOSED:
+        if isinstance(cause, MCPError) and cause.code != CONNECTION_CLOSED and cause.message != _UNANSWERED:
             fix = "Report this to the server's author." if config.url is None else f"Check {_entry(config, 'url')}."
             if cause.message.startswith(RESPONSE):  # Pegboard's own words in place of a response
                 return ServerFailure(cause.message, fix)
