@@ -57,6 +57,9 @@ SCRIPTS = {
         '{"id": 2, "name": "user 2"}\n123\n',
     ),
     "xargs at once with odd items": ("printf 'a b\\0c' | xargs -0 -P2 -n1 shout; echo", "A B -C -\n"),
+    "xargs at once with joined flags": (
+        "printf '1\\0002\\0' | xargs -0n1 -P2 get_user | jq .id; echo 3 | xargs -rP2 -- get_user | jq .id", "1\n2\n3\n",
+    ),
     "xargs at once with white space in lines": (
         "printf ' a b \\n\\n\\tc\\xe2\\x80\\xa8d\\x1de\\n' | xargs -P2 -I% echo '[%]'", "[a b ]\n[c\u2028d\x1de]\n",
     ),
@@ -114,8 +117,14 @@ async def test_calls_and_output_are_reported_as_they_happen(tool: OrchestratorTo
 @pytest.mark.promise("SCR-3")
 @pytest.mark.parametrize(
     "script",
-    ["meet & meet & meet & wait", "printf '1\\n2\\n3\\n' | xargs -P 3 -n 1 meet", "parallel meet ::: 1 2 3"],
-    ids=["jobs", "xargs", "parallel"],
+    [
+        "meet & meet & meet & wait",
+        "printf '1\\n2\\n3\\n' | xargs -P 3 -n 1 meet",
+        "printf '1\\0002\\0003\\0' | xargs -0rP3 -n1 meet",
+        "IFS=$'\\n\\t'; printf '1\\n2\\n3\\n' | xargs -n 1 -P 3 meet",
+        "parallel meet ::: 1 2 3",
+    ],
+    ids=["jobs", "xargs", "joined flags of xargs", "xargs with another IFS", "parallel"],
 )
 async def test_tools_run_concurrently(plain: Build, script: str) -> None:
     everybody = threading.Barrier(3)

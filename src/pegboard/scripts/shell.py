@@ -79,8 +79,8 @@ _IS_LONG_SEQ = "_pegboard_is_long_seq"
 _LONG_SEQ = "_pegboard_long_seq"
 _FUNCTIONS = f"""
 xargs() {{
-    case " $* " in
-        *" -P"*|*" --max-procs"*) eval "$({_JOBS} xargs "$@")" </dev/null ;;
+    case " ${{*/#/ }}" in
+        *" -P"*|*" -"[0rtx]P*|*" -"[0rtx][0rtx]P*|*" --max-procs"*) eval "$({_JOBS} xargs "$@")" </dev/null ;;
         *) command xargs "$@" ;;
     esac
 }}
@@ -401,18 +401,23 @@ def _flags(words: list[str], known: dict[str, str]) -> tuple[dict[str, str], lis
     """Return the flags by their long names, and the command after them."""
     names = {**known, **{long.rstrip("!"): long for long in known.values()}}
     flags: dict[str, str] = {}
-    rest = iter(words)
-    for word in rest:
-        if not word.startswith("-"):
-            return flags, [word, *rest]
-        name, equals, value = word[2:].partition("=") if word.startswith("--") else (word[1:2], "", word[2:])
+    left = [*words]
+    while left and left[0].startswith("-"):
+        word = left.pop(0)
+        if word == "--":
+            break
+        is_long = word.startswith("--")
+        name, equals, value = word[2:].partition("=") if is_long else (word[1:2], "", word[2:])
         long = names.get(name)
         if long is None:
             raise _UsageError(f"{word} is not supported.")
-        if long.endswith("!") and not value and not equals:
-            value = next(rest, "")
+        if long.endswith("!"):
+            if not value and not equals and left:
+                value = left.pop(0)
+        elif value and not is_long:
+            left.insert(0, f"-{value}")
         flags[long.rstrip("!")] = value
-    return flags, []
+    return flags, left
 
 
 def _concurrency(flag: str, most: str) -> int:
