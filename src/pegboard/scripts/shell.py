@@ -88,6 +88,7 @@ parallel() {{ eval "$({_JOBS} parallel "$@")" </dev/null; }}
 """
 _TRAPS = f"""
 trap() {{
+    local IFS=" "
     case "$#,$1" in
         [01],* | *,-*) {_TRAP} unset "$BASH_SUBSHELL" "$@"; command trap "$@"; return ;;
     esac
@@ -108,6 +109,7 @@ exit() {{
 """Functions for scripts with an `EXIT` trap: they record whether the trap was completed."""
 _HEADS = f"""
 head() {{
+    local IFS=" "
     case " $* " in
         *" /dev/zero "*|*" /dev/urandom "*|*" /dev/random "*) {_HEAD} "$@" ;;
         *) command head "$@" ;;
