@@ -68,6 +68,9 @@ SCRIPTS = {
         "printf ' a \\n\\nb\\xe2\\x80\\xa8c\\n' | parallel -k echo '[{}]'", "[ a ]\n[b\u2028c]\n",
     ),
     "parallel": ("parallel -j 2 get_user {} '|' jq .id ::: 1 2 3", "1\n2\n3\n"),
+    "parallel with the items of several sources": (
+        "parallel -kj2 echo {2}-{1} ::: a '{2}' ::: b; parallel echo {} ::: a ::: b", "b-a\nb-{2}\na b\n",
+    ),
     "parallel from stdin": ("printf '1\\n0\\n' | parallel get_user 2>/dev/null | jq .id", "1\n"),
 }  # fmt: skip
 

@@ -72,6 +72,12 @@ _XARGS = {
 """Flags of `xargs` with their long names; `!` marks those with a value."""
 _BLANK = " \t\r\v\f"
 _PARALLEL = {"j": "jobs!", "k": "keep-order"}
+_REPLACED = re.compile(r"\{([1-9]\d?|)\}")
+"""Placeholders of `parallel`: all items of a job, or one of them by its number."""
+_NOT_REPLACED = re.compile(r"\{\d*(?:/?\.|//?|#|%)\}")
+"""Other placeholders that GNU parallel has."""
+_NOT_SEPARATED = frozenset({":::+", "::::", "::::+"})
+"""Separators of sources that GNU parallel has besides `:::`."""
 _JOBS = "_pegboard_jobs"
 _TRAP = "_pegboard_trap"
 _HEAD = "_pegboard_head"
@@ -381,6 +387,7 @@ def _unquoted(line: str) -> str:
 
 def _parallel(words: list[str], text: str) -> tuple[list[str], int]:
     flags, command = _flags(words, _PARALLEL)
+    unsupported = [word for word in command if word in _NOT_SEPARATED]
     sources: list[list[str]] = []
     while ":::" in command:
         at = len(command) - 1 - command[::-1].index(":::")
@@ -389,14 +396,25 @@ def _parallel(words: list[str], text: str) -> tuple[list[str], int]:
     if not sources:
         sources = [[line for line in text.split("\n") if line]]
     line = " ".join(command)
-    jobs = []
-    for items in islice(product(*sources), _MOST_JOBS + 1):
-        quoted = shlex.join(items)
-        job = line.replace("{}", quoted) if "{}" in line else f"{line} {quoted}"
-        for number, item in enumerate(items, 1):
-            job = job.replace(f"{{{number}}}", shlex.quote(item))
-        jobs.append(job)
+    unsupported += _NOT_REPLACED.findall(line)
+    if unsupported:
+        raise _UsageError(f"{unsupported[0]} is not supported.")
+    if not _REPLACED.search(line):
+        line += " {}"
+    jobs = [_filled(line, items) for items in islice(product(*sources), _MOST_JOBS + 1)]
     return jobs, _concurrency("-j", flags.get("jobs", "8"))
+
+
+def _filled(line: str, items: tuple[str, ...]) -> str:
+    """Return a command with the items of a job in place of the placeholders."""
+
+    def item(found: re.Match[str]) -> str:
+        number = int(found[1] or 0)
+        if number > len(items):
+            raise _UsageError(f"{found[0]} has no items: separate the items of each source with :::.")
+        return shlex.quote(items[number - 1]) if number else shlex.join(items)
+
+    return _REPLACED.sub(item, line)
 
 
 def _flags(words: list[str], known: dict[str, str]) -> tuple[dict[str, str], list[str]]:
