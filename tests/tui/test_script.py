@@ -11,6 +11,7 @@ from pegboard.tui.chat.prompt import AskLine
 from pegboard.tui.chat.screen import ChatScreen
 from pegboard.tui.dialogs.confirm import Confirm
 from pegboard.tui.dialogs.result import ResultScreen
+from pegboard.tui.script.analyzer import ScriptAnalyzer
 from pegboard.tui.tools.screen import ToolsScreen
 
 
@@ -157,6 +158,21 @@ async def test_a_destructive_script_is_confirmed_once(tmp_path: Path, answer: st
         await stage.press(answer)
         await stage.idle()
         assert sum(record.tool == "work.remove" for record in stage.records) == calls
+
+
+@pytest.mark.promise("SCR-5")
+async def test_a_destructive_tool_is_confirmed_even_if_its_call_cant_be_analyzed(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        await stage.write("echo a.txt | xargs -P 2 -I{} sh -c 'work.remove {}'; trap 'work.say x' EXIT")
+        await stage.press("ctrl+r")
+        await stage.until(lambda: isinstance(stage.app.screen, Confirm), "it asks")
+        await stage.until_seen("work.remove  in a way that can't be analyzed")
+        assert "work.say  " not in stage.text
+        await stage.press("n")
+        await stage.idle()
+        assert not stage.records
+        new = ScriptAnalyzer(stage.runtime, stage.editor)  # its commands are not loaded yet
+        assert await new.destructive_calls("work.remove a") == ['work.remove  {path: "a"}']
 
 
 async def test_a_running_script_is_not_started_again_and_an_empty_one_does_not_run(tmp_path: Path) -> None:

@@ -43,3 +43,5 @@ class ScriptAnalysis:
     """Why the script can't be parsed to its end."""
     missing: tuple[MissingCommand, ...] = ()
     """Commands that look like tools, but are neither tools nor other commands of the script."""
+    named: tuple[str, ...] = ()
+    """Tools that the script names but has no analyzed call of; it may call them."""

@@ -91,7 +91,8 @@ def analyze(script: str, commands: Mapping[str, ScriptCommand], parse: Parse) ->
                 if reading.read_part("\n".join(lines[:kept]), _DEEPEST):
                     break
     reading.note_unparsed(script)
-    return ScriptAnalysis(tuple(reading.calls), tuple(reading.unknown), failure, tuple(reading.missing()))
+    missing, named = tuple(reading.missing()), tuple(reading.named)
+    return ScriptAnalysis(tuple(reading.calls), tuple(reading.unknown), failure, missing, named)
 
 
 class _Analysis:
@@ -107,6 +108,7 @@ class _Analysis:
         self._parse = parse
         self.calls: list[ExpectedCall] = []
         self.unknown: dict[str, None] = {}
+        self.named: dict[str, None] = {}
         self._missing: dict[str, None] = {}
         self._functions: set[str] = set()
         self._renames = False
@@ -163,6 +165,7 @@ class _Analysis:
         seen = {call.tool for call in self.calls}
         for name in dict.fromkeys(_NAMES.findall(script)):
             if name in self._commands and (tool := self._commands[name].names[0]) not in seen:
+                self.named[tool] = None
                 self.note(f"It contains the name {tool} and may call it in a way that can't be analyzed.")
 
     def _nested_scripts(self, command: ParsedCommand) -> Iterator[str]:
