@@ -142,8 +142,14 @@ _MISSING = (
         re.compile(r"^\s?sed: warning: branch/label loop limit[^\n]*", re.MULTILINE),
         "a loop of sed exceeded its limit",
     ),
+    (
+        re.compile(
+            r"^(jq|yq|awk): (?:error: |fatal: )?([^\n(]* limit (?:exceeded )?\([^\n)]*\)(?: exceeded)?)$", re.MULTILINE
+        ),
+        "{}: {}",
+    ),
 )
-"""Messages of bashkit on stderr if the result is wrong although the exit code is 0."""
+"""Messages of bashkit on stderr if the result is wrong although the exit code may be 0."""
 
 
 class Shell:
