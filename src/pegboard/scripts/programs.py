@@ -29,6 +29,11 @@ _BROKEN_PIPE = 141
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _SIZES = {"": 1, "b": 512, "k": 2**10, "K": 2**10, "kB": 10**3, "KB": 10**3, "M": 2**20, "MB": 10**6, "G": 2**30}
 _DEVICE = re.compile(r"/dev/(?:zero|u?random)")
+_COMMENT_LINE = re.compile(r"^[ \t]*#.*", re.MULTILINE)
+_LENGTH = re.compile(
+    r"\b(?:head (?:-[cn] ?|--(?:bytes|lines)[= ]|-)|od\b[^|]* -N ?|xxd\b[^|]* -l ?)(\d{1,9})\b(?![kKMGb])"
+)
+"""The part of a command that limits how much it reads."""
 
 
 class EndlessError(Exception):
@@ -120,11 +125,11 @@ def cuts(script: str) -> Iterator[str]:
     Args:
         script: The script.
     """
-    for part in re.split(r"\n|;|&&|\|\|", script):
+    for part in re.split(r"\n|;|&&|\|\|", _COMMENT_LINE.sub("", script)):
         device = _DEVICE.search(part)
         if device is None or re.search(r"\bdd\b|\bhead (?:-c ?|--bytes[= ])\w+ /dev/", part):
             continue
-        least = re.search(r"\bhead (?:-[cn] ?|--(?:bytes|lines)[= ]|-)(\d{1,9})\b(?![kKMGb])", part)
+        least = _LENGTH.search(part)
         most = 2**20 if device[0] == "/dev/zero" else 2**13 if "<" in part and "|" not in part else 1_000
         if least is None or int(least[1]) > most:
             yield f"{device[0]} ends too early for this command; use head -c N {device[0]}"
