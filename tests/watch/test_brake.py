@@ -116,8 +116,12 @@ def test_until_a_tool_is_listed_its_defaults_are_unknown_and_a_deny_rule_matches
 
 
 @pytest.mark.promise("WAT-4", "SEC-4")
-def test_rules_that_cannot_be_read_reject_every_call(watched: Watched, home: Path, log: Path) -> None:
-    write_rules(home, "[[rule]\n")
+@pytest.mark.parametrize("is_link", [False, True], ids=["invalid", "a link to a missing file"])
+def test_rules_that_cannot_be_read_reject_every_call(watched: Watched, home: Path, log: Path, is_link: bool) -> None:
+    if is_link:
+        (home / "approvals.toml").symlink_to(home / "missing.toml")
+    else:
+        write_rules(home, "[[rule]\n")
     watched.call(1, "say")
     assert "The rules can't be read" in text_of(watched.receive())
     watched.send({"jsonrpc": "2.0", "id": 2, "method": "tools/list"})

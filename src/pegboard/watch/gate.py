@@ -236,11 +236,11 @@ def print_message(text: str) -> None:
 
 
 def mark_of(file: str) -> Mark:
-    """Return what changes when a file changes; None if it is missing."""
+    """Return what changes when a file changes; None if it is missing. A link to a missing file is a file."""
     try:
         status = os.stat(file)  # noqa: PTH116 - on the way of every call
     except FileNotFoundError:
-        return None
+        return (0,) if os.path.islink(file) else None  # noqa: PTH114 - `pathlib` delays the start
     except OSError as error:
         return (error.errno or 1,)
     return (status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_size)
