@@ -79,6 +79,7 @@ def answer(message: dict[str, Any]) -> None:
 
 def main() -> None:
     """Serve."""
+    sys.stdin.reconfigure(newline=None)  # type: ignore[union-attr]  # Servers of the MCP SDK end lines at "\r" too.
     for line in sys.stdin:
         try:
             message = json.loads(line)

@@ -140,8 +140,9 @@ def test_rules_that_cannot_be_read_reject_every_call(watched: Watched, home: Pat
         rb'{"id":1,"method":"ping","method":"tools/call","params":{"name":"say","name":"delete"}}',
         rb'[{"id":1,"method":"tools/call"},{"id":2,"method":"tools/call","params":{"name":"delete"}}]',
         rb'{"id":1,"method":"tools/call","params":{"name":"delete","arguments":{"x":"' + b"y" * 17_000_000 + b'"}}}',
+        b'{"id":1,"method":"ping","x":\r{"id":2,"method":"tools/call","params":{"name":"delete"}}\r}',
     ],
-    ids=["slash", "escape", "name", "two methods", "two names", "batch", "long"],
+    ids=["slash", "escape", "name", "two methods", "two names", "batch", "long", "within another message"],
 )
 def test_no_spelling_of_a_call_passes_a_deny_rule(watched: Watched, home: Path, log: Path, line: bytes) -> None:
     write_rules(home, '[[rule]]\ndeny = "plain.delete"\n')
@@ -150,6 +151,15 @@ def test_no_spelling_of_a_call_passes_a_deny_rule(watched: Watched, home: Path, 
     while (received := watched.receive()) and not (isinstance(received, dict) and received.get("id") == "last"):
         pass
     assert calls(log) == []
+
+
+@pytest.mark.promise("WAT-4")
+def test_a_call_on_several_lines_does_not_reach_a_server_that_accepts_it(home: Path, log: Path) -> None:
+    write_rules(home, '[[rule]]\ndeny = "plain.delete"\n')
+    with Watched("sh", "-c", 'cat > "$0"', str(log)) as watched:
+        watched.send(b'{"id":1,"method":\n"tools/call"\n,"params":{"name":"delete"}}\n')
+        watched.close()
+    assert b"tools/call" not in log.read_bytes()
 
 
 @pytest.mark.promise("WAT-1", "WAT-4")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -19,6 +20,8 @@ from pegboard.watch.messages import has_repeated_keys, items, read
 from pegboard.watch.record import moment
 
 _MOST_RELEASED: Final = 10_000
+_LONE_RETURN: Final = re.compile(rb"\r(?!\n)")
+"""A line break to many servers, for which a call may follow it; JSON allows it between any two values."""
 
 
 @dataclass
@@ -68,8 +71,13 @@ class Judge:
         if has_repeated_keys(line):
             self._reject(number, connection, line, calls, at, "A key occurs twice in it, so rules can't be applied.")
             return
-        if message is None or any(note for *_, note in seen):
-            self._reject(number, connection, line, calls, at, "It is not JSON, or is nested too deeply to apply rules.")
+        if not isinstance(message, dict | list) or any(note for *_, note in seen):
+            text = "It is not a message in JSON, or is nested too deeply to apply rules."
+            self._reject(number, connection, line, calls, at, text)
+            return
+        if _LONE_RETURN.search(line.strip()):
+            text = "It contains a carriage return, after which servers may read another message."
+            self._reject(number, connection, line, calls, at, text)
             return
         self._decide(number, connection, line, calls, at)
 
