@@ -66,9 +66,9 @@ class Watched:
         params = {"name": tool, "arguments": args}
         self.send({"jsonrpc": "2.0", "id": id_, "method": "tools/call", "params": params})
 
-    def initialize(self) -> Any:
+    def initialize(self, name: str = "tester") -> Any:
         """Say who the client is."""
-        params = {"protocolVersion": "2025-11-25", "clientInfo": {"name": "tester", "version": "7"}}
+        params = {"protocolVersion": "2025-11-25", "clientInfo": {"name": name, "version": "7"}}
         self.send({"jsonrpc": "2.0", "id": "init", "method": "initialize", "params": params})
         return self.receive()
 

@@ -98,11 +98,18 @@ async def received(watched: Watched) -> Any:
 
 @pytest.mark.promise("WAT-4", "TUI-4")
 async def test_the_card_shows_the_whole_call_and_approves_it(watched: Watched, log: Path) -> None:
+    watched.initialize("tester" + " " * 2000 + "Tool  plain.say")
     async with on_app() as stage:
         watched.call(1, "delete", path="[bold]a[/bold]\x1b[31m", lines="x" * 200 + "END")
         await open_card(stage)
         await stage.until_seen("END")
-        for text in ("tester 7 (process", "plain.delete", "[bold]a[/bold]", "A rule of approvals.toml", "may time out"):
+        for text in (
+            "Agent   tester Tool plain.say 7 (process",
+            "plain.delete",
+            "[bold]a[/bold]",
+            "A rule of approvals.toml",
+            "may time out",
+        ):
             assert text in stage.text
         assert calls(log) == []
         await stage.press("a")

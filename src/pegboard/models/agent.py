@@ -13,6 +13,7 @@ from pegboard.models.model import DataModel
 
 _PREFIX = "agent:"
 _LONGEST = 100
+_LONGEST_SHOWN = 40
 _PARTS = 5
 
 
@@ -65,9 +66,19 @@ class Agent(DataModel):
         return cls(name=name, version=version, process=int(process) if process else None, started=started, key=key)
 
     def __str__(self) -> str:
-        """Return the agent as text: `claude-code 2.0 (process 4711)`."""
+        """Return the agent as text: `claude-code 2.0 (process 4711)`.
+
+        The name and the version are cut and their blanks collapsed, so that they can't fill lines, which would hide or
+        imitate the text around them.
+        """
+        name, version = _shown(self.name), _shown(self.version)
         process = f" (process {self.process})" if self.process is not None else ""
-        return f"{self.name or 'MCP client'}{f' {self.version}' if self.version else ''}{process}"
+        return f"{name or 'MCP client'}{f' {version}' if version else ''}{process}"
+
+
+def _shown(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_SHOWN else f"{line[: _LONGEST_SHOWN - 1]}…"
 
 
 def _started_at(process: int) -> str:
