@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from pegboard.models import Finished, JsonObject, Problem, ToolCall, ToolSpec
+from pegboard.gateway.rules import Rules
+from pegboard.mcp.specs import tool_specs
+from pegboard.models import Finished, JsonObject, Problem, ServerConfig, ToolCall, ToolSpec
 from pegboard.models.approval import Approval
 from pegboard.models.rule_scope import session_rule
 from pegboard.runtime import Runtime
@@ -328,6 +330,22 @@ async def test_while_the_rules_cant_be_read_no_call_of_a_model_runs(runtime: Run
     [problem] = _told(runtime)
     assert problem.line == line
     assert "needs approval" in problem.fix
+
+
+@pytest.mark.promise("SEC-4")
+def test_relative_paths_start_in_the_folder_of_the_server(tmp_path: Path, folder: Path) -> None:
+    file = tmp_path / "approvals.toml"
+    file.write_text(
+        f'[[rule]]\nallow = "files.*"\nwhere = {{ path = "{folder}/src/*" }}\n'
+        f'[[rule]]\ndeny = "files.*"\nwhere = {{ path = "{tmp_path}/other/secret/**" }}\n'
+    )
+    listed: JsonObject = {"name": "write", "inputSchema": {"properties": {"path": {"type": "string"}}}}
+    [spec], _ = tool_specs(ServerConfig(name="files", command="x", cwd=str(tmp_path / "other")), "files", [listed], ())
+    actions = {
+        path: Rules(file).verdict(spec, ToolCall(name=spec.name, args={"path": path}, source="ask")).action
+        for path in ("src/a", f"{folder}/src/a", "secret/a")
+    }
+    assert actions == {"src/a": "ask", f"{folder}/src/a": "allow", "secret/a": "deny"}
 
 
 @pytest.mark.promise("SEC-4")

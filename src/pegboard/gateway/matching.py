@@ -41,7 +41,7 @@ class Folders:
     """The folders that relative paths of a call may start from.
 
     Args:
-        roots: Folders configured for the tool's pack, absolute; the tool starts in the first.
+        roots: Folders configured for the tool's pack or server, absolute; the tool starts in the first.
     """
 
     roots: tuple[str, ...] = ()

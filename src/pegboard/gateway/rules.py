@@ -128,6 +128,8 @@ class Rules:
         return Verdict("ask", f"{spec.name} {manner}.")
 
     def _folders(self, spec: ToolSpec) -> Folders:
+        if isinstance(spec.handler, McpHandler) and spec.handler.cwd is not None:
+            return Folders((spec.handler.cwd,))
         return Folders(tuple(self._roots(spec.pack)) if self._roots else ())
 
     def check(self, specs: Sequence[ToolSpec], *, missing: bool = True) -> tuple[Problem, ...]:

@@ -64,6 +64,8 @@ class McpHandler(DataModel):
     """The server's annotations; `hints` has those that count."""
     entry: str = Field(default="", exclude=True, repr=False)
     """Digest of the server's configuration: another server may get its name."""
+    cwd: str | None = Field(default=None, exclude=True, repr=False)
+    """Folder in which the server runs, absolute; None for Pegboard's own, or if that is unknown."""
     listed: bool = Field(default=True, exclude=True, repr=False)
     """Whether the server described the tool; the schema of any other is unknown."""
 
