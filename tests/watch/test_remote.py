@@ -28,6 +28,7 @@ from watched import PROGRAM, Watched, eventually, recorded, records, result_of
 from pegboard.brake import Answer, Questions
 from pegboard.models import Agent
 from pegboard.watch.lines import LONGEST_PARSED
+from pegboard.watch.sse import EventReader
 
 
 @contextmanager
@@ -211,6 +212,14 @@ def test_bodies_and_headers_pass_the_http_proxy_unchanged(kind: str) -> None:
                 assert seen["host"] == url.split("/")[2]
                 assert "x-gone" not in seen
         assert httpx2.post(address, content=b"{}", headers={"x-status": "418"}).status_code == 418
+
+
+@pytest.mark.promise("WAT-1")
+def test_an_event_of_8_mb_that_arrives_in_parts_takes_little_time() -> None:
+    reader, began = EventReader(), time.process_time()
+    parts = [b"data: ", *[b"x" * 2**16] * 128, b"\r", b"\n\r\n"]
+    assert [len(data) for part in parts for data in reader.feed(part)] == [2**23]
+    assert time.process_time() - began < 1.0
 
 
 @pytest.mark.promise("WAT-1", "STO-2")

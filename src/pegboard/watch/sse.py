@@ -19,7 +19,7 @@ class EventReader:
 
     def __init__(self, longest: int | None = LONGEST_PARSED) -> None:
         self._longest = longest
-        self._rest = b""
+        self._rest = bytearray()
         self._data: list[bytes] = []
         self._size = 0
         self._kind = b""
@@ -30,20 +30,21 @@ class EventReader:
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
         """Add bytes, and yield the data of the events that they finish."""
+        start, at = 0, max(0, len(self._rest) - 1)  # The last byte may be the carriage return of a line break.
         self._rest += chunk
-        start = 0
-        while (found := _LINE_END.search(self._rest, start)) is not None:
+        while (found := _LINE_END.search(self._rest, at)) is not None:
             if found[0] == b"\r" and found.end() == len(self._rest):
                 break  # A line feed may follow.
-            line, start = self._rest[start : found.start()], found.end()
+            line, start = bytes(self._rest[start : found.start()]), found.end()
+            at = start
             if line:
                 self._read_field(line)
             elif (event := self._event()) is not None:
                 yield event
-        self._rest = self._rest[start:]
+        del self._rest[:start]
         if self._longest is not None and len(self._rest) > self._longest:
-            self._read_field(self._rest)
-            self._rest = b"data:"
+            self._read_field(bytes(self._rest))
+            self._rest = bytearray(b"data:")
 
     def _read_field(self, line: bytes) -> None:
         name, _, value = line.partition(b":")
