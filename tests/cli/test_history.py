@@ -12,7 +12,7 @@ import commands
 import pytest
 from terminals import pegboard as in_terminal
 
-from pegboard.models import ToolCall
+from pegboard.models import ToolCall, ToolResult
 from pegboard.runtime import Runtime
 
 Command = Callable[..., commands.Done]
@@ -131,6 +131,19 @@ def test_calls_are_exported_deleted_restored_and_pinned(pegboard: Command, recor
     assert ids(pegboard) == recorded
     pegboard("history", "pin", hello)
     assert ids(pegboard, "pinned:") == [hello]
+
+
+@pytest.mark.promise("ACT-2")
+def test_the_command_that_undoes_a_deletion_restores_every_call(pegboard: Command) -> None:
+    runtime = Runtime.from_environment()
+    script = ToolCall(name="script.run", source="script")
+    made = [ToolCall(name="greet.hello", source="script", parent=script.id) for _ in range(6)]
+    for call in (script, *made):
+        runtime.history.record(call, ToolResult(ok=True), datetime.now(UTC))
+    runtime.history.close()
+    undo = pegboard("history", "delete", script.id).stderr.partition("Undo: pegboard ")[2]
+    pegboard(*undo.split())
+    assert set(ids(pegboard)) == {script.id, *(call.id for call in made)}
 
 
 @pytest.mark.promise("ACT-2")

@@ -396,7 +396,7 @@ def delete(context: typer.Context, ids: IdsArgument, packs: PacksOption = None) 
     if not deleted:
         narrate("Nothing was deleted because a running call can't be deleted. Delete it when it has ended.")
         raise typer.Exit(TOOL_FAILED)
-    narrate(f"Deleted {count(len(deleted), 'call')}. Undo: pegboard history restore {' '.join(deleted[:5])}")
+    narrate(f"Deleted {count(len(deleted), 'call')}. Undo: pegboard history restore {' '.join(deleted)}")
 
 
 @commands.command()
