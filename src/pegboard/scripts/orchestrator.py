@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Self
 
-from pegboard.models import CallEvent, JsonObject, ScriptAnalysis, ToolSpec
+from pegboard.models import CallEvent, ExpectedCall, JsonObject, ScriptAnalysis, ToolSpec
 from pegboard.ports import Calls
 from pegboard.scripts.analysis import analyze
 from pegboard.scripts.commands import (
@@ -17,6 +17,7 @@ from pegboard.scripts.commands import (
     CallableTool,
     CallOrigin,
     ScriptCommand,
+    ToolCommand,
     commands_of,
 )
 from pegboard.scripts.execution import Execution, Limits, ScriptResult
@@ -159,6 +160,23 @@ class OrchestratorTool:
             return analyze(commands, self._commands, sandbox.parse)
         finally:
             self._sandboxes.give_back(sandbox)
+
+    def destructive_calls(self, commands: str) -> tuple[ExpectedCall, ...]:
+        """Return the calls of destructive tools in a script; block for a moment.
+
+        A tool that the script names and may call in a way that can't be analyzed has a call with unknown words.
+
+        Raises:
+            TypeError: The script is not a text.
+            ValueError: The script can't be encoded.
+        """
+        found = self.analyze(commands)
+        named = (ExpectedCall(tool, (None,), None) for tool in found.named)
+        return tuple(call for call in (*found.calls, *named) if self._is_destructive(call.tool))
+
+    def _is_destructive(self, name: str) -> bool:
+        command = self._commands.get(name)
+        return isinstance(command, ToolCommand) and bool(command.spec.hints.destructive)
 
     async def execute(
         self,

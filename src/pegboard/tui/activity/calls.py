@@ -14,6 +14,7 @@ from textual.screen import Screen
 from pegboard import storage
 from pegboard.config.paths import expanded, working_directory
 from pegboard.data.mask import unrecorded_secret
+from pegboard.data.unicode import encodable
 from pegboard.errors import StoreError
 from pegboard.models import UNFINISHED, Finished, JsonObject, RecordedCall, ToolSpec
 from pegboard.models.call import new_call_id
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 _TOAST_SECONDS: Final = 10.0
 _ARGUMENT_LINES: Final = 8
+_SCRIPT: Final = "script.run"
 _MOST_TALKED: Final = 20
 """Calls that can be added to a message to the model together."""
 
@@ -302,6 +304,9 @@ class CallActions:
             reasons.append("\n".join([*text[:_ARGUMENT_LINES], *more]))
         if len(destructive) > 3:
             reasons.append(f"{len(destructive) - 3:,} more calls may delete or overwrite data.")
+        scripts = [call.args if arguments is None else arguments for call in calls if call.tool == _SCRIPT]
+        if tools := await asyncio.to_thread(self._destructive_tools, scripts):
+            reasons.append(f"{_SCRIPT} calls tools that may delete or overwrite data: {', '.join(tools)}.")
         if not reasons:
             return True
         from pegboard.tui.dialogs.confirm import Confirm
@@ -309,6 +314,20 @@ class CallActions:
         title = f"Run {clean_line(calls[0].tool) if len(calls) == 1 else count(len(calls), 'call')} again?"
         agreed: bool | None = await self._page.app.push_screen_wait(Confirm(title, "\n\n".join(reasons), "Run"))
         return agreed is True
+
+    def _destructive_tools(self, scripts: Sequence[JsonObject]) -> list[str]:
+        """Return the destructive tools that scripts call; block for a moment.
+
+        Args:
+            scripts: The arguments of the scripts' calls.
+        """
+        found: dict[str, None] = {}
+        for arguments in scripts:
+            text = arguments.get("commands")
+            if isinstance(text, str):
+                calls = self._runtime.scripts.orchestrator().destructive_calls(encodable(text))
+                found.update(dict.fromkeys(clean_line(call.tool) for call in calls))
+        return [*found]
 
     # Change
 

@@ -82,19 +82,9 @@ class ScriptAnalyzer:
         return found
 
     async def destructive_calls(self, text: str) -> Sequence[str]:
-        """Return a line for each call of a destructive tool in a script, and for each such tool that it may call."""
-        if self._orchestrator is None:
-            await self.load_commands()
-        assert self._orchestrator is not None, "loaded"
-        analysis = await asyncio.to_thread(self._orchestrator.analyze, text)
-        calls = [(call.tool, _arguments(call)) for call in analysis.calls]
-        calls += [(tool, "in a way that can't be analyzed") for tool in analysis.named]
-        return [f"{clean_line(tool)}  {arguments}" for tool, arguments in calls if self._is_destructive(tool)]
-
-    def _is_destructive(self, tool: str) -> bool:
-        command = self._commands.get(tool)
-        spec = spec_of(command) if command is not None else None
-        return spec is not None and bool(spec.hints.destructive)
+        """Return a line for each call of a destructive tool in a script."""
+        calls = await asyncio.to_thread(lambda: self._runtime.scripts.orchestrator().destructive_calls(text))
+        return [f"{clean_line(call.tool)}  {_arguments(call)}" for call in calls]
 
 
 def _arguments(call: ExpectedCall) -> str:
