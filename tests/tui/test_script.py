@@ -11,6 +11,7 @@ from pegboard.tui.chat.prompt import AskLine
 from pegboard.tui.chat.screen import ChatScreen
 from pegboard.tui.dialogs.confirm import Confirm
 from pegboard.tui.dialogs.result import ResultScreen
+from pegboard.tui.messages import OpenCall
 from pegboard.tui.tools.screen import ToolsScreen
 
 
@@ -174,7 +175,7 @@ async def test_a_destructive_tool_is_confirmed_even_if_its_call_cant_be_analyzed
 
 @pytest.mark.promise("SCR-5", "ACT-2")
 async def test_a_destructive_script_is_confirmed_before_it_runs_again(tmp_path: Path) -> None:
-    async with on_script(tmp_path) as stage:
+    async with on_script(tmp_path, config="[scripts]\noffer = true\n") as stage:
         async for _ in stage.runtime.scripts.run("work.remove a.txt"):
             pass
         await stage.press("f9")
@@ -182,7 +183,14 @@ async def test_a_destructive_script_is_confirmed_before_it_runs_again(tmp_path: 
         await stage.press("ctrl+r")
         await stage.until_seen("data: work.remove.")
         await stage.press("n")
-        await stage.pilot.pause()
+        await stage.until(lambda: not isinstance(stage.app.screen, Confirm), "the question is closed")
+        stage.app.screen.post_message(OpenCall("script.run", {"commands": "work.remove b.txt"}))
+        await stage.until(lambda: stage.app.current_mode == "tools", "the form is open")
+        await stage.until_seen("work.remove b.txt")
+        await stage.press("ctrl+r")
+        await stage.until_seen("data: work.remove.")
+        await stage.press("n")
+        await stage.until(lambda: not isinstance(stage.app.screen, Confirm), "the question is closed")
         assert len(stage.records) == 2
 
 

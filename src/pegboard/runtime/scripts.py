@@ -7,9 +7,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pegboard import models
+from pegboard.data.unicode import encodable
 
 if TYPE_CHECKING:
-    from pegboard.models import CallEvent, CallRecord, CallSource
+    from pegboard.models import CallEvent, CallRecord, CallSource, JsonObject
     from pegboard.presets import SavedScripts
     from pegboard.runtime.parts import Parts
     from pegboard.scripts import OrchestratorTool
@@ -47,6 +48,19 @@ class Scripts:
     def orchestrator(self) -> OrchestratorTool:
         """Return the object that runs scripts over the tools that can be used now, with their commands and help."""
         return self._parts.script_runner.orchestrator()
+
+    def destructive_tools(self, calls: Iterable[JsonObject]) -> tuple[str, ...]:
+        """Return the destructive tools that scripts call, as far as that can be known; block for a moment.
+
+        Args:
+            calls: Arguments of calls of `script.run`.
+        """
+        found: dict[str, None] = {}
+        for arguments in calls:
+            if isinstance(text := arguments.get("commands"), str):
+                made = self.orchestrator().destructive_calls(encodable(text))
+                found.update(dict.fromkeys(call.tool for call in made))
+        return tuple(found)
 
     def from_records(self, records: Iterable[CallRecord]) -> str:
         """Return a script that repeats recorded calls, the oldest first; block for a moment."""

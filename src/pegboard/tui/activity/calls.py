@@ -14,7 +14,6 @@ from textual.screen import Screen
 from pegboard import storage
 from pegboard.config.paths import expanded, working_directory
 from pegboard.data.mask import unrecorded_secret
-from pegboard.data.unicode import encodable
 from pegboard.errors import StoreError
 from pegboard.models import UNFINISHED, Finished, JsonObject, RecordedCall, ToolSpec
 from pegboard.models.call import new_call_id
@@ -305,8 +304,8 @@ class CallActions:
         if len(destructive) > 3:
             reasons.append(f"{len(destructive) - 3:,} more calls may delete or overwrite data.")
         scripts = [call.args if arguments is None else arguments for call in calls if call.tool == _SCRIPT]
-        if tools := await asyncio.to_thread(self._destructive_tools, scripts):
-            reasons.append(f"{_SCRIPT} calls tools that may delete or overwrite data: {', '.join(tools)}.")
+        if tools := await asyncio.to_thread(self._runtime.scripts.destructive_tools, scripts):
+            reasons.append(f"{_SCRIPT} calls tools that may delete or overwrite data: {clean_line(', '.join(tools))}.")
         if not reasons:
             return True
         from pegboard.tui.dialogs.confirm import Confirm
@@ -314,20 +313,6 @@ class CallActions:
         title = f"Run {clean_line(calls[0].tool) if len(calls) == 1 else count(len(calls), 'call')} again?"
         agreed: bool | None = await self._page.app.push_screen_wait(Confirm(title, "\n\n".join(reasons), "Run"))
         return agreed is True
-
-    def _destructive_tools(self, scripts: Sequence[JsonObject]) -> list[str]:
-        """Return the destructive tools that scripts call; block for a moment.
-
-        Args:
-            scripts: The arguments of the scripts' calls.
-        """
-        found: dict[str, None] = {}
-        for arguments in scripts:
-            text = arguments.get("commands")
-            if isinstance(text, str):
-                calls = self._runtime.scripts.orchestrator().destructive_calls(encodable(text))
-                found.update(dict.fromkeys(clean_line(call.tool) for call in calls))
-        return [*found]
 
     # Change
 

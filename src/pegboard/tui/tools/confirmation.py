@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from textual.app import App
 
 from pegboard.forms import Form
-from pegboard.models import HealthRow, Problem, ToolSpec
+from pegboard.models import HealthRow, Problem, ScriptHandler, ToolSpec
 from pegboard.results.clean import clean, clean_line
 
 if TYPE_CHECKING:
@@ -36,6 +36,11 @@ async def may_run(
     reasons = [_why_blocked(spec, missing)] if missing else []
     if spec.hints.destructive:
         reasons.append(_describe_effect(spec, form))
+    if isinstance(spec.handler, ScriptHandler) and form is not None:
+        tools = await asyncio.to_thread(runtime.scripts.destructive_tools, [form.draft()])
+        if tools:
+            names = clean_line(", ".join(tools))
+            reasons.append(f"{clean_line(spec.name)} calls tools that may delete or overwrite data: {names}.")
     if not reasons:
         return True
     from pegboard.tui.dialogs.confirm import Confirm
