@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -23,6 +24,8 @@ from pegboard.brake import Answer, AnsweredError, Questions
 from pegboard.config import Paths
 from pegboard.history import History
 from pegboard.history.schema import RUNNING
+from pegboard.watch.link import CLIPPED_CLIENT, OPENED, REJECT, VERDICT, clip, frames, pack
+from pegboard.watch.observer import Observer
 
 COUNT = 200
 CLIENT = str(Path(PLAIN_SERVER).with_name("calling_client.py"))
@@ -244,3 +247,20 @@ def test_of_many_calls_those_in_flight_are_interrupted_when_a_process_is_killed(
     if program == "watch" and victim != "observer":
         received = {json.loads(line)[1]["number"] for line in log.read_text("utf-8").splitlines()}
         assert received <= ids
+
+
+@pytest.mark.promise("WAT-4")
+def test_a_call_that_waits_behind_too_many_messages_to_be_checked_has_a_response(home: Path) -> None:
+    ours, theirs = socket.socketpair()
+    observing = threading.Thread(target=Observer(theirs).run)
+    observing.start()
+    with ours:
+        ours.settimeout(30)
+        line = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"say","arguments":{"a":"%s"}}}'
+        for number, text in enumerate((b"short", b"x" * 100_000), 1):
+            ours.sendall(pack(OPENED, 1, 0, b"{}") + pack(CLIPPED_CLIENT, 1, number, clip(line % text)))
+            verdict = next(frame for frame in frames(ours.recv) if frame.kind == VERDICT and frame.number == number)
+            assert verdict.payload[:1] == REJECT
+            assert json.loads(verdict.payload[1:])["id"] == 1
+    observing.join(30)
+    theirs.close()

@@ -128,8 +128,8 @@ class Judge:
         else:
             self._release(number, connection, calls, at, PASS)
 
-    def refuse(self, number: int, line: bytes = b"") -> None:
-        """Reject a message that wasn't received completely, or that can't be decided on."""
+    def refuse(self, number: int, line: bytes) -> None:
+        """Reject a message that can't be decided on, or whose middle wasn't received because too many others wait."""
         text = "The message was not forwarded because rules can't be applied to it."
         self.send(number, REJECT + rejections(line, text))
 

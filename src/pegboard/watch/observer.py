@@ -104,10 +104,11 @@ class Observer:
         elif frame.kind == CLIPPED_SERVER:
             connection.receive_clipped(*clipped(frame.payload), frame.at)
         elif frame.kind == CLIPPED_CLIENT:
+            total, part = clipped(frame.payload)
             if frame.number:
-                self._judge.refuse(frame.number)
+                self._judge.refuse(frame.number, part)
             else:
-                connection.begin_clipped(*clipped(frame.payload), frame.at)
+                connection.begin_clipped(total, part, frame.at)
         elif frame.kind == GONE:
             self._judge.gone(frame.number, frame.payload.decode(), frame.at)
         elif frame.kind == CLOSED:
