@@ -130,6 +130,17 @@ def test_a_dry_run_and_an_unknown_name_change_nothing(file: Path, home: Path) ->
 
 
 @pytest.mark.promise("WAT-2")
+def test_the_difference_masks_secrets_outside_of_entries(tmp_path: Path) -> None:
+    file = tmp_path / "claude.json"
+    servers = {"auth": {"command": "python", "oauth": {"clientSecret": "in-entry"}}}
+    file.write_text(json.dumps({"primaryApiKey": "by-name", "log": ["Bearer by-content"], "mcpServers": servers}))
+    shown = commands.pegboard("adopt", str(file), "--dry-run").stdout
+    assert '"--name", "auth", "--", "python"' in shown
+    for secret in ("by-name", "by-content", "in-entry"):
+        assert secret not in shown
+
+
+@pytest.mark.promise("WAT-2")
 def test_the_files_of_clients_are_found(home: Path) -> None:
     file = home / ".cursor" / "mcp.json"
     file.parent.mkdir()

@@ -24,7 +24,7 @@ from pegboard.config.client_files import CLIENTS, client_files
 from pegboard.config.display import looks_secret, shown_words
 from pegboard.config.files import shown
 from pegboard.config.paths import expanded
-from pegboard.config.redaction import Redactor
+from pegboard.config.redaction import Redactor, speaks_of_secret
 from pegboard.config.servers import is_server_name, pack_name
 from pegboard.data.json_spans import JsonSpan, spans
 from pegboard.data.json_text import JsonTextError
@@ -336,33 +336,52 @@ def pegboard_command() -> list[str]:
 
 
 def masked(text: str) -> str:
-    """Return a client's file for display: the values of variables and headers, and secret arguments, masked."""
+    """Return a client's file for display, with secrets masked.
+
+    Masked are, in entries, the values of variables and headers, and secret arguments; everywhere, texts whose name or
+    content indicates a secret.
+    """
     body = text.removeprefix(_BOM)
     try:
         root = spans(body, comments=True)
     except JsonTextError:
         return MASK
-    secret: list[tuple[int, int, str]] = []
-    for _, span in _entries(root):
-        for key in ("env", "headers"):
-            holder = span.at(key)
-            members = holder.members if holder is not None else None
-            secret += [(one.value.start, one.value.end, f'"{MASK}"') for one in members or ()]
-        args = span.at("args")
-        items = args.items if args is not None else None
-        words = [str(item.json()) for item in items or ()]
-        for item, word, safe in zip(items or (), words, shown_words(words, Redactor({})), strict=False):
-            if word != safe:
-                secret.append((item.start, item.end, json.dumps(safe, ensure_ascii=False)))
-        for key in ("url", "serverUrl", "httpUrl"):
-            url = span.at(key)
-            if url is not None and isinstance(url.value, str):
-                parts = urlsplit(url.value)
-                if parts.query or "@" in parts.netloc or looks_secret(parts.path):
-                    secret.append((url.start, url.end, f'"{parts.scheme}://{parts.hostname}/{MASK}"'))
-    for start, end, new in sorted(secret, reverse=True):
+    entries = [span for _, span in _entries(root)]
+    secret = {place: safe for span in entries for place, safe in _secrets_of(span)}
+    starts = {span.start for span in entries}
+    waiting = [(False, root)]
+    while waiting:
+        is_named, span = waiting.pop()
+        if (span.start, span.end) in secret:
+            continue
+        is_named = is_named and span.start not in starts  # A server may have any name.
+        waiting += [(is_named or speaks_of_secret(one.name), one.value) for one in span.members or ()]
+        waiting += [(is_named, one) for one in span.items or ()]
+        if isinstance(span.value, str) and (is_named or looks_secret(span.value)):
+            secret[span.start, span.end] = f'"{MASK}"'
+    for (start, end), new in sorted(secret.items(), reverse=True):
         body = body[:start] + new + body[end:]
     return body
+
+
+def _secrets_of(entry: JsonSpan) -> Iterator[tuple[tuple[int, int], str]]:
+    """Yield start and end of each secret of an entry that its keys indicate, and the text to show instead."""
+    for key in ("env", "headers"):
+        holder = entry.at(key)
+        members = holder.members if holder is not None else None
+        yield from (((one.value.start, one.value.end), f'"{MASK}"') for one in members or ())
+    args = entry.at("args")
+    items = args.items if args is not None else None
+    words = [str(item.json()) for item in items or ()]
+    for item, word, safe in zip(items or (), words, shown_words(words, Redactor({})), strict=False):
+        if word != safe:
+            yield (item.start, item.end), json.dumps(safe, ensure_ascii=False)
+    for key in ("url", "serverUrl", "httpUrl"):
+        url = entry.at(key)
+        if url is not None and isinstance(url.value, str):
+            parts = urlsplit(url.value)
+            if parts.query or "@" in parts.netloc or looks_secret(parts.path):
+                yield (url.start, url.end), f'"{parts.scheme}://{parts.hostname}/{MASK}"'
 
 
 def _entries(root: JsonSpan) -> Iterator[tuple[tuple[str, ...], JsonSpan]]:
