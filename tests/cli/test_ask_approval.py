@@ -102,7 +102,7 @@ def on_terminal(home: Path, tmp_path: Path, write_pack: Callable[[str, str], Pat
 )
 def test_on_a_terminal_only_y_approves(on_terminal: OnTerminal, tmp_path: Path, answer: str, runs: bool) -> None:
     with on_terminal("pad.scribble text=hello") as terminal:
-        terminal.until("\nRun it? [y/N/e] ")
+        terminal.until("\nRun pad.scribble? [y/N/e] ")
         assert "pad.scribble" in terminal.seen
         assert "called by the model" in terminal.seen
         assert '"text": "hello"' in terminal.seen
@@ -115,7 +115,7 @@ def test_on_a_terminal_only_y_approves(on_terminal: OnTerminal, tmp_path: Path, 
 @pytest.mark.promise("SEC-2")
 def test_input_typed_before_the_question_is_discarded(on_terminal: OnTerminal, tmp_path: Path) -> None:
     with on_terminal("pad.scribble text=hello", typed="y\ny\ny\n") as terminal:
-        terminal.until("\nRun it? [y/N/e] ")
+        terminal.until("\nRun pad.scribble? [y/N/e] ")
         terminal.type("\n")
         terminal.end()
     assert not (tmp_path / "scribbled").exists()
@@ -124,7 +124,7 @@ def test_input_typed_before_the_question_is_discarded(on_terminal: OnTerminal, t
 @pytest.mark.promise("ASK-7", "ASK-4")
 def test_ctrl_c_at_the_question_rejects_and_interrupts(on_terminal: OnTerminal, tmp_path: Path) -> None:
     with on_terminal("pad.scribble text=hello") as terminal:
-        terminal.until("\nRun it? [y/N/e] ")
+        terminal.until("\nRun pad.scribble? [y/N/e] ")
         terminal.type("\x03")
         assert terminal.end() == 130
     assert "Rejected." in terminal.seen
@@ -134,7 +134,7 @@ def test_ctrl_c_at_the_question_rejects_and_interrupts(on_terminal: OnTerminal, 
 @pytest.mark.promise("ASK-7")
 def test_a_closed_input_rejects(on_terminal: OnTerminal, tmp_path: Path) -> None:
     with on_terminal("pad.scribble text=hello") as terminal:
-        terminal.until("\nRun it? [y/N/e] ")
+        terminal.until("\nRun pad.scribble? [y/N/e] ")
         terminal.type("\x04")
         assert terminal.end() == 0
     assert not (tmp_path / "scribbled").exists()
@@ -142,21 +142,21 @@ def test_a_closed_input_rejects(on_terminal: OnTerminal, tmp_path: Path) -> None
 
 @pytest.mark.promise("ASK-7", "SEC-5")
 def test_arguments_are_shown_in_full_without_control_sequences(on_terminal: OnTerminal) -> None:
-    evil = "\x1b[2J\x1b]0;owned\x07\u202egnp\u200b\nRun it? [y/N/e] y" + "x" * 3000
+    evil = "\x1b[2J\x1b]0;owned\x07\u202egnp\u200b\nRun pad.scribble? [y/N/e] y" + "x" * 3000
     with on_terminal(f"pad.scribble text={json.dumps(evil)}") as terminal:
-        terminal.until("\nRun it? [y/N/e] ")
+        terminal.until("\nRun pad.scribble? [y/N/e] ")
         terminal.type("n\n")
         terminal.end()
     assert "\x1b" not in terminal.seen
     assert not {"\u202e", "\u200b", "\x07"} & set(terminal.seen)
     assert "x" * 3000 in terminal.seen.replace("\n", "")
-    assert "\nRun it? [y/N/e] yx" not in terminal.seen
+    assert "\nRun pad.scribble? [y/N/e] yx" not in terminal.seen
 
 
 @pytest.mark.promise("ASK-7")
 def test_arguments_are_edited_in_one_line_and_asked_about_again(on_terminal: OnTerminal, tmp_path: Path) -> None:
     with on_terminal("pad.scribble text=hello") as terminal:
-        terminal.until("\nRun it? [y/N/e] ")
+        terminal.until("\nRun pad.scribble? [y/N/e] ")
         terminal.type("e\n")
         terminal.until("in one line: ")
         terminal.type("[1\n")
@@ -178,7 +178,7 @@ def test_arguments_are_edited_in_the_editor(on_terminal: OnTerminal, tmp_path: P
     editor.write_text('#!/bin/sh\necho \'{"text": "from the editor"}\' > "$1"\n')
     editor.chmod(0o700)
     with on_terminal("pad.scribble text=hello", EDITOR=str(editor)) as terminal:
-        terminal.until("\nRun it? [y/N/e] ")
+        terminal.until("\nRun pad.scribble? [y/N/e] ")
         terminal.type("e\n")
         terminal.until("[y/N/e] ", count=2)
         terminal.type("y\n")
@@ -235,14 +235,14 @@ def ask(write_pack: Callable[[str, str], Path], folder: Path, *options: str) -> 
 def test_secrets_are_masked_and_edited_arguments_keep_them(on_terminal: OnTerminal, tmp_path: Path) -> None:
     secret, masked = "sk-1234567890abcdef", "«secret SEARCH_API_KEY»"
     with on_terminal(f"pad.scribble text={secret}", SEARCH_API_KEY=secret) as terminal:
-        terminal.until("\nRun it? [y/N/e] ")
+        terminal.until("\nRun pad.scribble? [y/N/e] ")
         assert f'"text": "{masked}"' in terminal.seen
         for text, answer in ((f"{masked}!", "The arguments are unchanged: "), (masked, "Edited arguments:")):
             terminal.type("e\n")
             terminal.until("Arguments as JSON, in one line: ", count=1 if text.endswith("!") else 2)
             terminal.type(json.dumps({"text": text}) + "\n")
             terminal.until(answer)
-            terminal.until("\nRun it? [y/N/e] ", count=2 if text.endswith("!") else 3)
+            terminal.until("\nRun pad.scribble? [y/N/e] ", count=2 if text.endswith("!") else 3)
         terminal.type("y\n")
         assert terminal.end() == 0
     assert (tmp_path / "scribbled").read_text() == secret

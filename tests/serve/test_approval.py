@@ -308,7 +308,7 @@ async def test_s_on_a_terminal_approves_for_the_session(connect: Connect, questi
         with pegboard("approve") as terminal:
             await asyncio.to_thread(terminal.read_until, "Waiting for calls")
             call = asyncio.create_task(client.call_tool("kit.write", {"file": str(tmp_path / "a")}))
-            await asyncio.to_thread(terminal.read_until, "Run it? [y/s/n/e]")
+            await asyncio.to_thread(terminal.read_until, "Run kit.write? [y/s/n/e]")
             terminal.type("s\n")
             assert not (await call).is_error
             await asyncio.to_thread(terminal.read_until, "Approved for this session.")

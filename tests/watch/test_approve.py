@@ -49,7 +49,7 @@ def answer(terminal: Terminal, *lines: tuple[str, str]) -> None:
         terminal.type(f"{text}\n")
 
 
-RUN = "Run it? [y/n/e]"
+RUN = "Run plain.delete? [y/n/e]"
 
 
 @pytest.mark.promise("WAT-4")

@@ -85,7 +85,8 @@ class TerminalApprover:
             while True:
                 _show(spec, call, args, edited=edited)
                 try:
-                    typed = await ask_line("Run it? [y/N/e] ")
+                    # With the name, because long arguments can scroll it away and imitate the call of another tool.
+                    typed = await ask_line(f"Run {clean_line(spec.name)}? [y/N/e] ")
                 except asyncio.CancelledError:
                     narrate("\nRejected.")
                     raise

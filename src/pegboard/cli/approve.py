@@ -165,6 +165,7 @@ async def _decide(questions: Questions, call: WaitingCall) -> Answer | None:
         AnsweredError: The call no longer waits.
     """
     from pegboard.brake import Answer
+    from pegboard.results.clean import clean_line
 
     question = call.question
     args: JsonObject | None = None  # as they are shown
@@ -172,7 +173,8 @@ async def _decide(questions: Questions, call: WaitingCall) -> Answer | None:
         _show(call.shown, args)
         accepts_session = not question.session_problem and args is None
         keys = "y/s/n/e" if accepts_session else "y/n/e"
-        typed = (await _line(questions, question, f"Run it? [{keys}] ")).casefold()
+        # With the name, because long arguments can scroll it away and imitate the call of another tool.
+        typed = (await _line(questions, question, f"Run {clean_line(question.tool)}? [{keys}] ")).casefold()
         if typed in {"e", "edit"}:
             changed = await call.arguments.edit(call.shown.args if args is None else args)
             args = args if changed is None else changed
