@@ -164,20 +164,25 @@ def test_a_call_on_several_lines_does_not_reach_a_server_that_accepts_it(home: P
 
 @pytest.mark.promise("WAT-1", "WAT-4")
 @pytest.mark.parametrize(
-    "value",
-    [b"[" * 300 + b"]" * 300, b"[" * 5000 + b"]" * 5000, b"9" * 5000],
-    ids=["deep", "deeper", "many digits"],
+    ("arguments", "reason"),
+    [
+        (b'{"x":%s}' % (b"[" * 300 + b"]" * 300), "nested too deeply"),
+        (b'{"x":%s}' % (b"[" * 5000 + b"]" * 5000), "nested too deeply"),
+        (b'{"x":%s}' % (b"9" * 5000), "nested too deeply"),
+        (b'"{}"', "not an object"),
+    ],
+    ids=["deep", "deeper", "many digits", "text"],
 )
 def test_while_rules_exist_a_call_that_cannot_be_read_is_rejected_and_the_next_one_passes(
-    watched: Watched, home: Path, log: Path, value: bytes
+    watched: Watched, home: Path, log: Path, arguments: bytes, reason: str
 ) -> None:
     write_rules(home, '[[rule]]\ndeny = "plain.delete"\n')
     watched.send(
-        b'{"method":"tools/call","params":{"name":"say","arguments":{"x":%s}},"jsonrpc":"2.0","id":"a"}\n' % value
+        b'{"method":"tools/call","params":{"name":"say","arguments":%s},"jsonrpc":"2.0","id":"a"}\n' % arguments
     )
     rejected = watched.receive()
     assert rejected["id"] == "a"
-    assert "nested too deeply" in json.dumps(rejected)
+    assert reason in json.dumps(rejected)
     watched.call(2, "say")
     assert watched.receive()["id"] == 2
     assert calls(log) == [["say", {}]]

@@ -88,10 +88,12 @@ class ClientConnection:
         for item in items(message):
             called = call_of(item)
             if called is not None:
-                name = self.spec(called[0]).name
+                tool, args = called
+                name = self.spec(tool).name
                 key = key_of(item["id"]) if "id" in item else ""
+                note = "" if args is not None else "The arguments are not recorded because they are not an object."
                 try:
-                    found.append(SeenCall(key, self._call(name, called[1])))
+                    found.append(SeenCall(key, self._call(name, args or {}), note))
                 except ValidationError:
                     note = "The arguments are not recorded because they are nested too deeply."
                     found.append(SeenCall(key, self._call(name, {}), note))

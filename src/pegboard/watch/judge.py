@@ -72,7 +72,8 @@ class Judge:
             self._reject(number, connection, line, calls, at, "A key occurs twice in it, so rules can't be applied.")
             return
         if not isinstance(message, dict | list) or any(note for *_, note in seen):
-            text = "It is not a message in JSON, or is nested too deeply to apply rules."
+            note = next((note for *_, note in seen if note), "It is not a message in JSON, or is nested too deeply.")
+            text = f"Rules can't be applied to it. {note}"
             self._reject(number, connection, line, calls, at, text)
             return
         if _LONE_RETURN.search(line.strip()):

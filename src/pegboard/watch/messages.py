@@ -73,14 +73,15 @@ def key_in(part: bytes) -> str | None:
     return None
 
 
-def call_of(message: dict[str, Any]) -> tuple[str, JsonObject] | None:
-    """Return the tool and the arguments of a call; None if the message is none."""
+def call_of(message: dict[str, Any]) -> tuple[str, JsonObject | None] | None:
+    """Return the tool and the arguments of a call, or None for arguments that aren't an object; None for no call."""
     if message.get("method") != "tools/call":
         return None
     params = message.get("params")
     params = params if isinstance(params, dict) else {}
     args = params.get("arguments")
-    return str(params.get("name", "")), args if isinstance(args, dict) else {}
+    args = {} if args is None else args
+    return str(params.get("name", "")), args if isinstance(args, dict) else None
 
 
 def result_of(message: dict[str, Any], milliseconds: float, length: int, worker: str) -> ToolResult:
