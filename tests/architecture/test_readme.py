@@ -173,9 +173,10 @@ def test_every_page_of_the_guide_is_listed_and_has_a_summary() -> None:
 def test_the_scripts_that_it_shows_run(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "a.txt").write_text("one\ntwo\n", encoding="utf-8")
+    (tmp_path / "src" / "it's $(help).txt").write_text("three\n", encoding="utf-8")
     own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(
-        ["bash", "-ec", shell_function() + _block("sh", "xargs -P 4")],
+        ["bash", "-ec", shell_function() + _block("sh", "-P 4")],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -184,8 +185,8 @@ def test_the_scripts_that_it_shows_run(tmp_path: Path) -> None:
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    first, _, rest = done.stdout.partition("\n")
-    assert first == "src/a.txt: 2 lines"
+    first, second, rest = done.stdout.split("\n", 2)
+    assert (first, second) == ("src/a.txt: 2 lines", "src/it's $(help).txt: 1 lines")
     assert "usage: fs.list_dir [--path string]" in rest
     assert rest.endswith("}\nfs.read_file  ?\n")
 
