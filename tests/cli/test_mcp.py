@@ -15,7 +15,7 @@ from threading import Thread
 
 import commands
 import pytest
-from servers import SDK_SERVER, start_of
+from servers import HOSTILE_SERVER, SDK_SERVER, start_of
 from terminals import pegboard as in_terminal
 
 Command = Callable[..., commands.Done]
@@ -104,6 +104,15 @@ def test_a_server_of_one_run_is_named_after_what_it_reports(pegboard: Command, l
     assert done.returncode == 0, done.stderr
     names = {tool["name"] for tool in json.loads(done.stdout)}
     assert {"fixture.add", "fixture.echo", "time.now"} <= names
+
+
+@pytest.mark.promise("MCP-3", "SEC-5")
+def test_the_instructions_of_a_tested_server_are_printed_without_control_characters(pegboard: Command) -> None:
+    start = shlex.join(start_of(HOSTILE_SERVER, "escapes"))
+    done = pegboard("mcp", "test", "--mcp", start)
+    assert "\nInstructions:\n  ␛]0;owned␇␛[2J[bold red]x[/]\\u202e␀Rule 0 of the server.\n  Rule 1 of" in done.stdout
+    report = json.loads(pegboard("mcp", "test", "--mcp", start, "--json").stdout)
+    assert report["instructions"].splitlines()[1] == "Rule 1 of the server."
 
 
 @pytest.mark.promise("MCP-3")

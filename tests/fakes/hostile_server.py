@@ -125,7 +125,7 @@ def contents(method: str) -> dict[str, Any]:
         case "names":
             return {kind: [{address: "memo://one", "name": name} for name in (*NAMES, 7, None)]}
         case _:
-            good = {address: "memo://one", "name": "one"}
+            good = {address: "memo://one", "name": "one", "arguments": [{"name": "lang", "title": "Language of all"}]}
             two = {address: "memo://two", "name": "two"}
             return {kind: [good, {address: 7}, "x", {"title": "no name"}, two]}
 
@@ -180,6 +180,7 @@ class Peer:
                     "protocolVersion": version,
                     "capabilities": {name: {"listChanged": True} for name in ("tools", "resources", "prompts")},
                     "serverInfo": info,
+                    "instructions": odd + "\n".join(f"Rule {line} of the server." for line in range(60)) + odd,
                 }
             }
         if method == "tools/list":

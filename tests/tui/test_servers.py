@@ -19,6 +19,7 @@ from provider import FakeProvider
 from provider import says as answers
 from servers import COMPLETING_SERVER, HOSTILE_SERVER, SDK_SERVER, start_of
 from stage import Stage, on_stage
+from textual.widgets import Static
 
 from pegboard.models import ServerConfig, ServerState
 from pegboard.runtime import Runtime
@@ -321,6 +322,36 @@ async def test_a_prompt_is_completed_by_the_server_and_sent_to_the_chat() -> Non
         await stage.press("right", "ctrl+r")
         await stage.until(lambda: stage.app.current_mode == "chat", "the Chat page is open")
         await stage.until_seen("Plan 1 days in Berlin.")
+
+
+@pytest.mark.promise("MCP-6")
+async def test_the_arguments_of_a_prompt_are_labeled_with_their_titles() -> None:
+    async with with_servers(server(HOSTILE_SERVER, "plain")) as stage:
+        await ready(stage)
+        await select(stage)
+        await stage.until_seen("memo://one(lang?)")
+        stage.screen.query_one("ServerPage PickList").focus()
+        await stage.type("prompt")
+        await stage.press("enter")
+        await stage.until(lambda: isinstance(stage.app.screen, VariablesScreen), "the form is there")
+        await stage.until_seen("Language of all")
+
+
+@pytest.mark.promise("MCP-1", "SEC-5")
+async def test_the_instructions_of_a_server_are_shown_as_plain_text_and_can_be_scrolled_with_the_keyboard() -> None:
+    async with with_servers(server(HOSTILE_SERVER, "escapes"), size=(80, 24)) as stage:
+        await ready(stage)
+        await select(stage)
+        await stage.until_seen("● ready")
+        facts = stage.screen.query_one("ServerPage #facts")
+        text = facts.query_one("#text", Static)
+        await stage.until(lambda: "`prompts/list`" in str(text.content), "all problems are shown")
+        assert "Rule 59 of the server." not in stage.text
+        assert "Reconnect" in stage.text.partition("Resources and prompts")[0], "the buttons stay visible"
+        assert facts.focusable
+        facts.focus()
+        await stage.press("end")
+        await stage.until_seen("Rule 59 of the server.␛]0;owned␇␛[2J[bold")
 
 
 @pytest.mark.promise("MCP-1")

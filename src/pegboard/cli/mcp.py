@@ -172,8 +172,11 @@ def try_(
     context: typer.Context, name: OptionalServer = None, json: JsonOption = False, packs: PacksOption = None
 ) -> None:
     """Connect to a server, list its tools, and report protocol, capabilities and latency; exit with 1 on failure."""
-    from pegboard.cli.output import narrate, narrate_problems, print_json, print_table
+    from textwrap import indent
+
+    from pegboard.cli.output import narrate, narrate_problems, print_json, print_table, print_text
     from pegboard.cli.servers import status_problem
+    from pegboard.results.clean import clean
 
     runtime = _connected(context, name, fails=False)
     name = _chosen(runtime, name)
@@ -192,6 +195,8 @@ def try_(
             "latency": "" if status.latency_ms is None else f"{status.latency_ms:.0f} ms",
         }
         print_table([(key, value) for key, value in facts.items() if value])
+        if status.instructions:
+            print_text(f"\nInstructions:\n{indent(clean(status.instructions), '  ')}\n")
     if is_usable:
         narrate_problems(problem for problem in runtime.problems() if problem.pack == status.name)
         return

@@ -25,7 +25,7 @@ from pegboard.mcp.listing import list_tools
 from pegboard.mcp.questions import RequestAnswers
 from pegboard.mcp.session import in_session
 from pegboard.mcp.specs import tool_specs
-from pegboard.mcp.texts import capability_names, log_line, quotation
+from pegboard.mcp.texts import log_line, quotation, server_facts
 from pegboard.mcp.watch import Watch, dropped_items
 from pegboard.models import JsonObject, Problem, ServerConfig, ServerState, ServerStatus, ToolCall, ToolResult, ToolSpec
 from pegboard.results.sizes import count
@@ -358,13 +358,7 @@ class ServerConnection:
         info = client.server_info
         if not self.pack or not self.snapshot.specs:
             self.pack = await asyncio.to_thread(self._name_pack, self, info.name if info else "")
-        self._set(
-            name=self.pack,
-            server_name=info.name if info else "",
-            server_version=info.version if info else "",
-            protocol=client.protocol_version,
-            capabilities=tuple(capability_names(client.server_capabilities)),
-        )
+        self._set(name=self.pack, **server_facts(client))
         await self._list(client)
 
     async def _serve(self, client: Client) -> None:

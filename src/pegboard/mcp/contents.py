@@ -137,7 +137,12 @@ async def prompts(client: Client) -> Listed[PromptInfo]:
             title=one.title or "",
             description=one.description or "",
             arguments=tuple(
-                PromptArgument(name=arg.name, description=arg.description or "", required=bool(arg.required))
+                PromptArgument(
+                    name=arg.name,
+                    title=arg.title or "",
+                    description=arg.description or "",
+                    required=bool(arg.required),
+                )
                 for arg in one.arguments or ()
             ),
         )

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from pegboard.results.clean import clean_line
 
 if TYPE_CHECKING:
+    from mcp import Client
     from mcp_types import ServerCapabilities
 
 _LONGEST = 300
-
+_LONGEST_INSTRUCTIONS = 20_000
 
 RESPONSE = "The server's response"
 """Start of the messages about a response that can't be used."""
@@ -31,7 +32,20 @@ def log_line(level: str, logger: str | None, data: object) -> str:
     return f"{level}: {logger}: {text}\n" if logger else f"{level}: {text}\n"
 
 
-def capability_names(capabilities: ServerCapabilities) -> Iterator[str]:
+def server_facts(client: Client) -> dict[str, object]:
+    """Return what a connected server reports about itself, as fields of its status."""
+    info, instructions = client.server_info, client.instructions or ""
+    is_long = len(instructions) > _LONGEST_INSTRUCTIONS
+    return {
+        "server_name": info.name if info else "",
+        "server_version": info.version if info else "",
+        "protocol": client.protocol_version,
+        "capabilities": tuple(_capability_names(client.server_capabilities)),
+        "instructions": f"{instructions[:_LONGEST_INSTRUCTIONS]}…" if is_long else instructions.strip(),
+    }
+
+
+def _capability_names(capabilities: ServerCapabilities) -> Iterator[str]:
     """Yield the capabilities of a server, such as `tools` and `tools.listChanged`."""
     for name, value in capabilities.model_dump(by_alias=True, exclude_none=True, mode="json").items():
         yield str(name)[:50]

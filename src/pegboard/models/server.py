@@ -75,6 +75,8 @@ class ServerStatus(DataModel):
     """The protocol version in use, such as `2026-07-28`."""
     capabilities: tuple[str, ...] = ()
     """Names of the capabilities that the server reports, such as `tools` and `resources.subscribe`."""
+    instructions: str = ""
+    """How to use the server, in its own words; several lines, shortened."""
     tools: int = 0
     """Number of tools that it offers."""
     content_changes: int = 0

@@ -51,6 +51,7 @@ class PromptArgument(DataModel):
     """An argument of a prompt."""
 
     name: str
+    title: str = ""
     description: str = ""
     required: bool = False
 

@@ -80,7 +80,9 @@ async def _open_prompt(app: App[None], runtime: Runtime, server: str, prompt: Pr
     """Ask for the arguments of a prompt, and insert its text into the prompt of the Chat page."""
     schema: JsonObject = {
         "type": "object",
-        "properties": {one.name: {"type": "string", "description": one.description} for one in prompt.arguments},
+        "properties": {
+            one.name: {"type": "string", "title": one.title, "description": one.description} for one in prompt.arguments
+        },
         "required": [one.name for one in prompt.arguments if one.required],
         "additionalProperties": False,
     }

@@ -20,7 +20,7 @@ from pegboard.tui.state.catalogue import PackEntry
 from pegboard.tui.widgets.filter_line import FilterLine
 from pegboard.tui.widgets.pick_list import PickLine, PickList
 from pegboard.tui.widgets.problem_text import problem_line
-from pegboard.tui.widgets.server_text import server_label, server_lines
+from pegboard.tui.widgets.server_text import instruction_lines, server_label, server_lines
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -31,6 +31,14 @@ _PROBLEMS_SHOWN = 5
 _USABLE = (ServerState.READY, ServerState.DEGRADED)
 
 _ServerItem: TypeAlias = ResourceInfo | ResourceTemplate | PromptInfo
+
+
+class _Facts(VerticalScroll):
+    """Facts that the keyboard can scroll if they don't fit."""
+
+    def allow_focus(self) -> bool:
+        """Return whether there is anything to scroll."""
+        return super().allow_focus() and self.max_scroll_y > 0
 
 
 class ServerPage(Vertical):
@@ -51,13 +59,13 @@ class ServerPage(Vertical):
             &:focus-within { border: round $border; border-title-color: $text-primary; border-title-style: bold; }
         }
         #server { height: auto; max-height: 60%; border-title-color: $foreground; border-title-style: bold; }
-        #facts { height: auto; max-height: 1fr; padding: 0 1; scrollbar-size-vertical: 1; }
+        #facts { height: auto; max-height: 100%; padding: 0 1; scrollbar-size-vertical: 1; }
         #facts Static { height: auto; }
-        #actions { height: auto; padding: 0 1; }
+        #actions { dock: bottom; height: auto; padding: 0 1; }
         #actions Button { margin-right: 2; min-width: 12; }
         #contents { height: 1fr; }
         &.-alone #contents { display: none; }
-        &.-alone #server { height: 1fr; max-height: 100%; }
+        &.-alone #server { max-height: 100%; }
         #note { height: auto; padding: 0 1; color: $text-muted; }
     }
     """
@@ -86,7 +94,7 @@ class ServerPage(Vertical):
     def compose(self) -> ComposeResult:
         """Yield the facts, the buttons and the list."""
         with Vertical(id="server"):
-            with VerticalScroll(id="facts", can_focus=False):
+            with _Facts(id="facts"):
                 yield Static(id="text")
             with Horizontal(id="actions"):
                 yield Button(Content(f"Reconnect {self._keys[0]}"), id="reconnect", compact=True)
@@ -176,7 +184,7 @@ class ServerPage(Vertical):
         lines += [problem_line(problem) for problem in problems[:_PROBLEMS_SHOWN]]
         if len(problems) > _PROBLEMS_SHOWN:
             lines.append(Content.styled(f"and {len(problems) - _PROBLEMS_SHOWN} more problems", "$text-muted"))
-        text = Content("\n").join(lines)
+        text = Content("\n").join([*lines, *instruction_lines(server)])
         if text != self._text.content:
             self._text.update(text)
         self._login.display = server.state is ServerState.NEEDS_LOGIN

@@ -70,6 +70,14 @@ def server_lines(server: ServerStatus) -> list[Content]:
     return lines
 
 
+def instruction_lines(server: ServerStatus) -> list[Content]:
+    """Return the instructions of a server under a heading; nothing if it has none."""
+    if not server.instructions:
+        return []
+    lines = [Content(line) for line in clean(server.instructions).split("\n")]
+    return [Content.styled("Instructions of the server for models", "$text-muted"), *lines]
+
+
 def _fix(server: ServerStatus) -> str:
     if server.state is ServerState.DISABLED and not server.fix:
         return f"Remove `enabled = false` from `[mcp.servers.{server.name}]`."
