@@ -119,6 +119,14 @@ FAULTS = {
     "no stream at all": Fault(
         [Answer(body=HTML, type="text/html")], "broken_stream", "no valid answer", "/v1",
     ),
+    "an error object instead of a stream": Fault(
+        [Answer(body=b'{\n  "error": {\n    "message": "No model is loaded."\n  }\n}\n', type="application/json")],
+        "server", "an error instead of an answer: No model is loaded.", "again",
+    ),
+    "another object instead of a stream": Fault(
+        [Answer(body=b'{"choices": [{"message": {"content": "Hi"}}]}', type="application/json")],
+        "broken_stream", "answer", "again",
+    ),
     "an error object in the stream": Fault(
         [Answer([ONE, {"error": {"message": "The GPU fell off", "code": 500}}])],
         "server", "an error in the middle", "again", "One ",

@@ -103,11 +103,11 @@ class ErrorFactory:
             case ModelNotFoundError():
                 return self._unknown_model(error, detail)
             case ModelUnavailableError() | ModelServerError():
-                return self._server(error, detail)
+                return self._server(error, detail, started=started)
             case ModelRequestRejectedError():
                 return self._rejected(error, detail)
             case ModelAPIError(in_stream=True):
-                return self.own_error(detail)
+                return self.own_error(detail, started=started)
             case ModelHTTPError():
                 return self._rejected(error, detail)
             case ModelAPIError() | UnexpectedModelBehavior():
@@ -145,9 +145,9 @@ class ErrorFactory:
         message = f"The answer from {self._title} ended before it was complete.{left}"
         return self._error("broken_stream", message, _AGAIN)
 
-    def own_error(self, detail: str = "") -> ModelError:
-        """Return the error for a failure that the provider reported within its answer."""
-        message = f"{self._title} reported an error in the middle of its answer."
+    def own_error(self, detail: str = "", *, started: bool = True) -> ModelError:
+        """Return the error for a failure that the provider reported within its answer, or instead of one."""
+        message = f"{self._title} reported an error {'in the middle of its' if started else 'instead of an'} answer."
         return self._error("server", message, _AGAIN, detail=detail)
 
     def refusal(self, words: object) -> ModelError:
@@ -247,10 +247,10 @@ class ErrorFactory:
         message = f"{self._title} limits the rate of requests{status}"
         return self._error("rate_limited", message, fix, detail=detail, retry_after=wait)
 
-    def _server(self, error: ModelAPIError, detail: str) -> ModelError:
+    def _server(self, error: ModelAPIError, detail: str, *, started: bool) -> ModelError:
         status = f" (HTTP {error.status_code})" if isinstance(error, ModelHTTPError) and not error.in_stream else ""
         if error.in_stream:
-            return self.own_error(detail)
+            return self.own_error(detail, started=started)
         overloaded = isinstance(error, ModelHTTPError) and error.status_code in _OVERLOADED
         if overloaded or isinstance(error, ModelOverloadedError):
             message = f"{self._title} is overloaded{status}"

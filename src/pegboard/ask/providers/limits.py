@@ -32,7 +32,7 @@ async def bounded(response: httpx2.Response) -> None:
     response.headers.pop("content-encoding", None)
     stream = response.stream
     assert isinstance(stream, httpx2.AsyncByteStream), "the client is asynchronous"
-    response.stream = _BoundedStream(stream, is_answer=response.is_success)
+    response.stream = _BoundedStream(_Events(stream) if response.is_success else stream, is_answer=response.is_success)
 
 
 def is_foreign(response: httpx2.Response) -> bool:
@@ -46,6 +46,31 @@ def is_foreign(response: httpx2.Response) -> bool:
 
 def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
     return url.scheme, url.host, url.port
+
+
+class _Events(httpx2.AsyncByteStream):
+    """Body of an answer; one that is a JSON object becomes an event, as the library looks for errors only in events.
+
+    Args:
+        stream: The body as it arrives.
+    """
+
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncGenerator[bytes]:
+        is_json: bool | None = None
+        async for chunk in self._stream:
+            if is_json is None and (start := chunk.lstrip()):
+                is_json = start.startswith(b"{")
+                if is_json:
+                    yield b"data: "
+            yield chunk.replace(b"\n", b"\ndata: ") if is_json else chunk
+        if is_json:
+            yield b"\n\n"
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
 
 
 class _BoundedStream(httpx2.AsyncByteStream):
