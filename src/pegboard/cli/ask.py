@@ -256,7 +256,9 @@ def _clean_line(text: str) -> str:
 def _result_summary(result: ToolResult) -> str:
     if result.error is not None:
         return _clean_line(f"{result.error.code}: {result.error.message}")
-    return "cached" if result.meta.cached else f"{result.meta.duration_ms:.0f} ms"
+    from pegboard.results.sizes import duration
+
+    return "cached" if result.meta.cached else duration(result.meta.duration_ms)
 
 
 def _compact(value: object) -> str:

@@ -389,12 +389,13 @@ def print_report(report: CheckReport) -> None:
     """Print a report on a check: a line, and a line for each difference."""
     from pegboard.cli.output import print_coloured, print_text
     from pegboard.results.clean import clean_line
+    from pegboard.results.sizes import duration
 
     colours = {"passed": "green", "failed": "red", "error": "red", "skipped": "yellow"}
     print_coloured(report.status, colours[report.status])
     note = "  snapshot stored" if report.updated else ""
     tool = "" if report.tool == report.check else f"  {report.tool}"
-    print_text(f"  {clean_line(report.check)}{clean_line(tool)}  {report.duration_ms:.0f} ms{note}\n")
+    print_text(f"  {clean_line(report.check)}{clean_line(tool)}  {duration(report.duration_ms)}{note}\n")
     for one in report.differences:
         print_text(clean_line(f"    {one.expectation}: {one.message}") + "\n")
     if report.problem is not None:

@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 from pegboard.cli.arguments import ArgOption, ArgsOption, ArgumentError, read_arguments, read_object
 from pegboard.cli.root import MOST, NOT_FOUND, TOOL_FAILED, USAGE, JsonOption, PacksOption, app, open_runtime, scanned
 from pegboard.data.mask import unrecorded_secret
-from pegboard.results.sizes import count
+from pegboard.results.sizes import count, duration
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -374,8 +374,8 @@ def stats(
                 one.tool,
                 f"{one.calls:,}",
                 f"{one.failure_rate:.1%}",
-                "" if one.p50_ms is None else f"{one.p50_ms:.0f} ms",
-                "" if one.p95_ms is None else f"{one.p95_ms:.0f} ms",
+                "" if one.p50_ms is None else duration(one.p50_ms),
+                "" if one.p95_ms is None else duration(one.p95_ms),
                 "" if one.last_at is None else _local(one.last_at),
             )
             for one in found
@@ -479,7 +479,7 @@ def _row(call: RecordedCall) -> tuple[str, ...]:
         call.id[:_SHOWN_ID],
         _local(call.at),
         call.error.detail or call.error.code if call.error else call.state,
-        f"{call.duration_ms:.0f} ms",
+        duration(call.duration_ms),
         call.source,
         call.tool,
         _compact(ModelTurn.of(call).text if call.is_turn else call.args),
