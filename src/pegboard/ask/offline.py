@@ -33,13 +33,12 @@ from pegboard.models.conversation import (
 NAME: Final = "offline"
 
 HONEST: Final = (
-    "I am the offline model: I don't reason, I only match your words to tools. To use a language model, set"
-    ' `name = "provider:model"` under `[model]` in the configuration, or pass `--model`, such as `ollama:qwen3` or'
-    " `openai:gpt-5-mini`."
+    "I am the offline model: I don't reason, I only match your words to tools. To use a language model, press `f2` in"
+    " the app, or pass `--model`, such as `ollama:qwen3` or `openai:gpt-5-mini`."
 )
 
 _TAIL: Final = "The offline model doesn't reason. `f2` in the app, or `--model`, connects a language model."
-_EXAMPLE: Final = "Name a tool and its arguments, such as `fs.list_dir path=.`."
+_EXAMPLE: Final = "Name a tool and its arguments (`fs.list_dir path=.`)."
 _SURE: Final = 4.0
 """Minimum score of a tool that is called."""
 _CLEAR: Final = 1.1
