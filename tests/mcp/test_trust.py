@@ -9,13 +9,16 @@ import signal
 import sys
 import textwrap
 from collections.abc import Callable
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
+from models import ScriptedModel, says
 from servers import HOSTILE_SERVER, SDK_SERVER, Open, call, processes_of, run, start_of
 
 from pegboard.models import ApprovalRequested, Finished, ServerConfig, ServerState, ToolCall, ToolResult, ToolSpec
 from pegboard.models.approval import AddedRule, Approval
+from pegboard.models.conversation import SystemMessage
 from pegboard.models.rule import Rule
 from pegboard.runtime import Runtime
 
@@ -60,6 +63,18 @@ async def test_read_only_counts_for_a_trusted_server(open_server: Open) -> None:
     runtime = await open_server(HOSTILE_SERVER, "readonly", trusted=True)
     assert (await asked_by_model(runtime, "peer.ok"))[0] == []
     assert (await asked_by_model(runtime, "peer.bad"))[0] != []
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+async def test_only_the_instructions_of_a_trusted_server_are_sent_to_a_model(open_server: Open, trusted: bool) -> None:
+    runtime = await open_server(HOSTILE_SERVER, "normal", trusted=trusted)
+    model = ScriptedModel(says("Hello."))
+    async with aclosing(runtime.ask(model=model).run("Hi")) as events:
+        async for _ in events:
+            pass
+    system = model.prompts[0].messages[0]
+    assert isinstance(system, SystemMessage)
+    assert ("Instructions of the MCP server peer for its tools:\n\nRule 0 of the server." in system.text) is trusted
 
 
 async def test_saved_rules_apply_to_saved_servers_only(open_server: Open, home: Path) -> None:

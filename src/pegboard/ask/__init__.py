@@ -5,14 +5,15 @@ from typing import TYPE_CHECKING
 from pegboard.on_demand import on_demand
 
 if TYPE_CHECKING:
-    from pegboard.ask.loop import Ask, AskLimits
+    from pegboard.ask.allowance import AskLimits
+    from pegboard.ask.loop import Ask
     from pegboard.ask.turn import TurnRecord
 
 __all__ = ["Ask", "AskLimits", "TurnRecord"]
 
 _ON_DEMAND = {
     "Ask": "loop",
-    "AskLimits": "loop",
+    "AskLimits": "allowance",
     "TurnRecord": "turn",
 }
 """Name → module, imported on first use."""

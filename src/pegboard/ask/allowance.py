@@ -1,7 +1,8 @@
-"""Limits of one model turn, counted while it arrives."""
+"""Limits of a question, and of one model turn, counted while it arrives."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from pegboard.models.conversation import CallDelta, ModelEvent, TextDelta, ThinkingDelta
@@ -10,6 +11,23 @@ BYTES_OF_TOKEN: Final = 4
 """Estimate for text whose tokens the provider reports only at the end, if at all."""
 
 Exceeded = Literal["size", "tokens"]
+
+
+@dataclass(frozen=True)
+class AskLimits:
+    """Limits for one question."""
+
+    steps: int = 20
+    """Model turns; the last one has no tools."""
+    tokens: int = 1_000_000
+    """Tokens read and written."""
+    seconds: float = 600.0
+    result_bytes: int = 50_000
+    """Size of a result's text that is sent to the model in one message."""
+    turn_bytes: int = 4_000_000
+    """Size of the text, thinking and arguments of one turn."""
+    turn_calls: int = 100
+    """Calls that one turn may propose."""
 
 
 class Allowance:

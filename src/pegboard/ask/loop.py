@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 from contextlib import ExitStack, aclosing
-from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from pegboard.ask.allowance import Allowance
+from pegboard.ask.allowance import Allowance, AskLimits
 from pegboard.ask.call_text import calls_in_text, with_own_ids
 from pegboard.ask.calls import CallRunner, Proposal
 from pegboard.ask.conversation import CUT_OFF, SYSTEM, sent, unanswered
@@ -69,23 +68,6 @@ _REASONS: Final[dict[StoppedBy, str]] = {
 ValueT = TypeVar("ValueT")
 
 
-@dataclass(frozen=True)
-class AskLimits:
-    """Limits for one question."""
-
-    steps: int = 20
-    """Model turns; the last one has no tools."""
-    tokens: int = 1_000_000
-    """Tokens read and written."""
-    seconds: float = 600.0
-    result_bytes: int = 50_000
-    """Size of a result's text that is sent to the model in one message."""
-    turn_bytes: int = 4_000_000
-    """Size of the text, thinking and arguments of one turn."""
-    turn_calls: int = 100
-    """Calls that one turn may propose."""
-
-
 class Ask:
     """Questions to a model within one session, one at a time.
 
@@ -101,6 +83,7 @@ class Ask:
         without: Names of tools that are not offered.
         parallel: Whether adjacent read-only calls of one turn run concurrently.
         system: New system prompt of the session; None leaves it unchanged.
+        instructions: Function that returns the instructions of an MCP server by its name; empty if it has none.
         text_calls: Predicate on a model's name: whether its messages that consist only of calls written as text are
             run as calls.
     """
@@ -119,6 +102,7 @@ class Ask:
         without: Collection[str] = (),
         parallel: bool = False,
         system: str | None = None,
+        instructions: Callable[[str], str] = lambda _: "",
         text_calls: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self.session = session
@@ -132,6 +116,7 @@ class Ask:
         self.without = frozenset(without)
         self.parallel = parallel
         self.system = system
+        self.instructions = instructions
         self.text_calls = text_calls
         self._question: _Question | None = None
 
@@ -357,6 +342,8 @@ class _Question:
 
     def _prompt(self, *, with_tools: bool) -> Prompt:
         system, tools = self._system, self._offer.tools() if with_tools else ()
+        if tools:
+            system += self._offer.instructions(self._ask.instructions)
         if tools and self._has_shortened:
             tools = (*tools, MORE_TOOL)
         if self._stopped_by != "answer":

@@ -260,6 +260,7 @@ class Runtime:
             without=without,
             parallel=set_.parallel,
             system=system,
+            instructions=self.servers.instructions,
             text_calls=self.models.reads_text_calls,
         )
 

@@ -64,6 +64,11 @@ class Servers:
         """Return the status of the server with this name, or None."""
         return self._parts.hub.status(name) if self._parts.has_servers else None
 
+    def instructions(self, name: str) -> str:
+        """Return how to use a server, in its own words: untrusted text; empty if it says nothing."""
+        status = self.status(name)
+        return "" if status is None else status.instructions
+
     def config(self, name: str) -> ServerConfig | None:
         """Return the configuration of the server with this name, or None; secrets in it are references."""
         return self._parts.hub.config(name) if self._parts.has_servers else None
