@@ -49,7 +49,7 @@ class PegboardApp(PagesApp, inherit_bindings=False):
     def __init__(self, runtime: Runtime, appearance: Appearance | None = None) -> None:
         appearance = appearance or runtime.settings.appearance
         checks = HealthChecks(runtime, self._show_health)
-        self._scanner = ToolScanner(runtime, lambda scan: setattr(self, "tool_scan", scan))
+        self._scanner = ToolScanner(runtime, self.show_scan)
         self._key_problems: tuple[Problem, ...] = ()
         super().__init__((themes.shipped(), runtime.paths.themes), runtime, appearance, checks)
         if self.remembered.page != self.DEFAULT_MODE:

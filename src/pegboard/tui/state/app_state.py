@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from textual import on
@@ -63,6 +65,32 @@ class AppState(App[None]):
         super().__init__()
         self.has_settings = asyncio.Event()
         """Set when the settings have been read, after the first frame."""
+        self._holds = 0
+        self._held: ToolScan | None = None
+        """The scan to show once the tools on the screen may change again."""
+
+    def show_scan(self, scan: ToolScan) -> None:
+        """Show a scan, after `hold_scans` if that is active."""
+        if self._holds:
+            self._held = scan
+        else:
+            self.tool_scan = scan
+
+    @contextmanager
+    def hold_scans(self) -> Iterator[None]:
+        """Keep the tools and forms on the screen as they are, then show the last scan."""
+        self._holds += 1
+        try:
+            yield
+        finally:
+            self._holds -= 1
+            # The caller first writes the edited text into its form.
+            self.call_later(self._show_held)
+
+    def _show_held(self) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            self.show_scan(held)
 
     async def read_settings(self) -> None:
         """Read the settings in a thread, unless they have been read.

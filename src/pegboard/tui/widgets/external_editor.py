@@ -6,8 +6,11 @@ import asyncio
 import os
 import shlex
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from pegboard.tui.state.app_state import AppState
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -55,8 +58,9 @@ async def open_in_editor(app: App[object], file: str, line: int | None = None) -
     command = editor_command(file, line, os.environ)
     error_text = ""
     try:
-        # Calls in the background must not paint over the editor.
-        with app.suspend(), app.batch_update():
+        # Calls in the background must not paint over the editor, nor a change of a tool replace a form that is edited.
+        held = app.hold_scans() if isinstance(app, AppState) else nullcontext()
+        with held, app.suspend(), app.batch_update():
             try:
                 process = await asyncio.create_subprocess_exec(*command)
                 code = await process.wait()

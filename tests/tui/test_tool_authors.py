@@ -1,0 +1,51 @@
+"""A tool's file is edited while the tool is open in the app."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from headless import PATIENCE
+from stage import on_stage
+from textual import events
+
+from pegboard.runtime import Runtime
+
+LETTER = '''
+"""Letters."""
+
+def write(*, body: str) -> str:
+    """Write a letter."""
+    return body
+'''
+
+
+async def wait(true: Callable[[], object]) -> None:
+    """Wait until a condition is true; the pilot would wait for the end of the editor."""
+    async with asyncio.timeout(PATIENCE):
+        while not true():  # noqa: ASYNC110 - the file system raises no event here
+            await asyncio.sleep(0.005)
+
+
+@pytest.mark.promise("TUI-3", "DSC-6")
+async def test_a_text_is_kept_if_its_tool_changes_while_the_text_is_open_in_the_editor(
+    write_pack: Callable[[str, str], Path], external_editor: Callable[[str], None], tmp_path: Path
+) -> None:
+    opened, done = tmp_path / "opened", tmp_path / "done"
+    external_editor(f'echo "Dear all" > "$file"\ntouch {opened}\nuntil [ -e {done} ]; do sleep 0.01; done')
+    runtime = Runtime.from_environment(packs=[write_pack("letter.py", LETTER)])
+    async with on_stage(runtime) as stage:
+        await stage.open("letter.write")
+        stage.app.post_message(events.Key("f4", None))
+        try:
+            await wait(opened.exists)
+            write_pack("letter.py", LETTER.replace("body: str", "body: str, copies: int = 1"))
+            await stage.app.action_rescan().wait()
+            await wait(lambda: stage.screen.settled)
+        finally:
+            done.touch()
+        await stage.until_seen("copies")
+        assert stage.form.form is not None
+        assert stage.form.form.draft() == {"body": "Dear all"}
