@@ -49,3 +49,41 @@ async def test_a_text_is_kept_if_its_tool_changes_while_the_text_is_open_in_the_
         await stage.until_seen("copies")
         assert stage.form.form is not None
         assert stage.form.form.draft() == {"body": "Dear all"}
+
+
+@pytest.mark.promise("TUI-1", "DSC-7")
+async def test_after_a_syntax_error_is_fixed_the_tool_its_arguments_and_the_focus_are_back(
+    write_pack: Callable[[str, str], Path],
+) -> None:
+    runtime = Runtime.from_environment(packs=[write_pack("letter.py", LETTER)])
+    async with on_stage(runtime) as stage:
+        await stage.open("write")
+        await stage.type("half")
+        write_pack("letter.py", LETTER + "def next(")
+        await stage.until_seen("The file could not be parsed")
+        await stage.until(lambda: stage.screen.settled, "the form is gone")
+        assert stage.marked == "letter"
+        await stage.type("lost")
+        write_pack("letter.py", LETTER)
+        await stage.until(lambda: stage.form.has_focus_within, "the field has the focus again")
+        assert stage.marked == "letter.write"
+        await stage.type(" way")
+        assert stage.form.form is not None
+        assert stage.form.form.draft() == {"body": "half way"}
+
+
+@pytest.mark.promise("TUI-1", "DSC-7")
+async def test_a_tool_that_comes_back_leaves_a_selection_that_was_made_meanwhile(
+    write_pack: Callable[[str, str], Path],
+) -> None:
+    runtime = Runtime.from_environment(packs=[write_pack("letter.py", LETTER)])
+    async with on_stage(runtime) as stage:
+        await stage.open("write")
+        await stage.press("f5", "escape")
+        write_pack("letter.py", "def next(")
+        await stage.until(lambda: stage.marked == "letter", "the broken pack is selected")
+        await stage.press("down")
+        chosen = stage.marked
+        write_pack("letter.py", LETTER)
+        await stage.until(lambda: any("write" in line for line in stage.tool_list), "the tool is back")
+        assert stage.marked == chosen

@@ -92,6 +92,8 @@ class FormPane(Widget):
         """Whether the JSON text is shown."""
         self._rejected = ""
         """The invalid JSON text with which the user last tried to return to the fields."""
+        self._had_focus = False
+        """Whether the focus was here when the form was cleared."""
         self._scroll = FormScroll(self, self._errors, lambda: self._fields)
 
     @property
@@ -128,6 +130,7 @@ class FormPane(Widget):
         """Show no form."""
         self.settle()
         self._save_position()
+        self._had_focus |= self.has_focus_within
         self._forms.close()
         self._replace_body(Vertical(classes="body"))
 
@@ -202,9 +205,7 @@ class FormPane(Widget):
         self._scroll.most = max(self.most - self.gutter.height, 0)
         self._scroll.update_viewport()
 
-    def watch_fixed(self) -> None:
-        """Update the height."""
-        self.watch_most()
+    watch_fixed = watch_most
 
     def on_form_body_filled(self, event: FormBody.Filled) -> None:
         """Restore the scroll position, for which the form may have been too short before."""
@@ -327,11 +328,13 @@ class FormPane(Widget):
 
     def action_fold_all(self) -> None:
         """Collapse every container."""
-        self._fold_all(is_open=False)
+        if self._fields is not None:
+            self._fields.fold_all(False)
 
     def action_unfold_all(self) -> None:
         """Expand every container."""
-        self._fold_all(is_open=True)
+        if self._fields is not None:
+            self._fields.fold_all(True)
 
     def action_page(self, by: int) -> None:
         """Scroll by a page."""
@@ -346,10 +349,6 @@ class FormPane(Widget):
             self.scroll_end(animate=False)
         else:
             self.scroll_home(animate=False)
-
-    def _fold_all(self, *, is_open: bool) -> None:
-        if self._fields is not None:
-            self._fields.fold_all(is_open)
 
     # Display
 
@@ -375,6 +374,8 @@ class FormPane(Widget):
         form = kept.form
         as_text = as_text or form.has_text_fault
         had_focus = focus or self.has_focus_within or (self._fields is not None and self._fields.is_moving_focus)
+        had_focus |= self._had_focus and self.screen.focused is None
+        self._had_focus = False
         self._rejected = ""
         self._is_text = as_text
         self._is_bare = not form.fields and not as_text

@@ -125,6 +125,8 @@ class ToolList(FilterList):
         self._rows: list[CatalogueRow] = []
         self._folded: frozenset[str] = frozenset()
         self._posted: CatalogueRow | None = None
+        self._lost: ToolEntry | None = None
+        """The selected tool that disappeared; it is selected again if it comes back before the user moves."""
         self._searches: dict[str, Hits] = {}
         """Matches of the filter and of its prefixes."""
 
@@ -195,7 +197,15 @@ class ToolList(FilterList):
     def watch_catalogue(self) -> None:
         """List the new rows, keeping the selection and its position on the screen."""
         self._searches = {}
-        self._show(self.row.key if self.row else None)
+        row = self._lost or self.row
+        self._show(row.key if row else None, row.spec.pack if isinstance(row, ToolEntry) else None)
+        if isinstance(row, ToolEntry) and (self.row is None or self.row.key != row.key):
+            self._lost = row
+
+    def watch_cursor(self) -> None:
+        """Keep the selection that the user chose, even if an earlier one comes back."""
+        self._lost = None
+        super().watch_cursor()
 
     def watch_sought(self, before: str, query: str) -> None:
         """List the matches and select the best; clearing the filter keeps the selection."""
@@ -221,9 +231,20 @@ class ToolList(FilterList):
             self._searches[query] = self.catalogue.search(query, within)
         return list(self._searches[query])
 
-    def _show(self, key: tuple[str, str] | None) -> None:
-        """Rebuild the lines and select the row of `key` at its position on the screen, or the nearest line."""
+    def _show(self, key: tuple[str, str] | None, pack: str | None = None) -> None:
+        """Rebuild the lines and select a row at its position on the screen, or the nearest line.
+
+        Args:
+            key: Key of the row to select.
+            pack: Pack that is selected instead if the row is missing because the pack can't be read.
+        """
+        self._lost = None
         self._rows = self._list()
+        if pack is not None and all(row.key != key for row in self._rows):
+            broken = next((row for row in self.catalogue.packs if row.name == pack and row.broken), None)
+            if broken is not None:
+                key = broken.key
+                self._rows = self._rows if broken in self._rows else [broken, *self._rows]
         self.rows_changed(self._find(key), keeps_offset=key is not None)
 
     def _find(self, key: tuple[str, str] | None) -> int:
