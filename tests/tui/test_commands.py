@@ -106,6 +106,17 @@ async def test_a_command_of_the_palette_that_is_not_possible_says_so(given: Give
         await stage.until_seen("“Remove MCP server” is not possible now.")
 
 
+@pytest.mark.promise("TUI-7")
+async def test_help_and_palette_mark_commands_that_are_not_possible_now(given: GivenRuntime) -> None:
+    async with on_stage(given, size=(120, 200)) as stage:
+        await stage.press("f1")
+        await stage.until_seen("Cancel the running call. Not possible now.")
+        assert "Run the tool with the arguments in the form. Not" not in stage.text
+        await stage.press("escape", "ctrl+p")
+        await stage.until_seen("Delete the login to the MCP server. Not possible now.")
+        assert stage.text.index("Type part of a name") < stage.text.index("Not possible now."), "these are the last"
+
+
 async def test_the_palette_copies_the_selected_text(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.open("read")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
+from textual.actions import parse
 from textual.binding import Binding, BindingsMap, BindingType
 from textual.dom import DOMNode
 from textual.keys import format_key
@@ -107,3 +108,14 @@ def in_reach(node: DOMNode | None) -> Iterator[tuple[DOMNode, Command]]:
         for command in getattr(type(node), "ACTIONS", ()):
             yield node, command
         node = node.parent
+
+
+def is_possible(node: DOMNode, command: Command) -> bool:
+    """Return whether a widget would run one of its commands now."""
+    _, action, parameters = parse(command.action)
+    return bool(node.check_action(action, parameters))
+
+
+def help_now(node: DOMNode, command: Command) -> str:
+    """Return the help line of a command, with a note if the command isn't possible now."""
+    return command.help if is_possible(node, command) else f"{command.help} Not possible now."

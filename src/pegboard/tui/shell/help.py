@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby, zip_longest
 from textwrap import wrap
 from typing import Any, ClassVar
@@ -18,7 +19,7 @@ from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widgets import Static
 
-from pegboard.tui.commands import Command, bindings, in_reach
+from pegboard.tui.commands import Command, bindings, help_now, in_reach
 from pegboard.tui.shell.app_commands import APPROVAL_COMMANDS
 from pegboard.tui.widgets.dialog import Dialog
 from pegboard.tui.widgets.filter_line import FilterLine
@@ -79,7 +80,10 @@ class HelpScreen(Dialog[None]):
     @classmethod
     def of(cls, screen: Screen[Any], keymap: Mapping[str, str]) -> HelpScreen:
         """Return the help for the focused widget of a screen, and for calls awaiting approval."""
-        reach = [(help_title(owner), command) for owner, command in in_reach(screen.focused or screen)]
+        reach = [
+            (help_title(owner), replace(command, help=help_now(owner, command)))
+            for owner, command in in_reach(screen.focused or screen)
+        ]
         listed = {command.id for _, command in reach}
         reach += [("Selected call awaiting approval", one) for one in APPROVAL_COMMANDS if one.id not in listed]
         return cls(reach, keymap, getattr(screen, "LEGEND", ()))

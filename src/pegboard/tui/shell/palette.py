@@ -29,7 +29,7 @@ from textual.style import Style
 from textual.widgets import LoadingIndicator
 
 from pegboard.results.clean import clean_line
-from pegboard.tui.commands import Command, in_reach
+from pegboard.tui.commands import Command, help_now, in_reach, is_possible
 from pegboard.tui.messages import OpenTool
 from pegboard.tui.shell.help import help_title, shown_keys
 from pegboard.tui.state.app_state import AppState
@@ -162,9 +162,10 @@ class CommandProvider(Provider):
         """Yield every command, those that were run last first."""
         recent = await asyncio.to_thread(_state(self.app).recent_commands.read)
         found = self._commands()
-        found.sort(key=lambda pair: recent.index(pair[1].id) if pair[1].id in recent else len(recent))
+        position = {command_id: index for index, command_id in enumerate(recent)}
+        found.sort(key=lambda pair: (not is_possible(*pair), position.get(pair[1].id, len(recent))))
         for node, command in found:
-            shown, help_ = Content(_title(node, command)), self._help(command)
+            shown, help_ = Content(_title(node, command)), self._help(node, command)
             yield DiscoveryHit(shown, self._runner(node, command), command.title, help_)  # type: ignore[arg-type]
 
     async def search(self, query: str) -> Hits:
@@ -173,7 +174,7 @@ class CommandProvider(Provider):
             title = _title(node, command)
             score = _score(query, title, command)
             if score:
-                run, help_ = self._runner(node, command), self._help(command)
+                run, help_ = self._runner(node, command), self._help(node, command)
                 yield Hit(score, _highlighted(title, query, self.match_style), run, title, help_)  # type: ignore[arg-type]
 
     def _commands(self) -> list[tuple[DOMNode, Command]]:
@@ -193,10 +194,11 @@ class CommandProvider(Provider):
 
         return run
 
-    def _help(self, command: Command) -> Content:
+    def _help(self, node: DOMNode, command: Command) -> Content:
         # Content instead of the declared str, which Textual would parse as markup
         keys = shown_keys(_state(self.app).runtime.settings.keys.get(command.id, command.keys))
-        return Content(clean_line(f"{command.help} ({keys})" if keys else command.help))
+        help_ = help_now(node, command)
+        return Content(clean_line(f"{help_} ({keys})" if keys else help_))
 
 
 class ToolProvider(Provider):
