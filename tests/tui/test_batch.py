@@ -228,6 +228,35 @@ async def test_a_stopped_retry_keeps_the_failed_rows_that_it_did_not_reach(
         await stage.until_seen("50 rows retried, 50 failed")
 
 
+async def test_rows_of_a_stopped_batch_that_a_retry_fixed_are_not_failed_in_the_dialog_that_continues_it(
+    runtime: Runtime, tmp_path: Path, write_pack: Callable[[str, str], Path]
+) -> None:
+    write_pack("numbers.py", SLOW_PACK)
+    marker = tmp_path / "marker"
+    (tmp_path / "in.jsonl").write_text(f'{{"number": 1, "marker": "{marker}"}}\n' * 60)
+    async with on_stage(runtime, size=(120, 40)) as stage:
+        screen = await open_dialog(stage)
+        await stage.type(str(tmp_path / "in.jsonl"))
+        await stage.press("ctrl+r")
+        await stage.until(lambda: screen._failed, "rows fail")
+        await stage.press("escape")
+        await stage.until_seen("alt+g continues.")
+        marker.touch()
+        await stage.press("f6")
+        await stage.until_seen("retried, 0 failed")
+        await stage.press("escape")
+        await stage.until(lambda: stage.app.screen is stage.screen, "the dialog is closed")
+        await stage.press("f5", "escape")
+        screen = await open_dialog(stage)
+        await stage.type(str(tmp_path / "in.jsonl"))
+        await stage.until_seen("This batch was interrupted.")
+        await stage.press("alt+g")
+        await stage.until(lambda: screen._parts and screen._batch is None, "all rows have run")
+        assert not screen._failed
+        results = await exported(stage, tmp_path / "in.results.csv")
+        assert results == {str(row): "true" for row in range(1, 61)}
+
+
 async def test_two_apps_with_the_same_inputs_have_results_of_their_own(
     runtime: Runtime, tmp_path: Path, write_pack: Callable[[str, str], Path]
 ) -> None:

@@ -7,7 +7,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from hashlib import blake2b
-from itertools import chain, count
+from itertools import chain, count, takewhile
 from pathlib import Path
 from typing import Final
 
@@ -55,6 +55,15 @@ class ResultFolder:
     def part(self, number: int) -> Path:
         """Return the file for the results of the batch (0) or of a retry."""
         return _part(self._path, number)
+
+    def parts(self) -> list[Path]:
+        """Return the files of results that exist, those of retries after what they repeat; read the disk."""
+        return [*takewhile(Path.exists, map(self.part, count()))]
+
+    def discard_retries(self) -> None:
+        """Delete the results of retries, because the batch starts again."""
+        for part in self.parts()[1:]:
+            part.unlink(missing_ok=True)
 
     def has_inputs(self, plan: BatchPlan) -> bool:
         """Return whether a batch has the same tool, rows and mapping."""

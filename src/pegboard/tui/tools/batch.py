@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -270,12 +271,14 @@ class BatchScreen(Dialog[None]):
         try:
             if earlier is not None and is_new:
                 await asyncio.to_thread(earlier.release)
+            if only is None and not resume:
+                await asyncio.to_thread(folder.discard_retries)
             ended = await batch.run(self._add)
             message = _STOPPED if ended == "stopped" else ""
             if ended == "complete" or only is not None:
                 await asyncio.to_thread(journal_file(part).unlink, missing_ok=True)
             if resume and is_new:
-                self._failed |= await asyncio.to_thread(_failed_rows, part)
+                self._parts, self._failed = await asyncio.to_thread(_readable, folder.parts())
         except (BatchError, OSError) as error:
             message = f"{error} "
         finally:
@@ -420,12 +423,19 @@ def _keep(results: dict[int, RowResult], result: RowResult) -> None:
         del results[next(iter(results))]
 
 
-def _failed_rows(file: Path) -> set[int]:
-    """Return the failed rows in a file of results."""
-    failed = set()
-    with suppress(OSError, ValueError, KeyError):
-        failed = {int(str(result["row"])) for result in read_results(file) if not result["ok"]}
-    return failed
+def _readable(parts: Sequence[Path]) -> tuple[list[Path], set[int]]:
+    """Return the files of results up to a damaged one, and the rows that failed and that no retry fixed."""
+    readable: list[Path] = []
+    failed: set[int] = set()
+    for part in parts:
+        try:
+            rows = [(int(str(result["row"])), bool(result["ok"])) for result in read_results(part)]
+        except (OSError, ValueError, KeyError):
+            break
+        readable.append(part)
+        failed -= {row for row, _ in rows}
+        failed |= {row for row, ok in rows if not ok}
+    return readable, failed
 
 
 def _path(text: str) -> Path:
