@@ -87,3 +87,27 @@ async def test_a_tool_that_comes_back_leaves_a_selection_that_was_made_meanwhile
         write_pack("letter.py", LETTER)
         await stage.until(lambda: any("write" in line for line in stage.tool_list), "the tool is back")
         assert stage.marked == chosen
+
+
+@pytest.mark.promise("TUI-3", "DSC-6")
+async def test_the_value_of_a_parameter_that_was_removed_for_a_moment_is_kept(
+    write_pack: Callable[[str, str], Path],
+) -> None:
+    both = LETTER.replace("body: str", "body: str, to: str = '', cc: str = ''")
+    runtime = Runtime.from_environment(packs=[write_pack("letter.py", both)])
+    async with on_stage(runtime) as stage:
+        await stage.open("write")
+        await stage.type("half")
+        await stage.press("tab")
+        await stage.type("Ann")
+        await stage.press("tab")
+        await stage.type("Bob")
+        for parameters in ("body: str, to: str = ''", "body: str", "body: str, cc: str = ''", "body: str, cc: int = 0"):
+            write_pack("letter.py", LETTER.replace("body: str", parameters))
+            await stage.until_seen(f"letter.write(*, {parameters})")
+            await stage.until(lambda: stage.screen.settled, "the form is shown")
+        write_pack("letter.py", both)
+        await stage.until_seen("cc: str")
+        await stage.until(lambda: stage.screen.settled, "the form is shown")
+        assert stage.form.form is not None
+        assert stage.form.form.draft() == {"body": "half", "to": "Ann", "cc": "Bob"}

@@ -39,6 +39,8 @@ class Form:
         self._text: str | None = None
         self._text_faults: tuple[Fault, ...] = ()
         self._masks = Masks()
+        self._gone: dict[str, Field] = {}
+        """Filled fields of earlier schemas that this one doesn't have, in case they come back."""
         self._prefill()
 
     @property
@@ -77,9 +79,19 @@ class Form:
         self.root.load(arguments)
 
     def take_over(self, other: Form) -> None:
-        """Copy user input from the form of another schema into fields of the same names."""
+        """Copy user input from the form of another schema into fields of the same names.
+
+        Input without such a field returns when a later schema has it again.
+        """
         self._text, self._text_faults, self._masks = other._text, other._text_faults, other._masks
         self.root.take_over(other.root)
+        earlier = {one.name: one for one in other.fields}
+        for one in self.fields:
+            if one.name in other._gone and one.name not in earlier:
+                one.take_over(other._gone[one.name])
+        current = {one.name for one in self.fields}
+        left = {name: one for name, one in earlier.items() if one.is_active}
+        self._gone = {name: one for name, one in (other._gone | left).items() if name not in current}
 
     def arguments(self) -> JsonObject:
         """Return the object to send.
