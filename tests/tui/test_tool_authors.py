@@ -111,3 +111,23 @@ async def test_the_value_of_a_parameter_that_was_removed_for_a_moment_is_kept(
         await stage.until(lambda: stage.screen.settled, "the form is shown")
         assert stage.form.form is not None
         assert stage.form.form.draft() == {"body": "half", "to": "Ann", "cc": "Bob"}
+
+
+@pytest.mark.promise("TUI-3", "DSC-6")
+@pytest.mark.parametrize("kind", ["text", "line", "JSON"])
+async def test_the_cursor_stays_in_its_place_if_the_tool_changes_while_the_user_types(
+    write_pack: Callable[[str, str], Path], kind: str
+) -> None:
+    letter = LETTER.replace("body", "subject") if kind == "line" else LETTER
+    runtime = Runtime.from_environment(packs=[write_pack("letter.py", letter)])
+    async with on_stage(runtime) as stage:
+        await stage.open("write")
+        await stage.type("helo")
+        if kind == "JSON":
+            await stage.press("ctrl+t", "down", "end", "left")
+        await stage.press("left")
+        write_pack("letter.py", letter.replace(": str)", ": str, copies: int = 1)"))
+        await stage.until_seen("copies: int = 1")
+        await stage.until(lambda: stage.screen.settled, "the form is shown")
+        await stage.type("l")
+        await stage.until(lambda: "hello" in stage.text, "the letter is where the cursor was")

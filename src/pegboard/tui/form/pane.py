@@ -21,6 +21,7 @@ from pegboard.models import Fault, JsonObject, ToolSpec
 from pegboard.results.clean import clean
 from pegboard.tui.commands import Command, bindings, key_of
 from pegboard.tui.form.body import FormBody
+from pegboard.tui.form.caret import Caret
 from pegboard.tui.form.editors import JsonBox, can_be_json
 from pegboard.tui.form.form_commands import FORM_COMMANDS
 from pegboard.tui.form.messages import Rejected
@@ -231,6 +232,7 @@ class FormPane(Widget):
     def on_form_body_focused(self, event: FormBody.Focused) -> None:
         """Scroll the whole item into view once its focused state is laid out."""
         event.stop()
+        self._forms.restore_caret(event.view.main)
         self.call_after_refresh(self._scroll.reveal_focus)
 
     @on(FormBody.Changed)
@@ -260,10 +262,7 @@ class FormPane(Widget):
         """Focus the next or previous field; at the end of the form, leave it."""
         if self._fields is not None and await self._fields.focus_next(by):
             return
-        if by > 0:
-            self.screen.focus_next()
-        else:
-            self.screen.focus_previous()
+        (self.screen.focus_next if by > 0 else self.screen.focus_previous)()
 
     def action_text(self) -> None:
         """Switch between fields and JSON text, unless an entry would be lost; reject invalid JSON the first time."""
@@ -338,23 +337,19 @@ class FormPane(Widget):
 
     def action_page(self, by: int) -> None:
         """Scroll by a page."""
-        if by > 0:
-            self.scroll_page_down(animate=False)
-        else:
-            self.scroll_page_up(animate=False)
+        (self.scroll_page_down if by > 0 else self.scroll_page_up)(animate=False)
 
     def action_end(self, by: int) -> None:
         """Scroll to the top or to the end."""
-        if by > 0:
-            self.scroll_end(animate=False)
-        else:
-            self.scroll_home(animate=False)
+        (self.scroll_end if by > 0 else self.scroll_home)(animate=False)
 
     # Display
 
     def _save_position(self) -> None:
         """Store scroll position and focus of the current form."""
         kept = self._forms.current
+        if kept is not None and self.has_focus_within:
+            kept.caret = Caret.of(self.screen.focused)
         if kept is not None and self._fields is not None:
             kept.top = self._scroll.top
             kept.focused = self._fields.focused_path or kept.focused
@@ -446,6 +441,7 @@ class FormPane(Widget):
             return
         if box.is_mounted:
             self.screen.set_focus(box)
+            self._forms.restore_caret(box)
         else:
             self.call_after_refresh(self._focus_box, box)
 

@@ -6,10 +6,12 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
+from textual.widget import Widget
 
 from pegboard.data.json_text import identical
 from pegboard.forms import Form
 from pegboard.models import JsonObject, ToolSpec
+from pegboard.tui.form.caret import Caret
 from pegboard.tui.form.items import Folds
 
 _MOST_FORMS = 200
@@ -31,6 +33,8 @@ class KeptForm:
     """The first visible line."""
     focused: str | None = None
     """JSON Pointer to the field that was focused last."""
+    caret: Caret | None = None
+    """The cursor in the field that was focused last, until the field is focused again."""
     was_run: bool = False
     """Whether all errors are shown, even those of untouched fields, since the user tried to run the tool."""
 
@@ -70,6 +74,7 @@ class KeptForm:
         self.form.take_over(before.form)
         self.folds.take_over(before.folds, self.form)
         self.top, self.focused, self.was_run = before.top, before.focused, before.was_run
+        self.caret = before.caret
 
     def _fill(self, form: Form) -> None:
         """Replace the form; if both have the same content, keep the earlier one that `restore` would show."""
@@ -116,6 +121,13 @@ class FormStore:
             self._drop_unused()
         self.name = spec.name
         return self._forms[spec.name]
+
+    def restore_caret(self, editor: Widget) -> None:
+        """Move the cursor of an editor that was just focused to where it was before the form was rebuilt."""
+        kept = self.current
+        if kept is not None and kept.caret is not None:
+            kept.caret.restore(editor)
+            kept.caret = None
 
     def close(self) -> None:
         """Leave no form current; the forms are kept."""
