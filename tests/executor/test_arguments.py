@@ -76,6 +76,11 @@ async def test_json_types_arrive_unchanged(harness: Any) -> None:
     assert result.data == {name: repr(value) for name, value in args.items()}
 
 
+async def test_text_is_changed_as_its_annotation_says(harness: Any) -> None:
+    result = await harness.run("texts", TYPED, trimmed=" Ab ", shouted=["ab"], short=" Ab ", decoded="YWI=")
+    assert result.data == {"trimmed": "ab", "shouted": ["AB"], "short": " Ab ", "decoded": "ab"}
+
+
 async def test_three_point_zero_becomes_an_annotated_integer(harness: Any) -> None:
     data = (await harness.run("native", TYPED, number=3.0, limited=4.0, maybe=5.0, ratio=6.0, anything=7.0)).data
     assert (data["number"], data["limited"], data["maybe"]) == ("3", "4", "5")

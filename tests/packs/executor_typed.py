@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired, Optional, Required, TypedDict, Union
 from uuid import UUID
 
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, Base64Str, BaseModel, Field, StringConstraints, constr
 
 
 class Colour(enum.Enum):
@@ -176,6 +176,17 @@ def native(
     import sys
 
     return {name: repr(value) for name, value in locals().items() if name != "sys"}
+
+
+def texts(
+    *,
+    trimmed: Annotated[str, StringConstraints(strip_whitespace=True, to_lower=True)] = "",
+    shouted: list[constr(to_upper=True)] = (),
+    short: Annotated[str, StringConstraints(max_length=9)] = "",
+    decoded: Base64Str = "",
+):
+    """Accept text that pydantic changes."""
+    return {name: value for name, value in locals().items() if value}
 
 
 def fields(*, count: int = Field(10, ge=1), tags: list[str] = Field(default_factory=list)):

@@ -28,6 +28,9 @@ _NATIVE_BY_NAME = {
 }
 """Types besides Python's own whose JSON values need no conversion."""
 
+_CONVERTING = ("func", "__get_pydantic_core_schema__", "strip_whitespace", "to_lower", "to_upper")
+"""Attributes of arguments of `Annotated` that change a value: validators, encodings, and options of strings."""
+
 _MAPPINGS = {("builtins", "dict"), ("collections.abc", "Mapping"), ("collections.abc", "MutableMapping")}
 _LISTS = {("builtins", "list"), *_NATIVE_BY_NAME} - {("typing", "Any"), *_MAPPINGS}
 
@@ -305,7 +308,8 @@ def _is_native(annotation: Annotation) -> bool:
     """Return whether JSON values that match the annotation's schema need no conversion."""
     metadata = getattr(annotation, "__metadata__", None)
     if metadata is not None:
-        return _is_native(annotation.__origin__) and not any(hasattr(item, "func") for item in metadata)
+        changes = any(getattr(item, name, None) for item in metadata for name in _CONVERTING)
+        return _is_native(annotation.__origin__) and not changes
     if _is_union(annotation):
         return all(map(_is_native, annotation.__args__))
     origin = getattr(annotation, "__origin__", None)
