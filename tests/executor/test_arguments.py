@@ -171,7 +171,32 @@ async def test_defaults_in_fields_are_applied(harness: Any) -> None:
 
 async def test_functions_without_annotations_and_with_further_keywords_are_called(harness: Any) -> None:
     assert (await harness.run("no_annotations", TYPED, first=1)).data == [1, 2]
-    assert (await harness.run("with_rest", TYPED, first=1, second="2024-01-01")).data == [1, {"second": "2024-01-01"}]
+    assert (await harness.run("with_rest", TYPED, first=1)).data == [1, "{}"]
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "given"),
+    [
+        ("with_rest", {"second": "2024-01-01"}, "{'second': datetime.date(2024, 1, 1)}"),
+        ("with_rest", {"rest": "2024-01-01"}, "{'rest': datetime.date(2024, 1, 1)}"),
+        (
+            "with_paths",
+            {"when": "2024-01-01", "where": "a"},
+            "{'when': datetime.date(2024, 1, 1), 'where': PosixPath('a')}",
+        ),
+    ],
+)
+async def test_further_keywords_are_converted(harness: Any, function: str, args: dict[str, Any], given: str) -> None:
+    assert (await harness.run(function, TYPED, first=1, **args)).data == [1, given]
+
+
+async def test_three_point_zero_becomes_an_integer_in_further_keywords(harness: Any) -> None:
+    assert (await harness.run("with_numbers", TYPED, args=1.0, more=2.0)).data == "{'args': 1, 'more': 2}"
+
+
+async def test_an_invalid_further_keyword_is_reported_with_its_path(harness: Any) -> None:
+    result = await harness.run("with_paths", TYPED, first=1, when="soon")
+    assert [fault.path for fault in result.error.faults] == ["/when"]
 
 
 async def test_a_missing_argument_fails_the_call(harness: Any) -> None:

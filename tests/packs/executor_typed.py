@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal, NotRequired, Optional, Required, TypedDict, Union
+from typing import Annotated, Any, Literal, NotRequired, Optional, Required, TypedDict, Union, Unpack
 from uuid import UUID
 
 from pydantic import AfterValidator, Base64Str, BaseModel, Field, StringConstraints, constr
@@ -70,6 +70,11 @@ class Bare(TypedDict):
 @dataclass
 class Holder:
     dated: Dated
+
+
+class Located(TypedDict):
+    when: date
+    where: NotRequired[Path]
 
 
 class Opaque:
@@ -196,7 +201,17 @@ def fields(*, count: int = Field(10, ge=1), tags: list[str] = Field(default_fact
 
 def with_rest(*, first: int, **rest: date):
     """Accept more keywords than the named ones."""
-    return [first, rest]
+    return [first, repr(rest)]
+
+
+def with_paths(*, first: int, **rest: Unpack[Located]):
+    """Accept the keys of an object as keywords."""
+    return [first, repr(rest)]
+
+
+def with_numbers(*args: str, **rest: int):
+    """Accept numbers as keywords."""
+    return repr(rest)
 
 
 def no_annotations(first, second=2):

@@ -34,6 +34,9 @@ _CONVERTING = ("func", "__get_pydantic_core_schema__", "strip_whitespace", "to_l
 _MAPPINGS = {("builtins", "dict"), ("collections.abc", "Mapping"), ("collections.abc", "MutableMapping")}
 _LISTS = {("builtins", "list"), *_NATIVE_BY_NAME} - {("typing", "Any"), *_MAPPINGS}
 
+_VARARGS, _VARKEYWORDS = 4, 8
+"""Flags of code objects, as in `inspect`, which is slow to import."""
+
 
 class ConversionError(Exception):
     """Arguments can't be converted to the annotated types; `faults` contains the path and message of each."""
@@ -62,6 +65,11 @@ class Parameters:
             for name, annotation in _annotations_of(inner).items()
             if name != "return"
         }
+        self._named, self._rest = _names_of(inner)
+        if self._rest in annotations:
+            annotations[self._rest] = _of_keywords(annotations[self._rest])
+        else:
+            self._rest = None
         self._integers = {
             name: convert for name, annotation in annotations.items() if (convert := _integer_converter(annotation))
         }
@@ -86,6 +94,8 @@ class Parameters:
         Raises:
             ConversionError: Some arguments can't be converted. It lists all of them.
         """
+        if self._rest is not None:  # further keywords are converted as one object
+            args[self._rest] = {name: args.pop(name) for name in list(args) if name not in self._named}
         for name, convert in self._integers.items():
             if name in args:
                 args[name] = convert(args[name])
@@ -97,11 +107,13 @@ class Parameters:
                 args[name] = field.get_default(call_default_factory=True)
         if self._foreign:
             self._convert(args)
+        if self._rest is not None:
+            args |= args.pop(self._rest)
         return args
 
     def _convert(self, args: dict[str, Any]) -> None:
         if self._adapters is None:
-            self._adapters = _adapters(self._function, self._foreign)
+            self._adapters = _adapters(self._function, self._foreign, self._rest)
         from pydantic import ValidationError
 
         faults: list[dict[str, str]] = []
@@ -111,8 +123,9 @@ class Parameters:
             try:
                 args[name] = _converted(self._adapters[name], args[name])
             except ValidationError as error:
+                within = () if name == self._rest else (name,)
                 faults += [
-                    {"path": _pointer((name, *wrong["loc"])), "message": wrong["msg"].removeprefix("Value error, ")}
+                    {"path": _pointer((*within, *wrong["loc"])), "message": wrong["msg"].removeprefix("Value error, ")}
                     for wrong in error.errors(include_url=False, include_context=False, include_input=False)
                 ]
         if faults:
@@ -138,8 +151,14 @@ def _converted(adapter: Annotation, value: object) -> object:
             raise error from None
 
 
-def _adapters(function: Callable[..., Any], names: Sequence[str]) -> dict[str, Any]:
-    """Return pydantic's converters for these parameters, and log those that pydantic doesn't support."""
+def _adapters(function: Callable[..., Any], names: Sequence[str], rest: str | None) -> dict[str, Any]:
+    """Return pydantic's converters for these parameters, and log those that pydantic doesn't support.
+
+    Args:
+        function: Function.
+        names: Names of the parameters.
+        rest: Name of `**kwargs`, or None.
+    """
     import typing
 
     from pydantic import TypeAdapter
@@ -154,7 +173,8 @@ def _adapters(function: Callable[..., Any], names: Sequence[str]) -> dict[str, A
     with _typed_dicts_for_pydantic():
         for name in names:
             try:
-                adapter = TypeAdapter(annotations[name])
+                annotation = annotations[name]
+                adapter = TypeAdapter(_of_keywords(annotation) if name == rest else annotation)
                 adapter.rebuild()  # does nothing if the type is complete; otherwise names the undefined part
             except (PydanticUserError, AttributeError, NameError, RecursionError, TypeError) as error:
                 reason = str(error).partition("\n")[0]
@@ -353,6 +373,25 @@ def _defaults_of(function: Callable[..., Any]) -> dict[str, Any]:
         names = code.co_varnames[: code.co_argcount]
         defaults.update(zip(names[-len(positional) :], positional, strict=True))
     return defaults
+
+
+def _names_of(function: Callable[..., Any]) -> tuple[tuple[str, ...], str | None]:
+    """Return the names of a function's parameters without `*args` and `**kwargs`, and the name of the latter."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return (), None
+    count = code.co_argcount + code.co_kwonlyargcount
+    after = count + bool(code.co_flags & _VARARGS)
+    return code.co_varnames[:count], code.co_varnames[after] if code.co_flags & _VARKEYWORDS else None
+
+
+def _of_keywords(annotation: Annotation) -> Annotation:
+    """Return the type of the object that `**kwargs` with this annotation accepts."""
+    if isinstance(annotation, str):
+        return annotation
+    if _called(getattr(annotation, "__origin__", None))[1] == "Unpack":
+        return annotation.__args__[0]
+    return dict[str, annotation]
 
 
 def _is_field(default: object) -> bool:
