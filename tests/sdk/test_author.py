@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
@@ -73,6 +74,15 @@ def test_a_pack_receives_only_the_secrets_that_it_names(weather: Any) -> None:
     assert len(host.logged) == 1
     with testing.host(secrets={"BANK_PIN": "1234"}, config={"weather": {"secrets": ["BANK_PIN"]}}):
         assert ask("BANK_PIN") == "1234"
+
+
+@pytest.mark.promise("SDK-2")
+def test_a_chosen_pack_may_consist_of_mocks() -> None:
+    count = Mock(return_value={"saw": (1, 2)})
+    with testing.host(packs={"shelf": {"count": count, "later": AsyncMock(return_value="done")}}):
+        assert call_tool("shelf.count", names=("saw",)) == {"saw": [1, 2]}
+        assert call_tool("shelf.later") == "done"
+    count.assert_called_once_with(names=["saw"])
 
 
 @pytest.mark.promise("SDK-9")

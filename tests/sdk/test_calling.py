@@ -85,6 +85,66 @@ def test_a_call_by_name_returns_the_result_of_the_tool() -> None:
     assert call_tool("shelf.several") == call_tool("shelf.several_later") == ["a", "b"]
 
 
+TYPED = '''
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated
+from pydantic import Field, StringConstraints
+from pegboard.sdk import ToolFailed
+
+@dataclass
+class Box:
+    day: date
+    where: Path
+
+def seen(*, box: Box = None, label: Annotated[str, StringConstraints(to_lower=True)] = Field("a"), **days: date) -> str:
+    """Return the arguments as text."""
+    return repr((box, label, days))
+
+def result(*, raw: object = None) -> Box:
+    """Return a value that JSON doesn't have."""
+    return {"box": Box(date(2024, 1, 1), Path("a")), "pair": (1, Decimal("1.10")), 2: raw}
+
+def handle():
+    """Return an object without a JSON form."""
+    return object()
+
+def fail(*, data: str = "") -> None:
+    """Fail with data that JSON doesn't have."""
+    raise ToolFailed("Full.", 507, {"day": date(2024, 1, 1)} if data == "day" else object())
+'''
+
+
+@pytest.mark.promise("SDK-2")
+def test_arguments_and_results_pass_as_json_as_they_do_between_workers(script: Script) -> None:
+    script(typed=TYPED)
+    assert call_tool("typed.seen", box={"day": "2024-01-01", "where": Path("a")}, tomorrow="2024-01-02") == (
+        "(Box(day=datetime.date(2024, 1, 1), where=PosixPath('a')), 'a', {'tomorrow': datetime.date(2024, 1, 2)})"
+    )
+    assert call_tool("typed.seen", label="ABC") == "(None, 'abc', {})"
+    box = {"day": "2024-01-01", "where": "a"}
+    assert call_tool("typed.result", raw=(1,)) == {"box": box, "pair": [1, "1.10"], "2": [1]}
+
+
+@pytest.mark.promise("SDK-2", "SDK-13")
+def test_values_that_fail_between_workers_fail_in_a_script_too(script: Script) -> None:
+    script(typed=TYPED)
+    with pytest.raises(TypeError, match=r"^typed\.result was not called because its arguments can't be converted to "):
+        call_tool("typed.result", raw=object())
+    with pytest.raises(TypeError, match=r"^typed\.seen was not called because its arguments are invalid: box\.day: "):
+        call_tool("typed.seen", box={"day": "soon", "where": "a"})
+    with pytest.raises(RuntimeError, match=r"^typed\.handle failed: The result can't be converted to JSON: an object"):
+        call_tool("typed.handle")
+    with pytest.raises(ToolFailed, match=r"^Full\.$") as failed:
+        call_tool("typed.fail", data="day")
+    assert (failed.value.code, failed.value.data) == ("507", {"day": "2024-01-01"})
+    with pytest.raises(ToolFailed, match=r"^Full\. \(The result can't be converted to JSON: ") as failed:
+        call_tool("typed.fail")
+    assert failed.value.data is None
+
+
 @pytest.mark.promise("SDK-2")
 @pytest.mark.usefixtures("shelf")
 def test_built_in_packs_can_be_called_too() -> None:

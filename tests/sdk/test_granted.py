@@ -83,8 +83,8 @@ def test_each_pack_has_its_own_secrets_also_when_one_calls_the_other(script: Scr
         mine=reader("requires_secret", 'requires_secret("MINE")'),
         yours=reader("requires_secret", 'requires_secret("YOURS")'),
     )
-    assert call_tool("mine.over", tool="yours.read", name="YOURS") == ("value of YOURS", None)
-    assert call_tool("mine.over", tool="yours.read", name="MINE") == (None, "value of MINE")
+    assert call_tool("mine.over", tool="yours.read", name="YOURS") == ["value of YOURS", None]
+    assert call_tool("mine.over", tool="yours.read", name="MINE") == [None, "value of MINE"]
 
 
 def test_a_pack_is_identified_in_its_threads(script: Script) -> None:

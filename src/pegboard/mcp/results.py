@@ -28,7 +28,7 @@ from pegboard.models.call import file_stem
 from pegboard.results.shorten import shorten
 from pegboard.results.sizes import size
 from pegboard.schema.validation import validator
-from pegboard.worker.values import NotSerializableError, encode
+from pegboard.sdk.values import NotSerializableError, encode
 
 _SUFFIXES: Final = {
     "audio/mpeg": ".mp3", "audio/ogg": ".ogg", "audio/wav": ".wav", "audio/webm": ".webm", "audio/x-wav": ".wav",

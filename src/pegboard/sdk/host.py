@@ -43,7 +43,7 @@ class Host:
             ToolFailed: The tool raised `ToolFailed`.
             RuntimeError: The tool raised another exception.
         """
-        return self._packs.call(tool, arguments)
+        return self._packs.call(tool, arguments, self.log)
 
     def packs(self) -> Mapping[str, Sequence[str]]:
         """Return the available packs, each with the names of its tools."""

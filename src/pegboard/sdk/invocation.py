@@ -2,33 +2,64 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Mapping
 from types import GeneratorType
 from typing import Any  # functions of packs accept and return any value
 
+from pegboard.sdk.arguments import ConversionError, Parameters
 from pegboard.sdk.failure import ToolFailed
+from pegboard.sdk.values import NotSerializableError, encode
 
 
-def run(tool: str, function: Callable[..., Any], arguments: Mapping[str, object]) -> object:
+def run(tool: str, function: Callable[..., Any], arguments: Mapping[str, object], log: Callable[[str], None]) -> object:
     """Run the function of a tool in this process and return its result.
+
+    Arguments and result pass as JSON, so that the call behaves as it does between worker processes.
 
     Args:
         tool: Qualified name, for error messages.
         function: Function of the tool.
         arguments: Arguments by parameter name or alias.
+        log: Function that shows a message.
 
     Raises:
-        TypeError: The arguments don't match its parameters.
+        TypeError: The arguments don't match its parameters, or have no JSON form.
         ToolFailed: The function raised `ToolFailed`.
-        RuntimeError: The function raised another exception, which is the cause.
+        RuntimeError: The function raised another exception, which is the cause, or its result has no JSON form.
     """
     bound = _bind(tool, function, arguments)
     try:
-        return resolve(function(**bound))
-    except ToolFailed:
+        passed = _as_json(bound)
+    except NotSerializableError as unfit:
+        raise TypeError(
+            f"{tool} was not called because its arguments can't be converted to JSON: {unfit.fault}."
+        ) from None
+    try:
+        return _as_json(resolve(function(**Parameters(function, log).fit(passed))))
+    except ConversionError as unfit:
+        raise TypeError(f"{tool} was not called because its arguments are invalid: {unfit}") from None
+    except ToolFailed as failed:
+        _convert_failure(failed)
         raise
+    except NotSerializableError as unfit:
+        raise RuntimeError(f"{tool} failed: {unfit}") from None
     except Exception as error:
         raise RuntimeError(f"{tool} failed: {type(error).__name__}: {error}") from error
+
+
+def _convert_failure(failed: ToolFailed) -> None:
+    """Convert the parts of a failure to JSON, as a worker does."""
+    failed.code = None if failed.code is None else str(failed.code)
+    try:
+        failed.data = _as_json(failed.data)
+    except NotSerializableError as unfit:
+        failed.message, failed.data = f"{failed.message} ({unfit})", None
+        failed.args = (failed.message,)
+
+
+def _as_json(value: object) -> Any:  # noqa: ANN401 - any JSON value
+    return json.loads(encode(value))
 
 
 def resolve(value: Any) -> object:  # noqa: ANN401 - see above

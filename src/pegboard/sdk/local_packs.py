@@ -145,7 +145,7 @@ class LocalPacks:
                     found.setdefault(alias, f"{name}.{function}")
         return found
 
-    def call(self, tool: str, arguments: Mapping[str, object]) -> object:
+    def call(self, tool: str, arguments: Mapping[str, object], log: Callable[[str], None]) -> object:
         """Call a tool in this process; see `Host.call`."""
         pack, _, name = tool.partition(".")
         function = self._function(pack, name)
@@ -156,7 +156,7 @@ class LocalPacks:
             raise not_found(tool, self.packs())
         token = _running.set(pack)
         try:
-            return run(tool, function, arguments)
+            return run(tool, function, arguments, log)
         finally:
             _running.reset(token)
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def call_tool(tool: str, /, **arguments: Any) -> Any:  # noqa: ANN401 - see above
-    """Call a tool of any pack and return its result.
+    """Call a tool of any pack and return its result. Arguments and result pass as JSON, also in a plain script.
 
     The call blocks. In an asynchronous tool, use `await asyncio.to_thread(call_tool, …)` to keep the event loop free::
 
@@ -23,7 +23,7 @@ def call_tool(tool: str, /, **arguments: Any) -> Any:  # noqa: ANN401 - see abov
 
     Raises:
         ValueError: The tool does not exist.
-        TypeError: The arguments don't match its parameters.
+        TypeError: The arguments don't match its parameters, or have no JSON form.
         ToolFailed: The tool raised `ToolFailed`.
         RuntimeError: The tool raised another exception.
     """

@@ -8,12 +8,12 @@ from contextvars import copy_context
 from time import perf_counter
 from types import GeneratorType
 
+from pegboard.sdk.arguments import ConversionError
 from pegboard.sdk.failure import ToolFailed
-from pegboard.worker.arguments import ConversionError
+from pegboard.sdk.values import NotSerializableError, encode
 from pegboard.worker.errors import failure, raised
 from pegboard.worker.leftovers import is_unfinished_business
 from pegboard.worker.loader import LoadedPacks, LoadedTool, ToolMissingError
-from pegboard.worker.values import NotSerializableError, encode
 
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Caller:
         try:
             return CallOutcome(encode(self._run_tool(tool, args)))
         except ConversionError as unfit:
-            return CallOutcome(error={**failure("invalid_args", f"Invalid arguments: {unfit}"), "faults": unfit.faults})
+            return _unfit_outcome(unfit)
         except ToolFailed as failed:
             return _failed_outcome(failed)
         except NotSerializableError as unfit:
@@ -147,6 +147,13 @@ async def _await_value(value: Awaitable[object]) -> object:
 
 async def _collect(value: AsyncIterable[object]) -> list[object]:
     return [item async for item in value]
+
+
+def _unfit_outcome(unfit: ConversionError) -> CallOutcome:
+    from pegboard.data.pointer import pointer
+
+    faults = [{"path": pointer(*path), "message": message} for path, message in unfit.faults]
+    return CallOutcome(error={**failure("invalid_args", f"Invalid arguments: {unfit}"), "faults": faults})
 
 
 def _failed_outcome(failed: ToolFailed) -> CallOutcome:

@@ -9,7 +9,8 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from types import ModuleType
 
-from pegboard.worker.arguments import Parameters
+from pegboard.sdk.arguments import Parameters
+from pegboard.sdk.host import log
 from pegboard.worker.isolation import ImportScope
 
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
@@ -43,7 +44,7 @@ class LoadedTool:
 
     def __init__(self, function: Callable[..., Any], scope: ImportScope) -> None:
         self.function = function
-        self.parameters = Parameters(function)
+        self.parameters = Parameters(function, log)
         self.scope = scope
 
 

@@ -12,12 +12,12 @@ from time import perf_counter
 
 from pegboard.sdk.failure import ToolFailed
 from pegboard.sdk.host import Host, install
+from pegboard.sdk.values import NotSerializableError, encode
 from pegboard.worker.errors import failure
 from pegboard.worker.inbox import Inbox
 from pegboard.worker.invocation import Caller, CallOutcome, flush_native
 from pegboard.worker.isolation import ProcessState, configure, confine
 from pegboard.worker.leftovers import Leftovers
-from pegboard.worker.values import NotSerializableError, encode
 from pegboard.worker.wire import LONGEST_REST
 
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay

@@ -23,7 +23,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pegboard.worker.values import DEPTH, NotSerializableError, encode
+from pegboard.sdk.values import DEPTH, NotSerializableError, encode
 
 pytestmark = pytest.mark.promise("EXE-3")
 

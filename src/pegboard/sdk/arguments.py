@@ -5,9 +5,7 @@ from __future__ import annotations
 import builtins
 import sys
 from contextlib import contextmanager
-from types import UnionType
-
-from pegboard.sdk.host import log
+from types import CodeType, UnionType
 
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
 if TYPE_CHECKING:
@@ -15,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any  # arguments have any type
 
     Annotation = Any  # annotations may be any object
+    Path = tuple[str | int, ...]
 
 _NATIVE = {str, int, float, bool, list, dict, type(None), None, object}
 _NATIVE_BY_NAME = {
@@ -41,10 +40,8 @@ _VARARGS, _VARKEYWORDS = 4, 8
 class ConversionError(Exception):
     """Arguments can't be converted to the annotated types; `faults` contains the path and message of each."""
 
-    def __init__(self, faults: Sequence[dict[str, str]]) -> None:
-        from pegboard.models.readable_path import readable
-
-        super().__init__("; ".join(f"{readable(fault['path'])}: {fault['message']}" for fault in faults))
+    def __init__(self, faults: Sequence[tuple[Path, str]]) -> None:
+        super().__init__("; ".join(f"{_readable(path)}: {message}" for path, message in faults))
         self.faults = faults
 
 
@@ -53,9 +50,11 @@ class Parameters:
 
     Args:
         function: Function, possibly decorated.
+        log: Function that shows a message, for parameters of unsupported types.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], log: Callable[[str], None]) -> None:
+        self._log = log
         inner = function
         while "__wrapped__" in getattr(inner, "__dict__", ()):
             inner = inner.__dict__["__wrapped__"]
@@ -113,10 +112,10 @@ class Parameters:
 
     def _convert(self, args: dict[str, Any]) -> None:
         if self._adapters is None:
-            self._adapters = _adapters(self._function, self._foreign, self._rest)
+            self._adapters = _adapters(self._function, self._foreign, self._rest, self._log)
         from pydantic import ValidationError
 
-        faults: list[dict[str, str]] = []
+        faults: list[tuple[Path, str]] = []
         for name in self._adapters:
             if name not in args or (args[name] is None and name in self._nullable):
                 continue
@@ -125,7 +124,7 @@ class Parameters:
             except ValidationError as error:
                 within = () if name == self._rest else (name,)
                 faults += [
-                    {"path": _pointer((*within, *wrong["loc"])), "message": wrong["msg"].removeprefix("Value error, ")}
+                    (_path((*within, *wrong["loc"])), wrong["msg"].removeprefix("Value error, "))
                     for wrong in error.errors(include_url=False, include_context=False, include_input=False)
                 ]
         if faults:
@@ -151,13 +150,16 @@ def _converted(adapter: Annotation, value: object) -> object:
             raise error from None
 
 
-def _adapters(function: Callable[..., Any], names: Sequence[str], rest: str | None) -> dict[str, Any]:
+def _adapters(
+    function: Callable[..., Any], names: Sequence[str], rest: str | None, log: Callable[[str], None]
+) -> dict[str, Any]:
     """Return pydantic's converters for these parameters, and log those that pydantic doesn't support.
 
     Args:
         function: Function.
         names: Names of the parameters.
         rest: Name of `**kwargs`, or None.
+        log: Function that shows a message.
     """
     import typing
 
@@ -221,8 +223,8 @@ def _annotations_of(function: Callable[..., Any]) -> dict[str, Annotation]:
 
         read = get_annotations(function, format=Format.FORWARDREF)
         return {name: getattr(annotation, "__forward_arg__", annotation) for name, annotation in read.items()}
-    annotations: dict[str, Annotation] = getattr(function, "__annotations__", {})
-    return annotations
+    annotations = getattr(function, "__annotations__", None)
+    return annotations if isinstance(annotations, dict) else {}  # a mock has None
 
 
 def _evaluated(annotation: Annotation, function: Callable[..., Any]) -> Annotation:
@@ -366,7 +368,7 @@ def _is_union(annotation: Annotation) -> bool:
 
 
 def _defaults_of(function: Callable[..., Any]) -> dict[str, Any]:
-    code = getattr(function, "__code__", None)
+    code = _code_of(function)
     defaults = dict(getattr(function, "__kwdefaults__", None) or {})
     positional = getattr(function, "__defaults__", None) or ()
     if code is not None and positional:
@@ -375,9 +377,14 @@ def _defaults_of(function: Callable[..., Any]) -> dict[str, Any]:
     return defaults
 
 
+def _code_of(function: Callable[..., Any]) -> CodeType | None:
+    code = getattr(function, "__code__", None)
+    return code if type(code) is CodeType else None  # a mock only pretends to have one
+
+
 def _names_of(function: Callable[..., Any]) -> tuple[tuple[str, ...], str | None]:
     """Return the names of a function's parameters without `*args` and `**kwargs`, and the name of the latter."""
-    code = getattr(function, "__code__", None)
+    code = _code_of(function)
     if code is None:
         return (), None
     count = code.co_argcount + code.co_kwonlyargcount
@@ -399,9 +406,9 @@ def _is_field(default: object) -> bool:
     return _called(type(default)) == ("pydantic.fields", "FieldInfo")
 
 
-def _pointer(path: Sequence[str | int]) -> str:
-    from pegboard.data.pointer import pointer
+def _path(path: Path) -> Path:
+    return path[:-1] if path[-1:] == ("[key]",) else path  # pydantic's path of an invalid key
 
-    if path[-1] == "[key]":  # pydantic's path of an invalid key
-        path = path[:-1]
-    return pointer(*path)
+
+def _readable(path: Path) -> str:
+    return "".join(f" #{step + 1}" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
