@@ -121,6 +121,24 @@ def test_a_name_in_all_that_the_file_does_not_define_is_a_problem() -> None:
     assert "`gone`" in problems[0].message
 
 
+@pytest.mark.parametrize(
+    ("definition", "reason"),
+    [
+        ("from other import f", "is imported"),
+        ("from . import f", "is imported"),
+        ("f = make(1)", "is computed"),
+        ("f = lambda: 1", "is computed"),
+        ("def g():\n    'G.'\nf = g", "is computed"),
+        ("f = 3", None),
+        ("from other import F as f, F", "is imported"),
+    ],
+)
+def test_a_hint_says_why_a_name_in_all_is_not_a_tool(definition: str, reason: str | None) -> None:
+    problems = problems_of(f'__all__ = ["f", "Other"]\n{definition}\nfrom other import Other\n')
+    assert [(problem.severity, problem.line) for problem in problems] == ([("hint", 1)] if reason else [])
+    assert all(problem.message == f"`__all__` names `f`, which {reason}, so it is not a tool." for problem in problems)
+
+
 @pytest.mark.promise("DSC-2")
 def test_a_pack_is_named_by_its_file_or_by_itself() -> None:
     tool = 'def f():\n    """Do it."""\n'

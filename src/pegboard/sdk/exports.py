@@ -70,7 +70,23 @@ def functions(scope: Scope, report: Report) -> list[Function]:
     for name, line in names.items():
         if name not in scope.names and not scope.stars and "__getattr__" not in scope.names:
             report(f"`__all__` names `{name}`, which the file doesn't define.", "", "warning", line=line)
+        elif name not in defined and (reason := _not_defined_here(scope.names.get(name), name)):
+            report(
+                f"`__all__` names `{name}`, which {reason}, so it is not a tool.",
+                f"If it should be one, define it: `def {name}(...)`, with type hints and a docstring.",
+                "hint",
+                line=line,
+            )
     return [node for name, node in defined.items() if name in names]
+
+
+def _not_defined_here(binding: Binding | None, name: str) -> str | None:
+    """Return why a name in `__all__` that may be a function is not a tool; None for classes and constants."""
+    if name.lstrip("_")[:1].isupper() or name == "pack":
+        return None
+    if isinstance(binding, str):
+        return "is imported"
+    return "is computed" if isinstance(binding, ast.Call | ast.Lambda | ast.Name | ast.Attribute) else None
 
 
 def _defined(scope: Scope, report: Report) -> dict[str, Function]:
