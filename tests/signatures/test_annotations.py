@@ -437,6 +437,34 @@ def test_fields_are_described_by_docstrings_and_by_the_text_below() -> None:
     assert box["required"] == ["wide", "high"]
 
 
+def test_only_the_fields_of_a_dataclass_are_in_its_form_and_its_results() -> None:
+    head = '''
+        class Plain:
+            kind: str = "box"
+
+        @dataclass
+        class Box(Plain):
+            wide: int
+            most: "ClassVar[int]" = 3
+            _: "KW_ONLY"
+            area: int = field(init=False)
+            unit: "InitVar[str]" = "cm"
+
+        class Heavy(Box):
+            weight: int = 1
+
+        def g() -> Heavy:
+            """Do it."""
+    '''
+    source = f'{HEAD}{textwrap.dedent(head)}\ndef f(*, a: Heavy):\n    """Do it."""\n'
+    given, accepted = read(source, "/packs/sample.py")[0]
+    box: Any = accepted.input_schema["$defs"]
+    assert box["Heavy"]["properties"] == {"wide": {"type": "integer"}, "unit": {"type": "string", "default": "cm"}}
+    result: Any = given.output_schema
+    assert result["$defs"]["Heavy"]["properties"].keys() == {"wide", "area"}
+    assert result["$defs"]["Heavy"]["required"] == ["wide", "area"]
+
+
 @pytest.mark.promise("DSC-4", "DSC-3")
 @pytest.mark.parametrize(
     ("parameter", "default"),

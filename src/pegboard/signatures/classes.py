@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pegboard.sdk.literals import NotLiteralError, read, text
 from pegboard.sdk.scope import Lineage, Scope, statements
 from pegboard.signatures import docstrings
+from pegboard.signatures.expressions import unquoted
 from pegboard.signatures.model_config import ModelConfig
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ _ROOT_MODELS = frozenset({"pydantic.RootModel", "pydantic.root_model.RootModel"}
 _TYPED_DICTS = frozenset({"typing.TypedDict", "typing_extensions.TypedDict"})
 _NAMED_TUPLES = frozenset({"typing.NamedTuple", "typing_extensions.NamedTuple"})
 _DATACLASSES = frozenset({"dataclasses.dataclass", "pydantic.dataclasses.dataclass"})
-_CLASS_VARIABLES = frozenset({"typing.ClassVar", "typing_extensions.ClassVar"})
+_NO_FIELDS = frozenset({"typing.ClassVar", "typing_extensions.ClassVar", "dataclasses.KW_ONLY"})
 
 
 class _Member(NamedTuple):
@@ -150,7 +151,9 @@ def _object(to: Converter, node: ast.ClassDef, *, private: bool) -> JsonObject:
             continue
         default = _of_dataclass_field(member.scope, member.default) if member.default else None
         if default is _NOT_AN_ARGUMENT:
-            continue
+            if not to.is_output:
+                continue
+            default = None  # results contain it
         if default is None and member.optional:
             default = _UNKNOWN
         field = _field(to, member, default)
@@ -213,7 +216,11 @@ def _string(statement: ast.stmt | None) -> str | None:
 def _members(scope: Scope, node: ast.ClassDef) -> list[_Member]:
     """Return the fields of a class, inherited ones first; a field replaces an inherited one with the same name."""
     found: dict[str, _Member] = {}
-    for home, ancestor in scope.lineage(node).ours:
+    lineage = scope.lineage(node)
+    dataclasses = [ancestor for home, ancestor in lineage.ours if _is_dataclass(home, ancestor)]
+    for home, ancestor in lineage.ours:
+        if dataclasses and ancestor not in dataclasses:  # annotations in other classes make no fields
+            continue
         optional = any(keyword.arg == "total" and _is_false(keyword.value) for keyword in ancestor.keywords)
         for member in _own_members(home, ancestor, optional=optional):
             found[member.name] = member
@@ -226,16 +233,20 @@ def _own_members(scope: Scope, node: ast.ClassDef, *, optional: bool) -> Iterato
         if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
             continue
         annotation = statement.annotation
-        bare = annotation.value if isinstance(annotation, ast.Subscript) else annotation
-        if scope.qualified(bare) in _CLASS_VARIABLES or scope.qualified(bare) == "dataclasses.KW_ONLY":
+        if _wrapper(scope, annotation) in _NO_FIELDS:
             continue
         note = docstrings.cleaned(_string(following) or "")
         yield _Member(statement.target.id, annotation, statement.value, note, optional, scope)
 
 
 def _is_init_only(member: _Member) -> bool:
-    annotation = member.annotation
-    return isinstance(annotation, ast.Subscript) and member.scope.qualified(annotation.value) == "dataclasses.InitVar"
+    return _wrapper(member.scope, member.annotation) == "dataclasses.InitVar"
+
+
+def _wrapper(scope: Scope, annotation: ast.expr) -> str | None:
+    """Return the qualified name of `X` in the annotation `X` or `X[…]`, which may be quoted."""
+    node = unquoted(annotation)
+    return scope.qualified(node.value if isinstance(node, ast.Subscript) else node)
 
 
 def _is_dataclass(scope: Scope, node: ast.ClassDef) -> bool:

@@ -9,6 +9,16 @@ PARSED_AS = "<pegboard pack>"
 """File name for parsing sources; identifies Python's warnings about them."""
 
 
+def unquoted(annotation: ast.expr) -> ast.expr:
+    """Return the expression in a quoted annotation; other annotations, and invalid ones, unchanged."""
+    if not isinstance(annotation, ast.Constant) or not isinstance(annotation.value, str):
+        return annotation
+    try:
+        return ast.parse(annotation.value.strip(), PARSED_AS, "eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return annotation
+
+
 def written(node: ast.AST, limit: int = 80) -> str:
     """Return an expression as source text on one line.
 
