@@ -125,6 +125,8 @@ BLUE = "<Colour.BLUE: 2>"
         ({"by_day": {"2024-01-01": 1}}, "{datetime.date(2024, 1, 1): 1}"),
         ({"holder": {"dated": DATED}}, f"Holder(dated={ITS_DATE})"),
         ({"quoted": [DATED]}, f"[{ITS_DATE}]"),
+        ({"all_quoted": [DATED]}, f"[{ITS_DATE}]"),
+        ({"alias": [DATED]}, f"[{ITS_DATE}]"),
         ({"heir": {"a": 1, "days": ["2024-01-01"]}}, "{'a': 1, 'days': [datetime.date(2024, 1, 1)]}"),
         ({"eased": {"a": 1, "when": "2024-01-01"}}, "{'a': 1, 'when': datetime.date(2024, 1, 1)}"),
         (

@@ -59,6 +59,7 @@ class Eased(Plain, total=False):
     colour: Optional[Colour]
 
 
+QuotedAlias = "list[Dated]"
 Functional = TypedDict("Functional", {"class": str, "in-days": list[date]})
 Document = Union[dict[str, "Document"], list["Document"], str, int, None]
 
@@ -90,6 +91,8 @@ def dicts(
     by_day: dict[date, int] = None,
     holder: Holder = None,
     quoted: list["Dated"] = None,
+    all_quoted: "list[Dated]" = None,
+    alias: "QuotedAlias" = None,
     heir: Heir = None,
     eased: Eased = None,
     functional: Functional = None,

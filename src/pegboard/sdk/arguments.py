@@ -36,6 +36,9 @@ _LISTS = {("builtins", "list"), *_NATIVE_BY_NAME} - {("typing", "Any"), *_MAPPIN
 _VARARGS, _VARKEYWORDS = 4, 8
 """Flags of code objects, as in `inspect`, which is slow to import."""
 
+_MOST_QUOTES = 3
+"""Quotes around an annotation: its own, those of `from __future__ import annotations`, those of an alias."""
+
 
 class ConversionError(Exception):
     """Arguments can't be converted to the annotated types; `faults` contains the path and message of each."""
@@ -229,15 +232,18 @@ def _annotations_of(function: Callable[..., Any]) -> dict[str, Annotation]:
 
 def _evaluated(annotation: Annotation, function: Callable[..., Any]) -> Annotation:
     """Return the object that a quoted annotation refers to, or the text if it can't be evaluated."""
-    if not isinstance(annotation, str):
-        return annotation
     names = getattr(function, "__globals__", {})
-    if annotation.isidentifier():
-        return names.get(annotation, getattr(builtins, annotation, annotation))
-    try:
-        return eval(annotation, names)  # noqa: S307 - the pack's own code in the pack's own process
-    except Exception:  # noqa: BLE001 - annotations run the author's code; parameters without a known type are not converted
-        return annotation
+    for _ in range(_MOST_QUOTES):
+        if not isinstance(annotation, str):
+            break
+        if annotation.isidentifier():
+            annotation = names.get(annotation, getattr(builtins, annotation, annotation))
+            continue
+        try:
+            annotation = eval(annotation, names)  # noqa: S307 - the pack's own code in the pack's own process
+        except Exception:  # noqa: BLE001 - annotations run the author's code; parameters without a known type are not converted
+            break
+    return annotation
 
 
 def _integer_converter(annotation: Annotation) -> Callable[[Any], Any] | None:
