@@ -171,6 +171,12 @@ async def test_defaults_in_fields_are_applied(harness: Any) -> None:
     assert (await harness.run("fields", TYPED, count=2)).data == [2, []]
 
 
+async def test_defaults_in_fields_are_converted_only_if_they_say_so(harness: Any) -> None:
+    assert (await harness.run("field_defaults", TYPED)).data == "(None, [], datetime.date(2024, 1, 1))"
+    given = (await harness.run("field_defaults", TYPED, until=None, since="2024-01-02")).data
+    assert given == "(None, datetime.date(2024, 1, 2), datetime.date(2024, 1, 1))"
+
+
 async def test_functions_without_annotations_and_with_further_keywords_are_called(harness: Any) -> None:
     assert (await harness.run("no_annotations", TYPED, first=1)).data == [1, 2]
     assert (await harness.run("with_rest", TYPED, first=1)).data == [1, "{}"]

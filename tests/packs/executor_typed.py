@@ -202,6 +202,16 @@ def fields(*, count: int = Field(10, ge=1), tags: list[str] = Field(default_fact
     return [count, tags]
 
 
+def field_defaults(
+    *,
+    until: date = Field(None),
+    since: date = Field(default_factory=list),
+    checked: date = Field("2024-01-01", validate_default=True),
+):
+    """Have defaults of other types than the annotated ones, written as pydantic fields."""
+    return repr((until, since, checked))
+
+
 def with_rest(*, first: int, **rest: date):
     """Accept more keywords than the named ones."""
     return [first, repr(rest)]

@@ -84,7 +84,9 @@ class Parameters:
         defaults = _defaults_of(inner)
         self._fields = {name: value for name, value in defaults.items() if _is_field(value)}
         # `when: date = None` is common
-        self._nullable = {name for name, value in defaults.items() if value is None}
+        self._nullable = {
+            name for name, value in defaults.items() if (value.default if name in self._fields else value) is None
+        }
         self._adapters: dict[str, Any] | None = None
 
     def fit(self, args: dict[str, Any]) -> dict[str, Any]:
@@ -104,14 +106,14 @@ class Parameters:
         for name, path in self._paths.items():
             if isinstance(args.get(name), str):
                 args[name] = path(args[name])
-        for name, field in self._fields.items():
-            if name not in args:
-                args[name] = field.get_default(call_default_factory=True)
+        missing = [name for name in self._fields if name not in args]
+        defaults = {name: self._fields[name].get_default(call_default_factory=True) for name in missing}
+        args |= {name: value for name, value in defaults.items() if self._fields[name].validate_default}
         if self._foreign:
             self._convert(args)
         if self._rest is not None:
             args |= args.pop(self._rest)
-        return args
+        return {**defaults, **args}
 
     def _convert(self, args: dict[str, Any]) -> None:
         if self._adapters is None:
