@@ -17,6 +17,7 @@ from pegboard.models import Problem, ToolSpec
 
 HEAD = """
 import collections, datetime, decimal, enum, ipaddress, pathlib, re, typing, uuid
+import pydantic
 import typing as t
 import collections.abc as c
 import annotated_types as at
@@ -165,10 +166,49 @@ def judged(annotation: str, head: str = "") -> dict[str, Any]:
         "conint(ge=1)",
         "constr(min_length=1, pattern='a')",
         "dict[str, Annotated[int, Ge(0)]]",
+        "pydantic.conset(int, min_length=1)",
+        "pydantic.confrozenset(str, max_length=3)",
+        "pydantic.conbytes(min_length=1)",
+        "pydantic.condate()",
+        "pydantic.UUID1",
+        "pydantic.UUID7",
+        "pydantic.PastDate",
+        "pydantic.FutureDatetime",
+        "pydantic.Base64Bytes",
+        "pydantic.Base64UrlStr",
+        "pydantic.FiniteFloat",
+        "pydantic.SecretBytes",
+        "pydantic.NewPath",
+        "pydantic.StrictBytes",
+        "pydantic.IPvAnyAddress",
+        "ipaddress.IPv4Network",
+        "ipaddress.IPv6Interface",
+        "complex",
     ],
 )
 def test_the_schema_of_an_annotation_equals_that_of_pydantic(annotation: str) -> None:
     assert schema(annotation) == judged(annotation)
+
+
+@pytest.mark.promise("DSC-4")
+@pytest.mark.parametrize(
+    ("annotation", "accepted", "rejected"),
+    [
+        ("pydantic.NaiveDatetime", ["2024-01-01T00:00:00"], [1]),
+        ("pydantic.Json", ["[1]"], [[1]]),
+        ("pydantic.Json[list[int]]", ["[1]"], [[1]]),
+        ("pydantic.ByteSize", ["3 kB", 3], [-3]),
+        ("pydantic.condecimal(gt=1)", [1.5, "1.5"], [0.5]),
+        ("pydantic.FtpUrl", ["ftp://example.org/a"], [1]),
+        ("pydantic.PostgresDsn", ["postgres://example.org/a"], [1]),
+    ],
+)
+def test_a_type_of_pydantic_accepts_the_values_that_pydantic_accepts(
+    annotation: str, accepted: list[Any], rejected: list[Any]
+) -> None:
+    validator = Draft202012Validator(schema(annotation))
+    assert [value for value in accepted if not validator.is_valid(value)] == []
+    assert [value for value in rejected if validator.is_valid(value)] == []
 
 
 CLASSES = '''

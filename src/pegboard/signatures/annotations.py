@@ -396,8 +396,8 @@ def _call(to: Annotations, node: ast.Call) -> JsonObject:
     base = CONSTRAINED.get((name or "").removeprefix("pydantic.types.").removeprefix("pydantic."))
     if base is None:
         return to.unresolved(node)
-    schema: JsonObject = {"type": base}
-    if base == "array" and node.args:
+    schema = _copy(base)
+    if schema.get("type") == "array" and node.args:
         items = to.schema(node.args[0])
         if items:
             schema["items"] = items

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pegboard.sdk.literals import NotLiteralError, is_plain_member, read
 from pegboard.signatures import classes, constraints
-from pegboard.signatures.names import LISTS, MAPPINGS, SETS, WRAPPERS, canonical
+from pegboard.signatures.names import LISTS, MAPPINGS, SETS, SIMPLE, WRAPPERS, canonical
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -168,6 +168,7 @@ GENERIC: dict[str, Callable[[Converter, list[ast.expr]], JsonObject]] = {
     "typing.NotRequired": _first,
     "typing.Awaitable": _first,
     "typing.Coroutine": _last,
+    "pydantic.Json": lambda _to, _arguments: SIMPLE["pydantic.Json"].copy(),
     "os.PathLike": lambda _to, _arguments: {"type": "string", "format": "path"},
     "re.Pattern": lambda _to, _arguments: {"type": "string", "format": "regex"},
     "typing.Pattern": lambda _to, _arguments: {"type": "string", "format": "regex"},

@@ -24,6 +24,7 @@ SIMPLE: dict[str, JsonObject] = {
     "builtins.float": {"type": "number"},
     "builtins.bool": {"type": "boolean"},
     "builtins.bytes": {"type": "string", "format": "binary"},
+    "builtins.complex": {"type": "string"},
     "builtins.object": {},
     "typing.Any": {},
     "typing.Hashable": {},
@@ -49,6 +50,10 @@ SIMPLE: dict[str, JsonObject] = {
     "os.PathLike": {"type": "string", "format": "path"},
     "ipaddress.IPv4Address": {"type": "string", "format": "ipv4"},
     "ipaddress.IPv6Address": {"type": "string", "format": "ipv6"},
+    **{
+        f"ipaddress.{name}": {"type": "string", "format": name.lower()}
+        for name in ("IPv4Network", "IPv6Network", "IPv4Interface", "IPv6Interface")
+    },
     "numbers.Number": {"type": "number"},
     "numbers.Real": {"type": "number"},
     "numbers.Integral": {"type": "integer"},
@@ -56,8 +61,14 @@ SIMPLE: dict[str, JsonObject] = {
     "pydantic.AnyUrl": {"type": "string", "format": "uri"},
     "pydantic.AnyHttpUrl": {"type": "string", "format": "uri"},
     "pydantic.HttpUrl": {"type": "string", "format": "uri"},
+    **{
+        f"pydantic.{name}": {"type": "string", "format": "uri"}
+        for name in ("FileUrl", "FtpUrl", "WebsocketUrl", "AnyWebsocketUrl", "PostgresDsn", "MySQLDsn", "RedisDsn")
+    },
     "pydantic.EmailStr": {"type": "string", "format": "email"},
     "pydantic.SecretStr": {"type": "string", "format": "password", "writeOnly": True},
+    "pydantic.SecretBytes": {"type": "string", "format": "password", "writeOnly": True},
+    "pydantic.NewPath": {"type": "string", "format": "path"},
     "pydantic.FilePath": {"type": "string", "format": "file-path"},
     "pydantic.DirectoryPath": {"type": "string", "format": "directory-path"},
     "pydantic.PositiveInt": {"type": "integer", "exclusiveMinimum": 0},
@@ -72,8 +83,24 @@ SIMPLE: dict[str, JsonObject] = {
     "pydantic.StrictFloat": {"type": "number"},
     "pydantic.StrictStr": {"type": "string"},
     "pydantic.StrictBool": {"type": "boolean"},
+    "pydantic.StrictBytes": {"type": "string", "format": "binary"},
+    "pydantic.FiniteFloat": {"type": "number"},
+    "pydantic.PastDate": {"type": "string", "format": "date"},
+    "pydantic.FutureDate": {"type": "string", "format": "date"},
+    "pydantic.PastDatetime": {"type": "string", "format": "date-time"},
+    "pydantic.FutureDatetime": {"type": "string", "format": "date-time"},
     "pydantic.AwareDatetime": {"type": "string", "format": "date-time"},
-    "pydantic.UUID4": {"type": "string", "format": "uuid4"},
+    "pydantic.NaiveDatetime": {"type": "string"},  # the format requires an offset, which pydantic rejects
+    **{f"pydantic.UUID{version}": {"type": "string", "format": f"uuid{version}"} for version in range(1, 9)},
+    "pydantic.Base64Bytes": {"type": "string", "format": "base64"},
+    "pydantic.Base64Str": {"type": "string", "format": "base64"},
+    "pydantic.Base64UrlBytes": {"type": "string", "format": "base64url"},
+    "pydantic.Base64UrlStr": {"type": "string", "format": "base64url"},
+    "pydantic.Json": {"type": "string", "contentMediaType": "application/json"},
+    "pydantic.ByteSize": {"anyOf": [{"type": "string"}, {"type": "integer", "minimum": 0}]},
+    "pydantic.IPvAnyAddress": {"type": "string", "format": "ipvanyaddress"},
+    "pydantic.IPvAnyInterface": {"type": "string", "format": "ipvanyinterface"},
+    "pydantic.IPvAnyNetwork": {"type": "string", "format": "ipvanynetwork"},
 }
 """Schemas of types without parameters."""
 
@@ -92,13 +119,18 @@ WRITTEN: dict[str, JsonObject] = {
 The formats of JSON Schema require an offset of every time, and allow no negative duration.
 """
 
-CONSTRAINED: dict[str, str] = {
-    "conint": "integer",
-    "confloat": "number",
-    "condecimal": "number",
-    "constr": "string",
-    "conlist": "array",
+CONSTRAINED: dict[str, JsonObject] = {
+    "conint": {"type": "integer"},
+    "confloat": {"type": "number"},
+    "condecimal": SIMPLE["decimal.Decimal"],
+    "constr": {"type": "string"},
+    "conbytes": SIMPLE["builtins.bytes"],
+    "condate": SIMPLE["datetime.date"],
+    "conlist": {"type": "array"},
+    "conset": {"type": "array", "uniqueItems": True},
+    "confrozenset": {"type": "array", "uniqueItems": True},
 }
+"""Schemas of types that a call constrains: `conint(ge=1)`."""
 
 WRAPPERS = frozenset({"typing.Final", "typing.ReadOnly", "typing.ClassVar", "dataclasses.InitVar"})
 """Wrappers that describe the use of a field, not its type."""

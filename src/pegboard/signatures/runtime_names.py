@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from pegboard.sdk.scope import Scope
 
 _NATIVE = frozenset(
-    {name for name, schema in SIMPLE.items() if not schema.keys() & {"format", "anyOf"}} - {"fractions.Fraction"}
+    {name for name, schema in SIMPLE.items() if not schema.keys() & {"format", "anyOf"}}
+    - {"fractions.Fraction", "builtins.complex", "pydantic.NaiveDatetime", "pydantic.Json"}
     | {"builtins.list", "builtins.dict", "typing.Optional", "typing.Union"}
     | {"typing." + name for name in ("List", "Sequence", "MutableSequence", "Iterable", "Collection", "Container")}
     | {"typing." + name for name in ("Dict", "Mapping", "MutableMapping", "Reversible")}
