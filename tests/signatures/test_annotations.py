@@ -477,6 +477,60 @@ def test_fields_are_described_by_docstrings_and_by_the_text_below() -> None:
     assert box["required"] == ["wide", "high"]
 
 
+GENERIC = """
+T = TypeVar("T")
+U = TypeVar("U")
+
+class Item(BaseModel):
+    day: date
+
+class Page(BaseModel, t.Generic[T]):
+    rows: list[T]
+    following: "Page[T] | None" = None
+
+class Titled(Page[T]):
+    title: T
+
+class Pair(TypedDict, t.Generic[T, U]):
+    first: T
+    second: dict[str, U]
+
+@dataclass
+class Box(t.Generic[T]):
+    content: Page[T]
+
+class Endless(BaseModel, t.Generic[T]):
+    inner: "Endless[list[T]] | None" = None
+"""
+
+
+@pytest.mark.promise("DSC-4")
+@pytest.mark.parametrize(
+    ("annotation", "valid", "invalid"),
+    [
+        ("Page[Item]", {"rows": [{"day": "2024-01-01"}]}, {"rows": [1]}),
+        ("Page[int]", {"rows": [1], "following": {"rows": [2]}}, {"rows": [1], "following": {"rows": ["a"]}}),
+        ("Page[Annotated[int, Ge(1)]]", {"rows": [1]}, {"rows": [0]}),
+        ("Page['Page[int]']", {"rows": [{"rows": [1]}]}, {"rows": [1]}),
+        ("Titled[str]", {"rows": ["a"], "title": "b"}, {"rows": [1], "title": "b"}),
+        ("Pair[Any, int]", {"first": "a", "second": {"b": 1}}, {"first": 1, "second": {"b": "a"}}),
+        ("Pair[int, Any]", {"first": 1, "second": {"b": "a"}}, {"first": "a", "second": {"b": 1}}),
+        ("Box[Item | None]", {"content": {"rows": [None]}}, {"content": {"rows": [1]}}),
+        ("Page", {"rows": [1, "a"]}, {"rows": 1}),
+        ("dict[str, Page[int] | Page[str]]", {"a": {"rows": [1]}, "b": {"rows": ["a"]}}, {"a": {"rows": [None]}}),
+    ],
+)
+def test_a_generic_class_has_the_fields_of_its_arguments(annotation: str, valid: object, invalid: object) -> None:
+    validator = Draft202012Validator(schema(annotation, GENERIC))
+    validator.validate(valid)
+    assert not validator.is_valid(invalid)
+
+
+def test_a_generic_class_whose_arguments_grow_without_end_is_a_problem() -> None:
+    _, problems = tool("a: Endless[int]", GENERIC)
+    assert ["its annotation is too large" in problem.message for problem in problems] == [True]
+
+
 def test_only_the_fields_of_a_dataclass_are_in_its_form_and_its_results() -> None:
     head = '''
         class Plain:

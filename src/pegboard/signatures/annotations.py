@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import ast
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import reduce
 from operator import or_
 from pathlib import PurePath
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 from pegboard.sdk.literals import NotLiteralError, enum_members, is_enum, is_flag, read
 from pegboard.signatures import classes, constraints
@@ -57,6 +59,7 @@ class Annotations:
         self._definitions = definitions
         self._plain = definitions.plain(self.scope)
         self._used: dict[str, None] = {}
+        self._bound: dict[str, JsonObject] = {}  # by type parameter of the class being converted
         self._depth = 0
         self._left = _MOST_NODES
         self._line: int | None = None
@@ -239,9 +242,9 @@ class Annotations:
         if key in known:
             return known[key]
         definition = known[key] = Definition()  # before `build`, for recursive types
-        outside = self.report, self._used, self._depth, self._left, self._line
+        outside = self.report, self._used, self._bound, self._depth, self._left, self._line
         self.report = lambda text, where: definition.reports.append(self._with_file(text, where or line))
-        self._used, self._depth, self._left, self._line = definition.uses, 0, _MOST_NODES, None
+        self._used, self._bound, self._depth, self._left, self._line = definition.uses, {}, 0, _MOST_NODES, None
         try:
             definition.schema = build()
             definition.cost = _MOST_NODES - self._left
@@ -250,7 +253,7 @@ class Annotations:
             del known[key]
             raise
         finally:
-            self.report, self._used, self._depth, self._left, self._line = outside
+            self.report, self._used, self._bound, self._depth, self._left, self._line = outside
         return definition
 
     def _with_file(self, text: str, line: int | None) -> tuple[str, int | None]:
@@ -278,22 +281,45 @@ class Annotations:
             self.unresolved(node, "is not a type")
             return None
 
-    def named(self, node: ast.expr) -> JsonObject | None:
-        """Return the schema of a name defined in the file or a helper module, or None."""
+    def named(self, node: ast.expr, arguments: Sequence[ast.expr] = ()) -> JsonObject | None:
+        """Return the schema of a name defined in the file or a helper module, or None.
+
+        Args:
+            node: The name.
+            arguments: Arguments in its brackets, if it is a generic class.
+        """
         found = self.scope.find(node)
         if found is None:
             return None
+        bound: dict[str, JsonObject] = {}
+        if arguments and isinstance(found.definition, ast.ClassDef):
+            parameters = classes.type_parameters(found.scope, found.definition)
+            bound = dict(zip(parameters, map(self.schema, arguments), strict=False))
+            bound = bound if any(bound.values()) else {}
         if found.scope is self.scope:
-            return self._local(node, found.name, found.definition)
+            return self._local(node, found.name, found.definition, bound)
         with self.inside(found.scope):
-            return self._local(node, found.name, found.definition)
+            return self._local(node, found.name, found.definition, bound)
 
-    def _local(self, node: ast.expr, name: str, definition: ast.AST) -> JsonObject:
+    def bound(self, name: str) -> JsonObject | None:
+        """Return the schema of a type parameter of the class being converted, or None."""
+        found = self._bound.get(name)
+        return None if found is None else _copy(found)
+
+    def _local(self, node: ast.expr, name: str, definition: ast.AST, bound: dict[str, JsonObject]) -> JsonObject:
         """Return the schema of a definition in the file: a class, an alias, a `NewType`."""
         if isinstance(definition, ast.ClassDef):
             if is_enum(definition, self.scope):
                 return self._enum(definition)
-            reference = self.defined(name, definition.lineno, lambda: classes.schema(self, definition))
+            used = dict(self._used) if bound else {}
+
+            def build() -> JsonObject | None:
+                self._bound = bound
+                self._used.update(used)
+                return classes.schema(self, definition)
+
+            key = "_".join([name, *map(_label, bound.values()), ""]) if bound else name
+            reference = self.defined(key, definition.lineno, build)
             return reference or self.unresolved(node, "is a class without a JSON form")
         if isinstance(definition, ast.Call):
             called = CALLED.get(canonical(self.scope.qualified(definition.func)) or "")
@@ -326,6 +352,15 @@ def _choices(values: list[JsonValue], *, flags: bool) -> JsonObject:
     return choice(values)
 
 
+def _label(argument: JsonObject) -> str:
+    """Return a name for the argument of a generic class, as part of the name of a definition."""
+    if not argument:
+        return "any"
+    only = next(iter(argument.values())) if len(argument) == 1 else None
+    name = only.rpartition("/")[2] if isinstance(only, str) else ""
+    return name or f"{crc32(json.dumps(argument).encode()):x}"
+
+
 def _reference(name: str) -> JsonObject:
     return {"$ref": f"#/$defs/{name}"}
 
@@ -346,6 +381,9 @@ def _constant(to: Annotations, node: ast.Constant) -> JsonObject:
 
 
 def _name(to: Annotations, node: ast.Name | ast.Attribute) -> JsonObject:
+    bound = to.bound(node.id) if isinstance(node, ast.Name) else None
+    if bound is not None:
+        return bound
     name = canonical(to.scope.qualified(node))
     if name:
         known = (WRITTEN.get(name) if to.is_output else None) or SIMPLE.get(name)
@@ -375,7 +413,7 @@ def _subscript(to: Annotations, node: ast.Subscript) -> JsonObject:
     convert = GENERIC.get(name) if name else None
     if convert:
         return convert(to, arguments)
-    schema = to.named(node.value)
+    schema = to.named(node.value, arguments)
     return to.unresolved(node) if schema is None else schema
 
 

@@ -14,6 +14,7 @@ from pegboard.sdk.scope import Lineage, Scope, statements
 from pegboard.signatures import docstrings
 from pegboard.signatures.expressions import unquoted
 from pegboard.signatures.model_config import ModelConfig
+from pegboard.signatures.names import canonical
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -25,6 +26,7 @@ _MODELS = frozenset({"pydantic.BaseModel", "pydantic.main.BaseModel", "pydantic_
 _ROOT_MODELS = frozenset({"pydantic.RootModel", "pydantic.root_model.RootModel"})
 _TYPED_DICTS = frozenset({"typing.TypedDict", "typing_extensions.TypedDict"})
 _NAMED_TUPLES = frozenset({"typing.NamedTuple", "typing_extensions.NamedTuple"})
+_GENERIC = frozenset({"typing.Generic", "typing.Protocol"})
 _DATACLASSES = frozenset({"dataclasses.dataclass", "pydantic.dataclasses.dataclass"})
 _NO_FIELDS = frozenset({"typing.ClassVar", "typing_extensions.ClassVar", "dataclasses.KW_ONLY"})
 
@@ -62,6 +64,25 @@ def schema(to: Converter, node: ast.ClassDef) -> JsonObject | None:
 def _is_record(lineage: Lineage) -> bool:
     return not lineage.foreign.isdisjoint(_TYPED_DICTS) or any(
         _is_dataclass(scope, ancestor) for scope, ancestor in lineage.ours
+    )
+
+
+def type_parameters(scope: Scope, node: ast.ClassDef) -> list[str]:
+    """Return the names of the type parameters of a generic class, in order."""
+    declared = [parameter.name for parameter in getattr(node, "type_params", ())]  # since Python 3.12
+    bases = [base for base in node.bases if isinstance(base, ast.Subscript)]
+    generic = [base for base in bases if canonical(scope.qualified(base.value)) in _GENERIC]
+    names = [name.id for base in generic or bases for name in ast.walk(base.slice) if isinstance(name, ast.Name)]
+    return declared or [name for name in dict.fromkeys(names) if _is_type_variable(scope, ast.Name(name))]
+
+
+def _is_type_variable(scope: Scope, node: ast.Name) -> bool:
+    found = scope.find(node)
+    definition = found.definition if found else None
+    return (
+        found is not None
+        and isinstance(definition, ast.Call)
+        and canonical(found.scope.qualified(definition.func)) == "typing.TypeVar"
     )
 
 
