@@ -299,6 +299,19 @@ def test_keywords_of_any_name_are_additional_properties(tool: Tool) -> None:
     assert unpacked["additionalProperties"] is False
 
 
+@pytest.mark.promise("DSC-3")
+def test_further_keywords_have_the_descriptions_of_the_docstring(tool: Tool) -> None:
+    docstring = '"""Do it.\n\n    Args:\n        **more: Any others.\n        size: How large.\n    """'
+    described = tool(f"def f(**more: int):\n    {docstring}\n").input_schema["additionalProperties"]
+    assert described == {"type": "integer", "description": "Any others."}
+    assert tool(f"def f(**more):\n    {docstring}\n").input_schema["additionalProperties"] == {
+        "description": "Any others."
+    }
+    head = "from typing import TypedDict, Unpack\nclass Sizes(TypedDict):\n    size: int\n"
+    unpacked = tool(f"{head}def f(**more: Unpack[Sizes]):\n    {docstring}\n").input_schema["properties"]
+    assert unpacked == {"size": {"type": "integer", "description": "How large."}}
+
+
 @pytest.mark.promise("SDK-11")
 def test_hints_are_read_from_the_source(tool: Tool) -> None:
     spec = tool('''

@@ -210,7 +210,7 @@ class _Description:
         if required:
             result["required"] = required
         result["additionalProperties"] = False
-        self._add_keywords(result, annotations)
+        self._add_keywords(result, annotations, texts)
         definitions = annotations.definitions()
         if definitions:
             result["$defs"] = definitions
@@ -229,14 +229,17 @@ class _Description:
             line=line or self.line,
         )
 
-    def _add_keywords(self, schema: JsonObject, annotations: Annotations) -> None:
+    def _add_keywords(self, schema: JsonObject, annotations: Annotations, texts: dict[str, str]) -> None:
         """Add the values that `**kwargs` accepts: any, those of one type, or the keys of an unpacked TypedDict."""
         more = self.node.args.kwarg
         if more is None:
             return
         node = more.annotation
         if not isinstance(node, ast.Subscript) or canonical(self.scope.qualified(node.value)) != "typing.Unpack":
-            schema["additionalProperties"] = self._field(annotations, Parameter(more.arg, node, None)).schema or True
+            values = self._field(annotations, Parameter(more.arg, node, None)).schema
+            if more.arg in texts:
+                values.setdefault("description", texts[more.arg])
+            schema["additionalProperties"] = values or True
             return
         reference = self._field(annotations, Parameter(more.arg, node.slice, None)).schema.get("$ref")
         keys = annotations.definitions().get(str(reference).removeprefix("#/$defs/"))
@@ -245,7 +248,9 @@ class _Description:
             schema["additionalProperties"] = True
             return
         unpacked, needed = keys.get("properties"), keys.get("required")
-        properties.update(unpacked if isinstance(unpacked, dict) else {})
+        for name, field in (unpacked if isinstance(unpacked, dict) else {}).items():
+            described: JsonObject = {"description": texts[name]} if name in texts else {}
+            properties[name] = {**described, **field} if isinstance(field, dict) else field
         required.extend(needed if isinstance(needed, list) else [])
 
     def _output_schema(self, text: str) -> JsonObject | None:
