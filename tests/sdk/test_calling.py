@@ -107,6 +107,9 @@ def result(*, raw: object = None) -> Box:
     """Return a value that JSON doesn't have."""
     return {"box": Box(date(2024, 1, 1), Path("a")), "pair": (1, Decimal("1.10")), 2: raw}
 
+def count(*, least: int = Field(ge=1), most: int = Field(description="At most.")) -> int:
+    """Accept two required arguments."""
+
 def handle():
     """Return an object without a JSON form."""
     return object()
@@ -135,6 +138,8 @@ def test_values_that_fail_between_workers_fail_in_a_script_too(script: Script) -
         call_tool("typed.result", raw=object())
     with pytest.raises(TypeError, match=r"^typed\.seen was not called because its arguments are invalid: box\.day: "):
         call_tool("typed.seen", box={"day": "soon", "where": "a"})
+    with pytest.raises(TypeError, match=r"^typed\.count was not called because its arguments are invalid: most: is"):
+        call_tool("typed.count", least=1)
     with pytest.raises(RuntimeError, match=r"^typed\.handle failed: The result can't be converted to JSON: an object"):
         call_tool("typed.handle")
     with pytest.raises(ToolFailed, match=r"^Full\.$") as failed:

@@ -107,6 +107,9 @@ class Parameters:
             if isinstance(args.get(name), str):
                 args[name] = path(args[name])
         missing = [name for name in self._fields if name not in args]
+        required = [name for name in missing if self._fields[name].is_required()]
+        if required:
+            raise ConversionError([((name,), "is required") for name in required])
         defaults = {name: self._fields[name].get_default(call_default_factory=True) for name in missing}
         args |= {name: value for name, value in defaults.items() if self._fields[name].validate_default}
         if self._foreign:
