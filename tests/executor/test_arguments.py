@@ -177,6 +177,10 @@ async def test_defaults_in_fields_are_converted_only_if_they_say_so(harness: Any
     assert given == "(None, datetime.date(2024, 1, 2), datetime.date(2024, 1, 1))"
 
 
+async def test_values_are_converted_for_a_function_with_arguments_passed_in_advance(harness: Any) -> None:
+    assert (await harness.run("prepared", TYPED, day="2024-01-01")).data == "(datetime.date(2024, 1, 1), 'fixed')"
+
+
 async def test_functions_without_annotations_and_with_further_keywords_are_called(harness: Any) -> None:
     assert (await harness.run("no_annotations", TYPED, first=1)).data == [1, 2]
     assert (await harness.run("with_rest", TYPED, first=1)).data == [1, "{}"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -210,6 +211,14 @@ def field_defaults(
 ):
     """Have defaults of other types than the annotated ones, written as pydantic fields."""
     return repr((until, since, checked))
+
+
+def prepared(*, day: date, kind: str = Field("other")):
+    """Have an argument that is passed in advance."""
+    return repr((day, kind))
+
+
+prepared = functools.partial(prepared, kind="fixed")
 
 
 def with_rest(*, first: int, **rest: date):

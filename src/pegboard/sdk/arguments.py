@@ -59,8 +59,9 @@ class Parameters:
     def __init__(self, function: Callable[..., Any], log: Callable[[str], None]) -> None:
         self._log = log
         inner = function
-        while "__wrapped__" in getattr(inner, "__dict__", ()):
-            inner = inner.__dict__["__wrapped__"]
+        passed: dict[str, Any] = getattr(function, "keywords", {}) if _is_partial(function) else {}
+        while (wrapped := _wrapped(inner)) is not None:
+            inner = wrapped
         self._function = inner
         annotations = {
             name: _evaluated(annotation, inner)
@@ -81,7 +82,7 @@ class Parameters:
             for name, annotation in annotations.items()
             if name not in self._paths and not isinstance(annotation, str) and not _is_native(annotation)
         ]
-        defaults = _defaults_of(inner)
+        defaults = {name: value for name, value in _defaults_of(inner).items() if name not in passed}
         self._fields = {name: value for name, value in defaults.items() if _is_field(value)}
         # `when: date = None` is common
         self._nullable = {
@@ -137,6 +138,18 @@ class Parameters:
                 ]
         if faults:
             raise ConversionError(faults)
+
+
+def _wrapped(function: Callable[..., Any]) -> Callable[..., Any] | None:
+    """Return the function that a decorated function or a `functools.partial` calls, or None."""
+    if _is_partial(function):
+        wrapped: Callable[..., Any] = function.func  # type: ignore[attr-defined] # known by its type
+        return wrapped
+    return getattr(function, "__dict__", {}).get("__wrapped__")
+
+
+def _is_partial(function: Callable[..., Any]) -> bool:
+    return _called(type(function)) == ("functools", "partial")
 
 
 def _converted(adapter: Annotation, value: object) -> object:
