@@ -17,7 +17,7 @@ from pegboard.models import Problem, ToolSpec
 
 HEAD = """
 import collections, datetime, decimal, enum, ipaddress, pathlib, re, typing, uuid
-import pydantic
+import pydantic.networks, pydantic.types
 import typing as t
 import collections.abc as c
 import annotated_types as at
@@ -170,6 +170,9 @@ def judged(annotation: str, head: str = "") -> dict[str, Any]:
         "pydantic.confrozenset(str, max_length=3)",
         "pydantic.conbytes(min_length=1)",
         "pydantic.condate()",
+        "pydantic.types.PositiveInt",
+        "pydantic.types.conint(ge=1)",
+        "pydantic.networks.IPvAnyNetwork",
         "pydantic.UUID1",
         "pydantic.UUID7",
         "pydantic.PastDate",

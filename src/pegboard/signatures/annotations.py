@@ -430,8 +430,8 @@ def _either(to: Annotations, node: ast.BinOp) -> JsonObject:
 
 def _call(to: Annotations, node: ast.Call) -> JsonObject:
     """Convert `conint(ge=1)` and similar calls."""
-    name = to.scope.qualified(node.func)
-    base = CONSTRAINED.get((name or "").removeprefix("pydantic.types.").removeprefix("pydantic."))
+    name = canonical(to.scope.qualified(node.func))
+    base = CONSTRAINED.get((name or "").removeprefix("pydantic."))
     if base is None:
         return to.unresolved(node)
     schema = _copy(base)

@@ -9,13 +9,16 @@ if TYPE_CHECKING:
 
 
 def canonical(name: str | None) -> str | None:
-    """Return the name in `typing` for types of `typing_extensions` and `collections.abc`; other names unchanged."""
+    """Return the name in `typing` for types of `typing_extensions` and `collections.abc`, and that in `pydantic`.
+
+    Other names are returned unchanged.
+    """
     if name is None:
         return None
     module, _, last = name.rpartition(".")
     if module in {"typing_extensions", "collections.abc", "_collections_abc"}:
         return f"typing.{last}"
-    return name
+    return f"pydantic.{last}" if module in {"pydantic.types", "pydantic.networks"} else name
 
 
 SIMPLE: dict[str, JsonObject] = {
