@@ -65,6 +65,7 @@ FILES = (
     "scripts/test_limits.py",
     "scripts/test_record.py",
     "scripts/test_through_the_runtime.py",
+    "scripts/test_unsupported.py",
     "sdk/test_author.py",
     "sdk/test_calling.py",
     "sdk/test_checking.py",

@@ -81,8 +81,9 @@ async def test_calls_of_an_approved_script_still_require_approval(tmp_path: Path
     ("script", "said"),
     [
         ("echo nothing", "No tool calls found."),
-        ("if then", "The script can't be parsed: "),
-        ("time " * 20_000, "The script can't be parsed: it is nested too deeply"),
+        ("if then", "The script has an error: "),
+        ("{ work.look; } > >(cat)", "The script has an error: unsupported syntax at line 1, column 16: "),
+        ("time " * 20_000, "The script has an error: it is nested too deeply"),
     ],
 )
 async def test_a_script_without_calls_or_with_a_syntax_error_is_reported(

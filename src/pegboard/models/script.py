@@ -40,7 +40,7 @@ class ScriptAnalysis:
     unknown: tuple[str, ...] = ()
     """What can't be known before the script runs, a sentence each; if there are any, it may call any tool."""
     error: str | None = None
-    """Why the script can't be parsed to its end."""
+    """Why the script can't be parsed to its end, or isn't run."""
     missing: tuple[MissingCommand, ...] = ()
     """Commands that look like tools, but are neither tools nor other commands of the script."""
     named: tuple[str, ...] = ()

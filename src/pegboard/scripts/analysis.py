@@ -60,6 +60,8 @@ class Parsed(NamedTuple):
     """Whether it was too long to parse completely."""
     missing: Sequence[str] = ()
     """Names of commands that bash doesn't have, tools included."""
+    refusal: str | None = None
+    """Why it isn't run although it can be parsed."""
 
 
 class ScriptSyntaxError(Exception):
@@ -79,9 +81,8 @@ def analyze(script: str, commands: Mapping[str, ScriptCommand], parse: Parse) ->
         parse: The parser.
     """
     reading = _Analysis(commands, parse)
-    failure = None
     try:
-        reading.read(script, _DEEPEST)
+        failure = reading.read(script, _DEEPEST)
     except ScriptSyntaxError as error:
         failure = str(error)
         reading.note("Complete commands before the syntax error will still run.")
@@ -116,8 +117,8 @@ class _Analysis:
     def note(self, sentence: str) -> None:
         self.unknown[sentence] = None
 
-    def read(self, script: str, levels: int) -> None:
-        """Analyze a script, and scripts nested in it up to this number of levels.
+    def read(self, script: str, levels: int) -> str | None:
+        """Analyze a script, and scripts nested in it up to this number of levels; return why it isn't run.
 
         Raises:
             ScriptSyntaxError: It can't be parsed.
@@ -135,6 +136,7 @@ class _Analysis:
                 self.note(f"It defines its own function {name}.")
         if parsed.is_cut:
             self.note("It is too long to analyze completely.")
+        return parsed.refusal
 
     def read_part(self, script: str, levels: int) -> bool:
         """Analyze a part of a script; return whether it could be parsed."""

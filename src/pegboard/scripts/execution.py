@@ -25,7 +25,7 @@ from pegboard.scripts.commands import (
 )
 from pegboard.scripts.sandbox import Sandbox, Sandboxes
 
-_SYNTAX: Final = re.compile(r"parse error|syntax error")
+_SYNTAX: Final = re.compile(r"parse error|syntax error|unsupported syntax")
 _RANGE: Final = re.compile(r"(-?\d+|[A-Za-z])\.\.(-?\d+|[A-Za-z])(?:\.\.(-?\d+))?", re.ASCII)
 _BRACES: Final = re.compile(r"\{([^{}'\"$]*)\}")
 _LONGEST_WORD: Final = 1_000
@@ -83,7 +83,10 @@ class ScriptResult:
     stdout: str
     stderr: str
     exit_code: int
-    """The script's own; 124 after a timeout, 2 for a syntax error, 125 if another limit was hit or output is lost."""
+    """The script's own; 124 after a timeout, 2 for a syntax error or unsupported syntax.
+
+    125 if another limit was hit or output is lost.
+    """
     calls: tuple[MadeCall, ...]
     """In the order in which they started."""
 

@@ -118,9 +118,8 @@ class Sandbox:
         os.set_blocking(self._requests, False)
         if (error := answer.get("error")) is not None:
             raise ScriptSyntaxError(error)
-        return Parsed(
-            [ParsedCommand(*one) for one in answer["commands"]], answer["functions"], answer["cut"], answer["missing"]
-        )
+        commands = [ParsedCommand(*one) for one in answer["commands"]]
+        return Parsed(commands, answer["functions"], answer["cut"], answer["missing"], answer["refusal"])
 
     def _line(self) -> bytes:
         """Wait for a line; return an empty one at the end of the output."""

@@ -21,7 +21,7 @@ Requests and replies are lines of JSON on stdin: `{"run", "names", "env", "comma
 `{"reply", "out", "err", "code"}`. Messages on stdout are `{"call", "name", "argv", "stdin"}`, `{"drop"}` for cancelled
 calls, `{"out"}`, `{"err"}`, `{"stop"}` with the reason why the script can't continue, and at the end
 `{"end", "error", "cut", "short"}`. The request `{"parse"}` runs nothing; the reply is
-`{"commands", "functions", "cut", "missing"}` or `{"error"}`.
+`{"commands", "functions", "cut", "missing", "refusal"}` or `{"error"}`.
 """
 
 from __future__ import annotations
@@ -49,9 +49,11 @@ if TYPE_CHECKING:
     Outcome = TypeVar("Outcome")
 
     from pegboard.scripts import programs
+    from pegboard.scripts.unsupported import unsupported
 else:
     sys.path.insert(0, str(Path(__file__).parent))
     import programs
+    from unsupported import unsupported
 
     del sys.path[0]
 
@@ -195,6 +197,9 @@ class Shell:
 
     async def _execute(self, request: dict[str, Any]) -> None:
         script = request["run"]
+        if (refusal := unsupported(script)) is not None:
+            self._write({"end": 0, "error": refusal, "cut": [], "short": []})
+            return
         bash = Bash(
             hostname="pegboard",
             env=request["env"],
@@ -302,7 +307,13 @@ def _parsed(script: str) -> dict[str, Any]:
         if command.name is not None or found.has_dynamic_commands
     ]
     names = dict.fromkeys(name for name, *_ in commands if name and "/" not in name and name not in found.functions)
-    return {"commands": commands, "functions": found.functions, "cut": found.truncated, "missing": _missing(names)}
+    return {
+        "commands": commands,
+        "functions": found.functions,
+        "cut": found.truncated,
+        "missing": _missing(names),
+        "refusal": unsupported(script),
+    }
 
 
 def _missing(names: Iterable[str]) -> list[str]:

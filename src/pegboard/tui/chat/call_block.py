@@ -436,7 +436,7 @@ def _expected_lines(analysis: ScriptAnalysis | None) -> Iterator[MarkdownLine]:
         yield _text_line("  Analyzing the script…", "muted")
         return
     if analysis.error is not None:
-        yield _text_line(f"  The script can't be parsed: {clean_line(analysis.error)}", "error")
+        yield _text_line(f"  The script has an error: {clean_line(analysis.error)}", "error")
     calls = Counter((call.tool, call.words, call.faults) for call in analysis.calls)
     yield _text_line("  It calls:" if calls else "  No tool calls found.", "muted")
     for (tool, words, faults), times in list(calls.items())[:EXPECTED_LINES]:

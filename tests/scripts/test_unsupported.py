@@ -1,0 +1,84 @@
+"""Syntax that the sandbox runs differently from bash: it is refused before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from pegboard.runtime import Runtime
+from pegboard.scripts import OrchestratorTool
+
+REFUSED = {
+    "quotes within a default": ('echo "${x:-$(echo "a  b")}"', 1, 12, "${…}"),
+    "quotes within a default without quotes": ("y=\"p  q\"; z=${x:-$(echo \"$y\")}", 1, 18, "${…}"),
+    "quotes within single quotes within a default": ("echo \"${x:-$(echo '{\"b\": 1}')}\"", 1, 12, "${…}"),
+    "quotes within a pattern": ('x=abc\necho "${x#$(echo "a")}"', 2, 11, "${…}"),
+    "quotes within nested defaults": ('echo "${x:-${y:-$(echo "a  b")}}"', 1, 17, "${…}"),
+    "an array within a default": ('echo ${x:-$(b=(1 2 3); echo "${b[2]}")}', 1, 11, "${…}"),
+    "quotes within an index": ('declare -A m; echo "${m[$(echo "a  b")]}"', 1, 25, "${…}"),
+    "a default within a here-document": ('cat <<END\nhi\n${x:-$(echo "a  b")}\nEND', 3, 6, "${…}"),
+    "backticks within a default": ('echo "${x:-`echo a`}"', 1, 12, "backticks within ${…}"),
+    "backticks within an assignment": ('f() {\n  local v="x `echo a`"\n}', 2, 14, "backticks within the double quotes"),
+    "quotes within arithmetic": ('(( n = $(echo "a  b" | wc -c) ))', 1, 8, "((…))"),
+    "an array within arithmetic": ('(( n = $(b=("a  b" c); echo "${#b[@]}") ))', 1, 8, "((…))"),
+    "JSON within arithmetic": ("if (( $(echo '{\"a\":1}' | jq .a) == 1 )); then echo y; fi", 1, 7, "((…))"),
+    "quotes within the head of a loop": ('for ((i=$(echo "a  b" | wc -c); i<7; i++)); do echo $i; done', 1, 9, "((…))"),
+    "backslashes within a pattern": ('x=a; echo "${x//\\"/\\\\\\"}"', 1, 20, "a backslash"),
+    "a quote within a pattern": ("x=a; echo \"${x//'\"'/}\"", 1, 17, "a double quote"),
+    "the output of a group": ("{ echo a; } > >(sort -r)", 1, 13, "compound command"),
+    "the output of a loop": ("for i in 1 2; do\n  echo $i\ndone 2>/dev/null > >(cat)", 3, 18, "compound command"),
+    "the output of all that follows": ("exec > >(tee log)\necho hi", 1, 6, "exec"),
+    "a nested script": ("echo a\neval 'echo \"${x:-$(echo \"b\")}\"'", 2, 7, "${…}"),
+    "lines above a syntax error": ('echo a\n(( n = $(echo "a  b" | wc -c) ))\nif', 2, 8, "((…))"),
+}  # fmt: skip
+
+ACCEPTED = {
+    "a comment": ("# it's \"${x:-$(echo \"a\")}\" and { a; } > >(cat)\necho hi", "hi\n"),
+    "single quotes": ("echo '${x:-$(echo \"a\")} { a; } > >(cat)'", '${x:-$(echo "a")} { a; } > >(cat)\n'),
+    "a quoted here-document": ("cat <<'END'\n(( $(echo \"a\") ))\nEND", '(( $(echo "a") ))\n'),
+    "quotes within arithmetic expansion": ('echo $(( $(echo "a  b" | wc -c) ))', "5\n"),
+    "quotes within substitution": ('v="$(echo "$(echo "a  b")")"; echo "${v:-"$v"}"', "a  b\n"),
+    "single quotes within a default": ("echo \"${x:-$(echo 'a  b')}\"", "a  b\n"),
+    "harmless quotes within arithmetic": ('(( n = $(printf "12") + 1 )); echo $n', "13\n"),
+    "subshells that look like arithmetic": ('((echo "a"); echo "$(echo "b  c")")', "a\nb  c\n"),
+    "the output of a command": ("echo b > >(tr b c)", "c\n"),
+    "the output of a pipe": ("{ echo a; echo b; } | tee >(wc -l >n) | sort -r; cat n", "b\na\n2\n"),
+    "backslashes without quotes": ('x=\'a"b\'; y=${x//\\"/\\\\\\"}; echo "$y"', 'a\\"b\n'),
+    "a quote in a case": ('v=$(case "a" in (a) echo "b  c";; *")"*) ;; esac); echo "$v"', "b  c\n"),
+}  # fmt: skip
+
+
+@pytest.fixture
+def tool(plain: Callable[..., OrchestratorTool]) -> OrchestratorTool:
+    return plain()
+
+
+@pytest.mark.parametrize(("script", "line", "column", "reason"), REFUSED.values(), ids=REFUSED.keys())
+async def test_a_script_that_would_run_wrongly_is_refused_with_line_and_cause(
+    tool: OrchestratorTool, script: str, line: int, column: int, reason: str
+) -> None:
+    result = await tool.execute(script)
+    assert (result.stdout, result.exit_code) == ("", 2)
+    assert f"unsupported syntax at line {line}, column {column}: " in result.stderr
+    assert reason in result.stderr
+
+
+@pytest.mark.parametrize("script", ['shop.buy tea; echo "${x:-$(echo "a")}"', "{ shop.buy tea; } > >(cat)"])
+def test_a_script_that_is_refused_is_an_error_before_it_runs(shop: Runtime, script: str) -> None:
+    found = shop.scripts.orchestrator().analyze(script)
+    assert found.error is not None
+    assert found.error.startswith("unsupported syntax at line 1, column ")
+    assert [call.tool for call in found.calls] == ["shop.buy"]
+    assert not any("will still run" in sentence for sentence in found.unknown)
+
+
+@pytest.mark.parametrize(("script", "printed"), ACCEPTED.values(), ids=ACCEPTED.keys())
+async def test_similar_text_that_runs_as_in_bash_is_accepted(tool: OrchestratorTool, script: str, printed: str) -> None:
+    result = await tool.execute(script)
+    assert (result.stdout, result.stderr, result.exit_code) == (printed, "", 0)
+
+
+async def test_thousands_of_parentheses_are_read_quickly_enough(tool: OrchestratorTool) -> None:
+    result = await tool.execute("((" * 5_000 + 'echo "${x:-`a`}"')
+    assert (result.stdout, result.exit_code) != ("", 0)
