@@ -106,6 +106,38 @@ async def test_truncated_results_are_always_reported(
     assert said in result.stderr
 
 
+@pytest.mark.promise("SCR-5")
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("echo began; seq 400000 | jq -c . 2>/dev/null | wc -l", "jq: output limit exceeded (1048576 bytes)"),
+        ("echo began; if ! seq 400000 | jq . &>/dev/null; then echo invalid; fi", "jq: output limit exceeded"),
+        ("echo began; awk 'BEGIN { while (1) {} }' 2>/dev/null", "awk: loop iteration limit"),
+        ("echo began; { echo a | sed ':a;ba'; } 2>/dev/null", "a loop of sed exceeded its limit"),
+    ],
+)
+async def test_a_limit_is_reported_although_the_script_discards_error_messages(
+    tool: OrchestratorTool, script: str, said: str
+) -> None:
+    result = await tool.execute(script)
+    assert (result.stdout, result.exit_code) == ("began\n", 125)
+    assert said in result.stderr
+
+
+async def test_discarded_error_messages_change_neither_output_nor_exit_code(tool: OrchestratorTool) -> None:
+    script = """set -eu
+echo '{"a": [1, 2]}' | jq -c .a 2>/dev/null
+jq . <<< '{' 2>/dev/null || echo "invalid $?"
+jq -n '[' 2>errors || head -c 10 errors
+jq -n --arg x 'a  b' '$x' 2>&1 | tr -s ' '
+echo 'x y' | awk '{ print $2 }' 2>/dev/null
+ls -A /tmp"""
+    result = await tool.execute(script)
+    assert (result.stdout, result.stderr, result.exit_code) == (
+        '[1,2]\ninvalid 5\njq: error:"a b"\ny\n', "", 0
+    )  # fmt: skip
+
+
 ODD = {
     "${x@P}": ("x='$(echo in)'; echo ${x@P}", "in\n", ""),
     "${x@Q}": ('x="it\'s"; echo ${x@Q}', "'it'\\''s'\n", ""),

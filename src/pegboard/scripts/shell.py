@@ -49,10 +49,12 @@ if TYPE_CHECKING:
     Outcome = TypeVar("Outcome")
 
     from pegboard.scripts import programs
+    from pegboard.scripts.prelude import ERRORS, HEAD, IS_LONG_SEQ, JOBS, LONG_SEQ, TRAP, prelude
     from pegboard.scripts.unsupported import unsupported
 else:
     sys.path.insert(0, str(Path(__file__).parent))
     import programs
+    from prelude import ERRORS, HEAD, IS_LONG_SEQ, JOBS, LONG_SEQ, TRAP, prelude
     from unsupported import unsupported
 
     del sys.path[0]
@@ -80,56 +82,6 @@ _NOT_REPLACED = re.compile(r"\{\d*(?:/?\.|//?|#|%)\}")
 """Other placeholders that GNU parallel has."""
 _NOT_SEPARATED = frozenset({":::+", "::::", "::::+"})
 """Separators of sources that GNU parallel has besides `:::`."""
-_JOBS = "_pegboard_jobs"
-_TRAP = "_pegboard_trap"
-_HEAD = "_pegboard_head"
-_IS_LONG_SEQ = "_pegboard_is_long_seq"
-_LONG_SEQ = "_pegboard_long_seq"
-_FUNCTIONS = f"""
-xargs() {{
-    case " ${{*/#/ }}" in
-        *" -P"*|*" -"[0rtx]P*|*" -"[0rtx][0rtx]P*|*" --max-procs"*) eval "$({_JOBS} xargs "$@")" </dev/null ;;
-        *) command xargs "$@" ;;
-    esac
-}}
-parallel() {{ eval "$({_JOBS} parallel "$@")" </dev/null; }}
-"""
-_TRAPS = f"""
-trap() {{
-    local IFS=" "
-    case "$#,$1" in
-        [01],* | *,-*) {_TRAP} unset "$BASH_SUBSHELL" "$@"; command trap "$@"; return ;;
-    esac
-    case " $* " in
-        *" EXIT "*|*" 0 "*)
-            {_TRAP} set "$BASH_SUBSHELL" "$-" "$1"
-            command trap "$1
-{_TRAP} end" "${{@:2}}" ;;
-        *) command trap "$@" ;;
-    esac
-}}
-exit() {{
-    local code=${{1-$?}}
-    {_TRAP} exit "$BASH_SUBSHELL"
-    command exit "$code"
-}}
-"""
-"""Functions for scripts with an `EXIT` trap: they record whether the trap was completed."""
-_HEADS = f"""
-head() {{
-    local IFS=" "
-    case " $* " in
-        *" /dev/zero "*|*" /dev/urandom "*|*" /dev/random "*) {_HEAD} "$@" ;;
-        *) command head "$@" ;;
-    esac
-}}
-"""
-_SEQS = f"""
-seq() {{
-    if {_IS_LONG_SEQ} "$@"; then {_LONG_SEQ} "$@"; else command seq "$@"; fi
-}}
-"""
-_SETS_TRAP = re.compile(r"\btrap\b[^\n]*(?:\bEXIT|\b0)\b|\btrap\b.*\bEXIT\b", re.DOTALL)
 _LOOPS = re.compile(r"\b(?:while|until|for)\b")
 _MISSING = (
     (
@@ -207,21 +159,14 @@ class Shell:
             max_loop_iterations=request["iterations"],
             timeout_seconds=_NO_TIMEOUT,
             custom_builtins={
-                _JOBS: _jobs, _TRAP: self._note_trap, _IS_LONG_SEQ: programs.is_long_seq, "bc": programs.bc,
-                "seq": self._guarded(programs.seq), **dict.fromkeys(request["names"], self._call)
+                JOBS: _jobs, TRAP: self._note_trap, ERRORS: self._read_errors, IS_LONG_SEQ: programs.is_long_seq,
+                "bc": programs.bc, "seq": self._guarded(programs.seq), **dict.fromkeys(request["names"], self._call)
             },
         )  # fmt: skip
         for name, program in _PROGRAMS.items():
             if name not in request["names"]:
                 bash.add_command(name, self._guarded(program))
-        functions = _FUNCTIONS
-        if _SETS_TRAP.search(script):
-            functions += _TRAPS
-        if "/dev/" in script:
-            functions += _HEADS
-        if "seq" in script and "seq" not in request["names"]:
-            functions += _SEQS
-        await bash.execute(functions)
+        await bash.execute(prelude(script, request["names"]))
         result = await bash.execute(script, self._printed)
         for stream, is_cut in (("out", result.stdout_truncated), ("err", result.stderr_truncated)):
             if is_cut:
@@ -271,9 +216,17 @@ class Shell:
                 self._cut.add(stream)
             if kept:
                 self._write({stream: kept.decode("utf-8", "ignore")})
+        self._stop_if_incomplete(err)
+
+    def _stop_if_incomplete(self, errors: str) -> None:
         for pattern, reason in _MISSING:
-            if err and (said := pattern.search(err)) is not None:
+            if errors and (said := pattern.search(errors)) is not None:
                 self._stop(reason.format(*said.groups()))
+
+    async def _read_errors(self, context: BuiltinContext) -> BuiltinResult:
+        """Print stdin to stderr, which the script may discard, and stop if it reports a limit."""
+        self._stop_if_incomplete(context.stdin or "")
+        return BuiltinResult("", context.stdin or "")
 
     async def _call(self, context: BuiltinContext) -> BuiltinResult:
         number = next(self._numbers)
@@ -326,7 +279,7 @@ def _missing(names: Iterable[str]) -> list[str]:
 
 
 _PROGRAMS: dict[str, Callable[[CommandContext], Awaitable[int]]] = {
-    _LONG_SEQ: programs.long_seq, "yes": programs.yes, "sleep": programs.sleep, _HEAD: programs.head_of_device,
+    LONG_SEQ: programs.long_seq, "yes": programs.yes, "sleep": programs.sleep, HEAD: programs.head_of_device,
 }  # fmt: skip
 
 
