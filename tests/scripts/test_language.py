@@ -94,6 +94,12 @@ async def test_a_tool_that_fails_prints_the_reason_and_has_an_exit_code(tool: Or
     assert (result.stderr, result.exit_code) == ("get_user: There is no user 0.\n", 1)
 
 
+async def test_expr_with_several_operators_is_an_error(tool: OrchestratorTool) -> None:
+    result = await tool.execute("expr 1 + 2; expr substr abc 2 1; expr length 'a b'; expr 1 + 2 '*' 3 || echo $?")
+    assert (result.stdout, result.exit_code) == ("3\nb\n3\n2\n", 0)
+    assert result.stderr == "expr: only one operator is supported; use $((…)) for arithmetic\n"
+
+
 async def test_a_script_has_its_own_exit_code(tool: OrchestratorTool) -> None:
     assert (await tool.execute("echo hi; exit 7")).exit_code == 7
 

@@ -58,6 +58,15 @@ seq() {{
     if {IS_LONG_SEQ} "$@"; then {LONG_SEQ} "$@"; else command seq "$@"; fi
 }}
 """
+_EXPR = """
+expr() {
+    case "$#,$1" in
+        [0-3],* | 4,substr) command expr "$@" ;;
+        *) echo 'expr: only one operator is supported; use $((…)) for arithmetic' >&2; return 2 ;;
+    esac
+}
+"""
+"""Function for `expr`, which ignores what follows the first operation."""
 _LIMITED = ("awk", "jq", "sed", "yq")
 """Programs that report a limit of their own only on stderr."""
 _LIMITS = f"""
@@ -88,6 +97,8 @@ def prelude(script: str, names: Collection[str]) -> str:
         functions += _HEADS
     if "seq" in script and "seq" not in names:
         functions += _SEQS
+    if "expr" in script and "expr" not in names:
+        functions += _EXPR
     if _DISCARDS_ERRORS.search(script):
         for name in _LIMITED:
             if name in script and name not in names:
