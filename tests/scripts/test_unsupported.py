@@ -15,6 +15,7 @@ REFUSED = {
     "quotes within single quotes within a default": ("echo \"${x:-$(echo '{\"b\": 1}')}\"", 1, 12, "${…}"),
     "quotes within a pattern": ('x=abc\necho "${x#$(echo "a")}"', 2, 11, "${…}"),
     "quotes within nested defaults": ('echo "${x:-${y:-$(echo "a  b")}}"', 1, 17, "${…}"),
+    "quotes after another expansion": ('echo "${x:-${y}$(echo "a  b")}"', 1, 16, "${…}"),
     "an array within a default": ('echo ${x:-$(b=(1 2 3); echo "${b[2]}")}', 1, 11, "${…}"),
     "quotes within an index": ('declare -A m; echo "${m[$(echo "a  b")]}"', 1, 25, "${…}"),
     "a default within a here-document": ('cat <<END\nhi\n${x:-$(echo "a  b")}\nEND', 3, 6, "${…}"),
@@ -29,6 +30,7 @@ REFUSED = {
     "the output of a group": ("{ echo a; } > >(sort -r)", 1, 13, "compound command"),
     "the output of a loop": ("for i in 1 2; do\n  echo $i\ndone 2>/dev/null > >(cat)", 3, 18, "compound command"),
     "the output of all that follows": ("exec > >(tee log)\necho hi", 1, 6, "exec"),
+    "the time as a variable": ("start=$EPOCHSECONDS", 1, 7, "EPOCHSECONDS, which is unset"),
     "a nested script": ("echo a\neval 'echo \"${x:-$(echo \"b\")}\"'", 2, 7, "${…}"),
     "lines above a syntax error": ('echo a\n(( n = $(echo "a  b" | wc -c) ))\nif', 2, 8, "((…))"),
 }  # fmt: skip
@@ -36,6 +38,7 @@ REFUSED = {
 ACCEPTED = {
     "a comment": ("# it's \"${x:-$(echo \"a\")}\" and { a; } > >(cat)\necho hi", "hi\n"),
     "single quotes": ("echo '${x:-$(echo \"a\")} { a; } > >(cat)'", '${x:-$(echo "a")} { a; } > >(cat)\n'),
+    "the name of a variable": ("echo '$EPOCHSECONDS' | awk '{ print $1 }' # $EPOCHSECONDS", "$EPOCHSECONDS\n"),
     "a quoted here-document": ("cat <<'END'\n(( $(echo \"a\") ))\nEND", '(( $(echo "a") ))\n'),
     "quotes within arithmetic expansion": ('echo $(( $(echo "a  b" | wc -c) ))', "5\n"),
     "quotes within substitution": ('v="$(echo "$(echo "a  b")")"; echo "${v:-"$v"}"', "a  b\n"),

@@ -7,6 +7,7 @@ Properties of bashkit 0.20 that this module relies on:
 - In `"${x/…}"` and `"${x%…}"`, `\\` becomes nothing or another character, and so does `"` within single quotes.
 - In an assignment, backticks within double quotes are text.
 - `> >(…)` after a compound command or `exec` drops the output.
+- `EPOCHSECONDS` and `EPOCHREALTIME` are unset.
 
 A scanner finds these. Then the parser confirms each one, with a command in its place that the parser reports, so that
 text in comments, quotes and here-documents isn't mistaken for syntax.
@@ -27,7 +28,7 @@ _MOST_CONFIRMED = 50
 """Findings that the parser confirms; further ones need no confirmation."""
 _MOST_MISREAD = 100
 """Times that `((` may turn out to be two subshells; each time is a second reading."""
-_SUSPECT = re.compile(r">\(|`|\$\{[^}\n]*(?:\$\(|\\|')|\(\(")
+_SUSPECT = re.compile(r">\(|`|\$\{(?!#?[\w@*]+(?:\[[\w@*]+\])?\})|\(\(|EPOCH")
 _FIRST = "; assign the output of $(…) to a variable first"
 _IN_PARAMETER = "$(…) with double quotes within ${…}" + _FIRST
 _TICKS_IN_PARAMETER = "backticks within ${…}" + _FIRST
@@ -35,7 +36,9 @@ _IN_ARITHMETIC = "$(…) with double quotes within ((…))" + _FIRST
 _TICKS_IN_ASSIGNMENT = "backticks within the double quotes of an assignment; use $(…)"
 _PATTERN_IN_QUOTES = '{} within "${{…}}"; assign without double quotes, as in v=${{…}}'
 _OUTPUT = "output of a compound command or of exec to >(…); use a pipe or a file"
+_EPOCH = "{}, which is unset; use $(date +%s)"
 _TO_PROCESS = re.compile(r"(?:\d+|&)?>>?\|?[ \t]*>\(")
+_EPOCHS = re.compile(r"\$\{?(EPOCH(?:SECONDS|REALTIME))\b\}?")
 _STARTS = re.compile(r"(?:\A|[;&|({\n])[ \t]*\Z")
 _QUOTE = re.compile(r'(?<!\\)"')
 _SAFE_QUOTES = re.compile(r'"[\w+%./:,@=-]*"')
@@ -51,7 +54,9 @@ _PATTERN = re.compile(r"\$\{[!#]?[\w@*]+(?:\[[^\]]*\])?([#%/^,])")
 _HERE = re.compile(r"<<(-?)[ \t]*((?:'[^']*'|\"[^\"]*\"|\\.|[^\s'\"\\|&;()<>])+)")
 _FOLLOWED = frozenset({"!", "do", "elif", "else", "if", "then", "time", "until", "while", "{"})
 _RUNNERS = frozenset({"bash", "command", "env", "eval", "find", "nohup", "parallel", "sh", "timeout", "trap", "xargs"})
-"""Commands that run a script from their arguments."""
+"""Commands that may run a script from their arguments."""
+_SIGNS = ("sh ", "eval", "parallel", "trap")
+"""Texts of which a script contains one if it does that."""
 
 
 def unsupported(script: str) -> str | None:
@@ -67,11 +72,11 @@ def unsupported(script: str) -> str | None:
         scanned.commands("")
     except RecursionError:
         return None
-    findings = sorted([*scanned.found, *_outputs(script)], key=lambda finding: finding.at)
+    findings = sorted([*scanned.found, *_outputs(script), *_epochs(script)], key=lambda finding: finding.at)
     for number, finding in enumerate(findings):
         if number >= _MOST_CONFIRMED or _is_confirmed(script, finding):
             return _message(script, finding.at, finding.reason)
-    return next(_nested(script), None)
+    return next(_nested(script), None) if any(name in script for name in _SIGNS) else None
 
 
 class _Finding:
@@ -96,6 +101,12 @@ def _outputs(script: str) -> Iterator[_Finding]:
         at = found.start()
         if not _STARTS.search(script, max(at - 100, 0), at):
             yield _Finding(at, at, found.end(), f" {_PROBE} <(", _OUTPUT)
+
+
+def _epochs(script: str) -> Iterator[_Finding]:
+    """Yield each use of the time as a variable."""
+    for found in _EPOCHS.finditer(script):
+        yield _Finding(found.start(), *found.span(), f"$({_PROBE})", _EPOCH.format(found[1]))
 
 
 def _message(script: str, at: int, reason: str) -> str:
