@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -85,3 +87,34 @@ async def test_similar_text_that_runs_as_in_bash_is_accepted(tool: OrchestratorT
 async def test_thousands_of_parentheses_are_read_quickly_enough(tool: OrchestratorTool) -> None:
     result = await tool.execute("((" * 5_000 + 'echo "${x:-`a`}"')
     assert (result.stdout, result.exit_code) != ("", 0)
+
+
+GUIDE = (Path(__file__).parents[2] / "src" / "pegboard" / "guide" / "scripts.md").read_text(encoding="utf-8")
+ROWS = re.findall(r"^\| (`.+`) \| (`.+`.*) \|$", GUIDE.partition("| refused |")[2].partition("\n\n")[0], re.MULTILINE)
+
+DIFFERENCES = {
+    "08": ("x=08; echo $((x + 1))", "9\n"),
+    "an ampersand": ("x=cat; echo ${x/a/[&]}", "c[&]t\n"),
+    "braces": ("x=1; echo ${x:-{}}", "1\n"),
+    "-nt": ("touch a; [[ a -nt b ]] || echo no; [ a -nt b ] && echo yes", "no\nyes\n"),
+    "variables": ('echo "$BASH_COMMAND$BASH_LINENO$BASH_SOURCE$GROUPS$DIRSTACK-"; id -un; id -u', "-\nsandbox\n1000\n"),
+    "umask": ("umask 077; touch a; stat -c %a a", "644\n"),
+    "cut": ("echo é | cut -b1", "é\n"),
+    "jq": ("echo 1.0 | jq .", "1.0\n"),
+    "awk": ("awk 'BEGIN { print 2 ^ 53 }'", "9007199254740992\n"),
+}
+
+
+def test_the_syntax_that_the_guide_lists_is_refused_and_what_to_write_instead_is_not(tool: OrchestratorTool) -> None:
+    assert len(ROWS) == 5
+    for refused, instead in ROWS:
+        for cell, is_refused in ((refused, True), (instead, False)):
+            for _, code in re.findall(r"(?<!`)(``?)(?!`) ?(.+?)\1(?!`)", cell.replace("\\|", "|")):
+                assert (tool.analyze(code).error is not None) == is_refused, code
+
+
+@pytest.mark.parametrize(("script", "printed"), DIFFERENCES.values(), ids=DIFFERENCES.keys())
+async def test_the_differences_from_bash_that_the_guide_lists_exist(
+    tool: OrchestratorTool, script: str, printed: str
+) -> None:
+    assert (await tool.execute(script)).stdout == printed
