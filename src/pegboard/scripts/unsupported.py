@@ -65,6 +65,16 @@ def unsupported(script: str) -> str | None:
     Args:
         script: The script.
     """
+    found = _first(script)
+    if found is None:
+        return None
+    at, reason = found
+    line, column = script.count("\n", 0, at) + 1, at - script.rfind("\n", 0, at)
+    return f"unsupported syntax at line {line}, column {column}: {reason}"
+
+
+def _first(script: str) -> tuple[int, str] | None:
+    """Return the position of the first unsupported syntax and the reason."""
     if not _SUSPECT.search(script):
         return None
     try:
@@ -75,7 +85,7 @@ def unsupported(script: str) -> str | None:
     findings = sorted([*scanned.found, *_outputs(script), *_epochs(script)], key=lambda finding: finding.at)
     for number, finding in enumerate(findings):
         if number >= _MOST_CONFIRMED or _is_confirmed(script, finding):
-            return _message(script, finding.at, finding.reason)
+            return finding.at, finding.reason
     return next(_nested(script), None) if any(name in script for name in _SIGNS) else None
 
 
@@ -109,11 +119,6 @@ def _epochs(script: str) -> Iterator[_Finding]:
         yield _Finding(found.start(), *found.span(), f"$({_PROBE})", _EPOCH.format(found[1]))
 
 
-def _message(script: str, at: int, reason: str) -> str:
-    line, column = script.count("\n", 0, at) + 1, at - script.rfind("\n", 0, at)
-    return f"unsupported syntax at line {line}, column {column}: the sandbox can't run {reason}"
-
-
 def _is_confirmed(script: str, finding: _Finding) -> bool:
     try:
         parsed = Bash().analyze(script[: finding.start] + finding.probe + script[finding.end :])
@@ -127,16 +132,15 @@ def _is_confirmed(script: str, finding: _Finding) -> bool:
     )
 
 
-def _nested(script: str) -> Iterator[str]:
-    """Yield messages on scripts in the arguments of commands that run them."""
+def _nested(script: str) -> Iterator[tuple[int, str]]:
+    """Yield unsupported syntax in the arguments of commands that run them, with the position of the argument."""
     try:
         commands = Bash().analyze(script).commands
     except BashError:
         return
     for text in (word for command in commands if command.name in _RUNNERS for word in command.args):
-        if text is not None and len(text) < len(script) and (message := unsupported(text)) is not None:
-            at = script.find(text)
-            yield message if at < 0 else _message(script, at, message.partition("can't run ")[2])
+        if text is not None and len(text) < len(script) and (found := _first(text)) is not None:
+            yield max(script.find(text), 0), found[1]
 
 
 class _Scan:
