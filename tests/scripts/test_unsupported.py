@@ -56,7 +56,7 @@ ACCEPTED = {
 
 @pytest.fixture
 def tool(plain: Callable[..., OrchestratorTool]) -> OrchestratorTool:
-    return plain()
+    return plain(get=lambda args, stdin: "")
 
 
 @pytest.mark.parametrize(("script", "line", "column", "reason"), REFUSED.values(), ids=REFUSED.keys())
@@ -93,6 +93,8 @@ GUIDE = (Path(__file__).parents[2] / "src" / "pegboard" / "guide" / "scripts.md"
 ROWS = re.findall(r"^\| (`.+`) \| (`.+`.*) \|$", GUIDE.partition("| refused |")[2].partition("\n\n")[0], re.MULTILINE)
 
 DIFFERENCES = {
+    "type": ("type -t get; hash get 2>/dev/null; echo $?; which get; command -v get", "1\nget\n"),
+    "jobs without stderr": ("{ for i in {1..70}; do sleep 0.1 & done; wait; } 2>/dev/null; echo on", "on\n"),
     "08": ("x=08; echo $((x + 1))", "9\n"),
     "an ampersand": ("x=cat; echo ${x/a/[&]}", "c[&]t\n"),
     "braces": ("x=1; echo ${x:-{}}", "1\n"),
