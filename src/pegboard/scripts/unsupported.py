@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _PROBE = "_pegboard_probe"
-_MOST_CONFIRMED = 50
+_MOST_CONFIRMED = 20
 """Findings that the parser confirms; further ones need no confirmation."""
 _MOST_MISREAD = 100
 """Times that `((` may turn out to be two subshells; each time is a second reading."""
