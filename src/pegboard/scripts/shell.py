@@ -218,14 +218,19 @@ class Shell:
                 self._write({stream: kept.decode("utf-8", "ignore")})
         self._stop_if_incomplete(err)
 
-    def _stop_if_incomplete(self, errors: str) -> None:
+    def _stop_if_incomplete(self, errors: str) -> bool:
+        """Stop if error messages report a limit; return whether they do."""
         for pattern, reason in _MISSING:
             if errors and (said := pattern.search(errors)) is not None:
                 self._stop(reason.format(*said.groups()))
+                return True
+        return False
 
     async def _read_errors(self, context: BuiltinContext) -> BuiltinResult:
         """Print stdin to stderr, which the script may discard, and stop if it reports a limit."""
-        self._stop_if_incomplete(context.stdin or "")
+        if self._stop_if_incomplete(context.stdin or ""):
+            # No further command may run until the parent ends this process.
+            await asyncio.get_running_loop().create_future()
         return BuiltinResult("", context.stdin or "")
 
     async def _call(self, context: BuiltinContext) -> BuiltinResult:
