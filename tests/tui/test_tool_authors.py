@@ -72,6 +72,31 @@ async def test_after_a_syntax_error_is_fixed_the_tool_its_arguments_and_the_focu
         assert stage.form.form.draft() == {"body": "half way"}
 
 
+@pytest.mark.promise("TUI-1", "DSC-6")
+@pytest.mark.parametrize("is_filtered", [False, True])
+async def test_keys_for_a_tool_that_was_renamed_reach_no_other_tool(
+    write_pack: Callable[[str, str], Path], is_filtered: bool
+) -> None:
+    others = LETTER + LETTER.replace("write", "writer").replace('"""Letters."""', "")
+    runtime = Runtime.from_environment(packs=[write_pack("letter.py", others)])
+    async with on_stage(runtime) as stage:
+        await stage.open("letter.write")
+        if not is_filtered:
+            await stage.press("f5", "escape")
+            stage.screen.open_tool("letter.write")
+        await stage.type("half")
+        write_pack("letter.py", others.replace("write(", "pen("))
+        await stage.until(lambda: stage.marked == "letter" and stage.screen.settled, "the pack is selected")
+        await stage.type(" way")
+        await stage.press("ctrl+r")
+        assert stage.marked == "letter"
+        assert stage.result.result is None
+        write_pack("letter.py", others)
+        await stage.until(lambda: stage.form.has_focus_within, "the field has the focus again")
+        assert stage.form.form is not None
+        assert stage.form.form.draft() == {"body": "half"}
+
+
 @pytest.mark.promise("TUI-1", "DSC-7")
 async def test_a_tool_that_comes_back_leaves_a_selection_that_was_made_meanwhile(
     write_pack: Callable[[str, str], Path],

@@ -236,15 +236,16 @@ class ToolList(FilterList):
 
         Args:
             key: Key of the row to select.
-            pack: Pack that is selected instead if the row is missing because the pack can't be read.
+            pack: Pack that is selected instead if the row is missing, because the pack can't be read or because
+                keys that are meant for the row's form must not reach another form.
         """
         self._lost = None
         self._rows = self._list()
         if pack is not None and all(row.key != key for row in self._rows):
-            broken = next((row for row in self.catalogue.packs if row.name == pack and row.broken), None)
-            if broken is not None:
-                key = broken.key
-                self._rows = self._rows if broken in self._rows else [broken, *self._rows]
+            home = next((row for row in self.catalogue.packs if row.name == pack), None)
+            if home is not None and (home.broken or not self.has_focus):
+                key = home.key
+                self._rows = self._rows if home in self._rows else [home, *self._rows]
         self.rows_changed(self._find(key), keeps_offset=key is not None)
 
     def _find(self, key: tuple[str, str] | None) -> int:
