@@ -170,7 +170,7 @@ def test_the_tools_can_be_imported_and_called_in_a_plain_script(portal: Web) -> 
         "from pegboard.packs.ckan import get_dataset_details, list_groups, list_tags, search_datasets\n"
         "print(asyncio.run(search_datasets(rows=1)).count)\n"
         "from pegboard.sdk import call_tool\n"
-        "print([call_tool('ckan.search_datasets', query='a:b').count for _ in range(2)])\n"
+        "print([call_tool('ckan.search_datasets', query='a:b')['count'] for _ in range(2)])\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
