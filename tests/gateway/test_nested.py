@@ -110,6 +110,8 @@ async def test_a_pack_offers_its_tools_as_attributes(runtime: Runtime) -> None:
     ("tool", "message"),
     [
         ("nowhere.echo", "Pack not found: nowhere"),
+        ("nestign.echo", "Pack not found: nestign. Did you mean nesting?"),
+        ("script.run", "Pack not found: script. It needs `offer = true` under `[scripts]`."),
         ("nesting.ehco", "Tool not found: nesting.ehco. Did you mean nesting.echo?"),
         ("echo", "Tool not found: echo. Write its full name, pack.tool. Did you mean nesting.echo"),
     ],

@@ -24,7 +24,10 @@ def not_found(tool: str, packs: Mapping[str, Sequence[str]]) -> ValueError:
         ]
         return ValueError(f"Tool not found: {tool}. Write its full name, pack.tool.{suggestion(close)}")
     if pack not in packs:
-        return ValueError(f"Pack not found: {pack}")
+        hint = (
+            " It needs `offer = true` under `[scripts]`." if pack == "script" else suggestion(nearest(pack, [*packs]))
+        )
+        return ValueError(f"Pack not found: {pack}{hint and '.'}{hint}")
     close = [f"{pack}.{near}" for near in nearest(function, packs[pack])]
     known = "" if close else f" The pack has: {', '.join(packs[pack]) or 'no tools'}."
     return ValueError(f"Tool not found: {tool}.{suggestion(close)}{known}")
