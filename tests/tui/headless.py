@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 import pytest
 import textual.app
@@ -206,14 +206,20 @@ def no_invisible_work() -> Iterator[None]:
         yield
 
 
-_composed: WeakSet[App[Any]] = WeakSet()
+_composed: WeakKeyDictionary[App[Any], list[Strip]] = WeakKeyDictionary()
+"""What the terminals of the apps display."""
 
 
 def compose_strips(app: App[Any]) -> Sequence[Strip]:
-    """Compose the screen and return its lines with their styles, as a terminal would display them."""
-    _composed.add(app)
-    visible_screen_stack.set(app._background_screens)  # a dialog draws them behind itself
-    return app.screen._compositor.render_strips(app.size)
+    """Compose the screen and return its lines with their styles, as a terminal would display them.
+
+    While the app waits with the layout that follows the removal of a widget, that is what was there before.
+    """
+    compositor = app.screen._compositor
+    if app not in _composed or all(widget.is_attached for widget in compositor.visible_widgets):
+        visible_screen_stack.set(app._background_screens)  # a dialog draws them behind itself
+        _composed[app] = compositor.render_strips(app.size)
+    return _composed[app]
 
 
 def compose_frame(app: App[Any]) -> Sequence[str]:

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from textual import events
 from textual.reactive import Reactive
-from textual.screen import Screen
 from textual.widget import Widget
 
 from pegboard.tui.shell.too_small import is_too_small
+from pegboard.tui.widgets.mouse_guard import MouseGuard
 
 
-class PageScreen(Screen[None]):
+class PageScreen(MouseGuard[None]):
     """A page of the app, with cheap focus changes."""
 
     ALLOW_IN_MAXIMIZED_VIEW = "HeaderLine, KeysLine"

@@ -14,6 +14,7 @@ from textual.widgets import Static
 
 from pegboard.tui.widgets.filter_line import FilterLine
 from pegboard.tui.widgets.keys_line import KeysLine
+from pegboard.tui.widgets.mouse_guard import MouseGuard
 from pegboard.tui.widgets.pick_list import PickList
 
 ResultT = TypeVar("ResultT")
@@ -22,7 +23,7 @@ _MOST_STACKED = 12
 """Screens on top of each other. Textual draws each one within the drawing of the one above, which has a limit."""
 
 
-class Overlay(ModalScreen[ResultT]):
+class Overlay(MouseGuard[ResultT], ModalScreen[ResultT]):
     """A modal screen that closes once.
 
     Textual's `dismiss` closes the topmost screen, whichever that is: of two quick clicks, the second would close the
