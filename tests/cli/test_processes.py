@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -98,6 +101,20 @@ def test_the_command_server_separates_commands(folder: Path, home: Path) -> None
     assert echoed.stdout == "ü\n"
     with pytest.raises(subprocess.TimeoutExpired):
         commands.pegboard("script", "run", "-", stdin="sleep 50", timeout=0.5)
+
+
+@pytest.mark.parametrize("sent", ["nothing", "streams", "request"])
+def test_the_command_server_continues_after_a_client_that_ended_early(home: Path, tmp_path: Path, sent: str) -> None:
+    request = {"arguments": ["pegboard", "script", "run", "-"], "cwd": str(tmp_path), "env": {}, "umask": 0o77}
+    with Path(os.devnull).open("r+b") as null:
+        for _ in range(20):
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(commands.address())
+                if sent != "nothing":
+                    socket.send_fds(client, [b"\0"], [null.fileno()] * 3)
+                if sent == "request":
+                    client.sendall(json.dumps(request).encode() + b"\n")
+    assert commands.pegboard("tools", "list").returncode == 0
 
 
 @pytest.mark.promise("CLI-2")

@@ -31,7 +31,7 @@ _LIMIT = 10_000_000
 class Server:
     """A process that forks for each request, and answers with the process id and then the exit code.
 
-    It kills the forked process if the connection is closed before.
+    It kills the forked process if the connection is closed before. A client may end at any moment.
 
     Args:
         address: Path of its socket.
@@ -74,9 +74,16 @@ class Server:
     def _accept(self) -> bool:
         """Fork for a request; return whether this is the new process."""
         connection, _ = self._listener.accept()
-        _, streams, _, _ = socket.recv_fds(connection, 1, 3)
-        with connection.makefile("rb") as lines:
-            request = json.loads(lines.readline(_LIMIT))
+        streams: list[int] = []
+        try:
+            _, streams, _, _ = socket.recv_fds(connection, 1, 3)
+            with connection.makefile("rb") as lines:
+                request = json.loads(lines.readline(_LIMIT))
+        except (OSError, ValueError):
+            connection.close()
+            for descriptor in streams:
+                os.close(descriptor)
+            return False
         pid = os.fork()
         if not pid:
             connection.close()
@@ -87,7 +94,8 @@ class Server:
             os.close(descriptor)
         self._running[pid] = connection
         self._selector.register(connection, selectors.EVENT_READ, pid)
-        connection.sendall(b"%d\n" % pid)
+        with suppress(OSError):  # then it is killed next
+            connection.sendall(b"%d\n" % pid)
         return False
 
     def _answer(self) -> None:

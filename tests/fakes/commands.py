@@ -54,7 +54,7 @@ def pegboard(
         threads.submit(_write, our_in, given)
         outputs = [threads.submit(_read, descriptor) for descriptor in (our_out, our_error)]
         try:
-            server.connect(_address())
+            server.connect(address())
             server.settimeout(timeout)
             answers = exchange(
                 server, ["pegboard", *arguments], streams, str(cwd or Path.cwd()), os.environ if env is None else env
@@ -84,7 +84,7 @@ def forked(program: str | Path, *arguments: str) -> list[str]:
         arguments: Arguments of the program.
     """
     client = Path(__file__).with_name("command_client.py")
-    return [sys.executable, "-I", "-S", str(client), _address(), str(program), *arguments]
+    return [sys.executable, "-I", "-S", str(client), address(), str(program), *arguments]
 
 
 def _write(descriptor: int, content: bytes) -> None:
@@ -98,7 +98,7 @@ def _read(descriptor: int) -> str:
 
 
 @cache
-def _address() -> str:
+def address() -> str:
     """Return the address of the server; start one if the tests don't share one."""
     return os.environ.get(_SHARED) or _start()
 

@@ -213,7 +213,7 @@ _composed: WeakKeyDictionary[App[Any], list[Strip]] = WeakKeyDictionary()
 def compose_strips(app: App[Any]) -> Sequence[Strip]:
     """Compose the screen and return its lines with their styles, as a terminal would display them.
 
-    While the app waits with the layout that follows the removal of a widget, that is what was there before.
+    While the layout that follows the removal of a widget is still to come, a terminal displays the previous frame.
     """
     compositor = app.screen._compositor
     if app not in _composed or all(widget.is_attached for widget in compositor.visible_widgets):
