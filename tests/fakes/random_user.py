@@ -1,4 +1,4 @@
-"""A user who presses random keys and clicks anywhere, at every size of the terminal, with evil tools."""
+"""A user who presses random keys and clicks anywhere, at every size, with evil tools whose files change."""
 
 from __future__ import annotations
 
@@ -37,6 +37,15 @@ _SAID = (
     "use evil.rows",
     "for i in 1 2; do evil.say; done",
 )
+_PARAMETERS = (
+    "body: str",
+    "b: str = ''",
+    "c: int = 0",
+    "d: list[str] = []",
+    "e: bool = False",
+    "f: dict[str, int] = {}",
+)
+"""Parameters of the tool whose file changes."""
 _SIZES = ((40, 10), (200, 60))
 _ACT_SECONDS = 120.0
 """Time that one action may take before the app counts as hanging."""
@@ -88,7 +97,7 @@ async def play(page: str, seed: int, steps: int) -> Crash | None:
         if page == "activity":
             evil.record(runtime.history)
         app = _Lasting(runtime)
-        user = _User(app, page, dice, size)
+        user = _User(app, page, dice, size, packs / "changing.py")
         step, ending = 0, ""
         try:
             async with app.run_test(size=size, notifications=True) as pilot:
@@ -158,10 +167,12 @@ class _User:
         page: The page to stay on.
         dice: The source of randomness.
         size: Size of the terminal.
+        file: The pack that changes.
     """
 
-    def __init__(self, app: PegboardApp, page: str, dice: random.Random, size: tuple[int, int]) -> None:
+    def __init__(self, app: PegboardApp, page: str, dice: random.Random, size: tuple[int, int], file: Path) -> None:
         self.size = size
+        self._file = file
         self.did: deque[str] = deque(maxlen=25)
         self._app = app
         self._page = page
@@ -177,7 +188,8 @@ class _User:
     async def act(self) -> None:
         """Perform one action, and check the screen now and then."""
         acts = (self._press, self._type, self._click, self._drag, self._scroll, self._say, self._paste, self._resize)
-        [act] = self._dice.choices((*acts, self._go_back, self._click_toast), (40, 12, 22, 4, 6, 2, 2, 3, 3, 2))
+        others = (self._go_back, self._click_toast, self._edit)
+        [act] = self._dice.choices((*acts, *others), (40, 12, 22, 4, 6, 2, 2, 3, 3, 2, 3))
         await act()
         if self._dice.random() < 0.3:
             await self._settle()
@@ -243,6 +255,23 @@ class _User:
             self.did.append(f"mode {self._page}")
             if not self._app.screen.is_modal:
                 self._app.action_mode(self._page)
+
+    async def _edit(self) -> None:
+        """Change a tool's file, sometimes while its form is open, and move the mouse over everything for a moment."""
+        parameters = self._dice.sample(_PARAMETERS, self._dice.randint(0, len(_PARAMETERS)))
+        name = self._dice.choice(("change", "change", "change", "changed", "class"))
+        self.did.append(f"edit {name} {parameters}")
+        if self._dice.random() < 0.3:
+            await self._keyed("escape", "escape", "f5", *"change", "enter", "a")
+        star = "*, " if parameters else ""
+        head = f"def {name}({star}{', '.join(sorted(parameters))}) -> int:"
+        self._file.write_text(f'"""Changes."""\n\n{head}\n    "Change."\n    return 1\n')
+        for _ in range(self._dice.choice((10, 100, 500))):
+            visible = list(self._app.screen._compositor.visible_widgets.values())
+            if visible:
+                region, clip = self._dice.choice(visible)
+                self._mouse(events.MouseMove, region.intersection(clip).offset, 0)
+            await asyncio.sleep(0)
 
     # The mouse
 
