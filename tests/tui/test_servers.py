@@ -343,7 +343,7 @@ async def test_the_instructions_of_a_server_are_shown_as_plain_text_and_can_be_s
     async with with_servers(server(HOSTILE_SERVER, "escapes"), size=(80, 24)) as stage:
         await ready(stage)
         await select(stage)
-        await stage.until_seen("● ready")
+        await stage.until_seen("◐ degraded · 2 tools")
         facts = stage.screen.query_one("ServerPage #facts")
         await stage.until(lambda: facts.focusable, "the facts don't fit")
         assert "Rule 59 of the server." not in stage.text
