@@ -26,6 +26,8 @@ REFUSED = {
     "quotes within arithmetic": ('(( n = $(echo "a  b" | wc -c) ))', 1, 8, "((…))"),
     "an array within arithmetic": ('(( n = $(b=("a  b" c); echo "${#b[@]}") ))', 1, 8, "((…))"),
     "JSON within arithmetic": ("if (( $(echo '{\"a\":1}' | jq .a) == 1 )); then echo y; fi", 1, 7, "((…))"),
+    "quotes within arithmetic after parentheses": ('(( n = (1) + $(echo "a  b" | wc -c) ))', 1, 14, "((…))"),
+    "quotes within arithmetic after an empty case": ('(( n = $(case a in esac; echo "a  b" | wc -c) ))', 1, 8, "((…))"),
     "quotes within the head of a loop": ('for ((i=$(echo "a  b" | wc -c); i<7; i++)); do echo $i; done', 1, 9, "((…))"),
     "backslashes within a pattern": ('x=a; echo "${x//\\"/\\\\\\"}"', 1, 20, "a backslash"),
     "a quote within a pattern": ("x=a; echo \"${x//'\"'/}\"", 1, 17, "a double quote"),
@@ -35,6 +37,43 @@ REFUSED = {
     "the time as a variable": ("start=$EPOCHSECONDS", 1, 7, "EPOCHSECONDS, which is unset"),
     "a nested script": ("echo a\neval 'echo \"${x:-$(echo \"b\")}\"'", 2, 7, "${…}"),
     "lines above a syntax error": ('echo a\n(( n = $(echo "a  b" | wc -c) ))\nif', 2, 8, "((…))"),
+}  # fmt: skip
+
+BEFORE = {
+    "a comment": "echo a # it's (( \"\necho ",
+    "no comment": "echo a#' (( '",
+    "a here-document after a comment": "cat <<END # )\n' $(echo \"c\") ((\nEND\necho ",
+    "a quoted here-document": "cat <<'END'\n' $( ((\nEND\necho ",
+    "an indented here-document": "cat <<-END\n\t' ((\n\tEND\necho ",
+    "a here-document and a backslash": "cat <<END\n\\`\nEND\necho ",
+    "two here-documents": "cat <<A; cat <<'B'\n'\nA\n\"\nB\necho ",
+    "a here-string": "cat <<<a; cat <<<'(('; cat <<<",
+    "a case": "case a in b) ;; (a | c) echo b;; *) echo ')' ;; esac; echo ",
+    "a case without a last sign": "case a in a) esac; echo ",
+    "the word of a case": "echo case; case in in in) echo esac ;& b) ;; esac; echo ",
+    "a case in a substitution": "echo $(case a in a) echo c;; esac)'b'",
+    "a case in a condition": "if case a in a) true;; esac then echo b; fi; echo ",
+    "quoted patterns of a case": "case a in \"b)\") echo '\"';; esac; echo ",
+    "ANSI quotes": "echo $'it\\'s \"'",
+    "escaped quotes": "echo \\\"\\'\\\\",
+    "a backslash at the end of quotes": "echo \"\\\\\"'\"'",
+    "escaped quotes in quotes": 'echo "\\"\\\\"',
+    "single quotes in quotes": 'echo "it\'s"',
+    "two kinds of quotes": "echo 'a\"'\"'\"",
+    "arithmetic": "(( (y = 2) > 1 && y )); echo ",
+    "arithmetic with quotes": '(( "1" + \\2 )); echo ',
+    "arithmetic expansion": "echo $(( (1 + 2) * 3 ))'b'",
+    "arithmetic with an expansion": "(( ${y:-1} + $(echo 1) )); echo ",
+    "subshells": "((echo a); (echo b)); echo ",
+    "a subshell": "(echo a; (echo 'b)')); echo ",
+    "backticks": "echo `echo 'a\"'`'b'",
+    "escaped backticks": "echo `echo \\`echo b\\``",
+    "an expansion": "echo ${#y}${y//\\}/}${y:-'}'}'b'",
+    "an expansion in quotes": "echo \"${y:-it's}\"\"${y#'}'}\"",
+    "an expansion with quotes": 'echo "${y:-"}"}"',
+    "process substitution": "cat <(echo ')') ",
+    "a substitution": "v=$(echo ')' # )\n); echo ",
+    "an array": "v=(a 'b)'); echo ",
 }  # fmt: skip
 
 ACCEPTED = {
@@ -50,6 +89,8 @@ ACCEPTED = {
     "the output of a command": ("echo b > >(tr b c)", "c\n"),
     "the output of a pipe": ("{ echo a; echo b; } | tee >(wc -l >n) | sort -r; cat n", "b\na\n2\n"),
     "backslashes without quotes": ('x=\'a"b\'; y=${x//\\"/\\\\\\"}; echo "$y"', 'a\\"b\n'),
+    "backticks in quotes": ('echo "`echo a`"', "a\n"),
+    "a quote in another pattern": ("x='\"a'; echo \"${x#'\"'}\"", "a\n"),
     "a quote in a case": ('v=$(case "a" in (a) echo "b  c";; *")"*) ;; esac); echo "$v"', "b  c\n"),
 }  # fmt: skip
 
@@ -67,6 +108,15 @@ async def test_a_script_that_would_run_wrongly_is_refused_with_line_and_cause(
     assert (result.stdout, result.exit_code) == ("", 2)
     assert f"unsupported syntax at line {line}, column {column}: " in result.stderr
     assert reason in result.stderr
+
+
+@pytest.mark.parametrize("before", BEFORE.values(), ids=BEFORE.keys())
+def test_unsupported_syntax_is_found_after_any_other_syntax(tool: OrchestratorTool, before: str) -> None:
+    assert tool.analyze(f'{before}"b  c"').error is None
+    error = tool.analyze(f'{before}"${{x:-$(echo "b  c")}}"').error
+    line, column = before.count("\n") + 1, len(f'{before}"${{x:-') - before.rfind("\n")
+    assert error is not None
+    assert error.startswith(f"unsupported syntax at line {line}, column {column}: ")
 
 
 @pytest.mark.parametrize("script", ['shop.buy tea; echo "${x:-$(echo "a")}"', "{ shop.buy tea; } > >(cat)"])
