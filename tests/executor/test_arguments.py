@@ -108,6 +108,16 @@ async def test_three_point_zero_becomes_an_integer_inside_lists_and_objects(
     assert (await harness.run("integers", TYPED, **args)).data == {name: given for name in args}  # noqa: C420 - one pair
 
 
+async def test_three_point_zero_becomes_an_integer_beside_other_keys(harness: Any, tmp_path: Path) -> None:
+    pack = tmp_path / "plain.py"
+    pack.write_text(
+        "from typing import TypedDict\n"
+        "class Item(TypedDict):\n    name: str\n    count: int\n"
+        "def ask(*, item: Item):\n    return repr(item)\n"
+    )
+    assert (await harness.run("ask", pack, item={"name": "x", "count": 1.0})).data == "{'name': 'x', 'count': 1}"
+
+
 DATED, ITS_DATE = {"when": "2024-01-01"}, "{'when': datetime.date(2024, 1, 1)}"
 BLUE = "<Colour.BLUE: 2>"
 
@@ -169,6 +179,7 @@ async def test_json_types_and_paths_need_no_import(harness: Any, tmp_path: Path)
 async def test_defaults_in_fields_are_applied(harness: Any) -> None:
     assert (await harness.run("fields", TYPED)).data == [10, []]
     assert (await harness.run("fields", TYPED, count=2)).data == [2, []]
+    assert (await harness.run("positional", TYPED, first=1)).data == [1, 10, []]
 
 
 async def test_defaults_in_fields_are_converted_only_if_they_say_so(harness: Any) -> None:

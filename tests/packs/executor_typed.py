@@ -198,6 +198,11 @@ def texts(
     return {name: value for name, value in locals().items() if value}
 
 
+def positional(first: int, count: int = Field(10, ge=1), tags: list[str] = Field(default_factory=list)):
+    """Have defaults written as pydantic fields of positional parameters."""
+    return [first, count, tags]
+
+
 def fields(*, count: int = Field(10, ge=1), tags: list[str] = Field(default_factory=list)):
     """Have defaults written as pydantic fields."""
     return [count, tags]
