@@ -13,7 +13,7 @@ import commands
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from watched import PLAIN_SERVER, PROGRAM, Watched
+from watched import PLAIN_SERVER, PROGRAM, Watched, recorded
 
 from pegboard.watch.adoption import Adoption
 
@@ -63,7 +63,8 @@ def test_entries_run_behind_watch_and_everything_else_stays(file: Path, home: Pa
         in text
     )
     assert f'"command": "{PROGRAM}", // node' in text
-    assert f'"plain": {{"command": "{PROGRAM}", "args": ["watch", "--name", "plain", "--", "python"]}}' in text
+    plain = f'"plain": {{"command": "{PROGRAM}", "args": ["watch", "--name", "plain", "--", "python"]'
+    assert f'{plain}, "env": {{"PEGBOARD_CONFIG": ' in text
     assert (
         '[\n\t\t\t\t"watch",\n\t\t\t\t"--name",\n\t\t\t\t"remote",\n\t\t\t\t"--url",\n\t\t\t\t"https://example.com/mcp"\n'
         in text
@@ -182,6 +183,30 @@ def test_an_adopted_entry_works(tmp_path: Path) -> None:
         assert started.receive()["id"] == 1
 
 
+@pytest.mark.promise("WAT-2", "WAT-4")
+@pytest.mark.parametrize("env", [None, {}, {"TOKEN": "t", "PEGBOARD_CACHE_DIR": "/own"}])
+def test_an_adopted_entry_uses_the_users_rules_and_record_if_its_client_clears_the_environment(
+    env: dict[str, str] | None, tmp_path: Path, home: Path
+) -> None:
+    (home / "approvals.toml").write_text('[[rule]]\ndeny = "plain.say"\n')
+    file = tmp_path / "mcp.json"
+    original = {"command": sys.executable, "args": ["-S", PLAIN_SERVER], **({} if env is None else {"env": env})}
+    file.write_text(json.dumps({"mcpServers": {"plain": original}}, indent=2))
+    assert commands.pegboard("adopt", str(file)).returncode == 0
+    entry = json.loads(file.read_text())["mcpServers"]["plain"]
+    assert {**entry["env"], **(env or {})} == entry["env"]
+    cleared = {key: os.environ[key] for key in ("PATH", "HOME")} | entry["env"]
+    with Watched(entry["command"], *entry["args"], direct=True, env=cleared) as started:
+        started.call(1, "say")
+        assert started.receive()["result"]["isError"] is True
+    assert [one.tool for one in recorded(1)] == ["plain.say"]
+    imported = commands.pegboard("mcp", "import", str(file))
+    assert imported.returncode == 0, imported.stderr
+    assert "PEGBOARD_CONFIG" not in (home / "config.toml").read_text()
+    assert commands.pegboard("adopt", str(file), "--undo").returncode == 0
+    assert json.loads(file.read_text())["mcpServers"]["plain"] == original
+
+
 words = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)
 entry = st.fixed_dictionaries(
     {"command": words.filter(bool)},
@@ -204,13 +229,14 @@ def test_any_file_is_the_same_after_undo(
     text = json.dumps({"mcpServers": servers}, indent=indent, ensure_ascii=False).replace("\n", end)
     content = (b"\xef\xbb\xbf" if bom else b"") + text.encode()
     file.write_bytes(content)
-    adoption = Adoption(folder / "state")
+    added = {"PEGBOARD_CONFIG": "/a/ü.toml"}
+    adoption = Adoption(folder / "state", added)
     adoption.apply(file)
     after = json.loads(file.read_bytes().decode("utf-8-sig"))["mcpServers"]
     for name, one in servers.items():
         if isinstance(one, dict) and "command" in one:
             args = after[name]["args"]
             assert args[args.index("--") + 1 :] == [one["command"], *one.get("args", [])]
-            assert after[name].get("env") == one.get("env")
+            assert after[name]["env"] == {**added, **one.get("env", {})}
     adoption.apply(file, undo=True)
     assert file.read_bytes() == content

@@ -30,10 +30,13 @@ def adopt(
     """
     from pegboard.cli.output import narrate, print_json, print_text
     from pegboard.config import Paths
+    from pegboard.config.paths import PATH_VARIABLES
     from pegboard.results.clean import clean, clean_line
     from pegboard.watch.adoption import AdoptedFile, Adoption, AdoptionError
 
-    adoption = Adoption(Paths.from_environment().state)
+    paths = Paths.from_environment()
+    variables = {name: value for name, value in paths.variables().items() if name in PATH_VARIABLES}
+    adoption = Adoption(paths.state, variables)
     wanted = set(server or ())
     changes: list[AdoptedFile] = []
     try:

@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from pegboard.config.files import read_text, shown
-from pegboard.config.paths import working_directory
+from pegboard.config.paths import PATH_VARIABLES, working_directory
 from pegboard.config.redaction import speaks_of_secret
 from pegboard.config.servers import is_server_name, pack_name
 from pegboard.data.json_text import JsonTextError, parse
@@ -248,11 +248,15 @@ class _Reader:
         more = args if isinstance(args, list) else None
         if not words or more is None or not all(isinstance(word, str | int | float) for word in (*words, *more)):
             raise _SkippedError("its command or its arguments are not text")
-        plain = _unwatched([self._plain(str(word)) for word in (*words, *more)])
+        written = [self._plain(str(word)) for word in (*words, *more)]
+        plain = _unwatched(written)
         found: _Entry = {"command": plain[0]}
         if plain[1:]:
             found["args"] = plain[1:]
-        if env := self._texts(entry, "env"):
+        env = self._texts(entry, "env")
+        if len(plain) != len(written):  # It ran behind `pegboard watch`, for which these were added.
+            env = {key: value for key, value in env.items() if key not in PATH_VARIABLES}
+        if env:
             found["env"] = {key: self._with_secrets(value) for key, value in env.items()}
         if entry.get("cwd") is not None:
             found["cwd"] = self._plain(self._text(entry, "cwd"))

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 OVERLAY: Final = "pegboard.toml"
 """The file of the working directory whose values override the user's."""
 
+PATH_VARIABLES: Final = ("PEGBOARD_CONFIG", "PEGBOARD_DATA_DIR", "PEGBOARD_STATE_DIR", "PEGBOARD_CACHE_DIR")
+"""Environment variables that choose the user's files and folders."""
+
 BUILT_IN_PACKS = Path(__file__).parent.parent / "packs"
 """Folder of the built-in packs."""
 

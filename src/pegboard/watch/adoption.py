@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -86,10 +86,12 @@ class Adoption:
 
     Args:
         state: The state folder.
+        variables: Environment variables of `pegboard watch`, for clients that don't pass on their own environment.
     """
 
-    def __init__(self, state: Path) -> None:
+    def __init__(self, state: Path, variables: Mapping[str, str] | None = None) -> None:
         self._folder = state / "adopted"
+        self._variables = dict(variables or {})
         self._program = [*pegboard_command()]
 
     def files(self, client: str) -> list[Path]:
@@ -208,20 +210,29 @@ class Adoption:
         assert command is not None, "it has a command"
         program = json.dumps(self._program[0], ensure_ascii=False)
         written = [json.dumps(word, ensure_ascii=False) for word in words]
+        env = span.at("env")
+        new_env = self._new_env() if env is None else ""
         edits = [(command.start, command.end, program)]
         if args is None:
-            edits.append((command.end, command.end, f', "args": [{", ".join(written)}]'))
+            edits.append((command.end, command.end, f', "args": [{", ".join(written)}]{new_env}'))
         else:
-            space = re.match(r"\s*", text[args.start + 1 : args.end])
-            gap = space[0] if space is not None and args.items else ""
-            separator = f",{gap}" if "\n" in gap else ", "
-            following = separator if args.items else ""
-            start = args.start + 1 + len(gap)
-            edits.append((start, start, separator.join(written) + following))
+            edits += [_prepended(text, args, written), (args.end, args.end, new_env)]
+        if env is not None and env.members is not None:
+            edits.append(_prepended(text, env, self._members({member.name for member in env.members})))
         changed = text
         for start, end, new in sorted(edits, reverse=True):
             changed = changed[:start] + new + changed[end:]
         return changed[span.start : span.end + len(changed) - len(text)]
+
+    def _members(self, present: Collection[str] = ()) -> list[str]:
+        """Return the variables that an entry doesn't set, as members of a JSON object."""
+        return [
+            f"{json.dumps(key)}: {json.dumps(value)}" for key, value in self._variables.items() if key not in present
+        ]
+
+    def _new_env(self) -> str:
+        members = self._members()
+        return f', "env": {{{", ".join(members)}}}' if members else ""
 
     def _bridge(self, name: str, entry: dict[str, JsonValue], url: JsonValue, before: str) -> tuple[str, str]:
         """Return the text of an entry that bridges to an address, or an empty text and why it is skipped."""
@@ -234,7 +245,7 @@ class Adoption:
         if "headersHelper" in entry or "oauth" in entry:
             return "", "it logs in with its client; add it with `pegboard mcp add` and log in with `pegboard mcp login`"
         parts = urlsplit(url)
-        variables: dict[str, JsonValue] = {**env}
+        variables: dict[str, JsonValue] = {**self._variables, **env}
         address = url
         if "@" in parts.netloc or parts.query or looks_secret(parts.path):
             variables[URL_VARIABLE], address = url, FROM_ENVIRONMENT
@@ -397,6 +408,16 @@ def _entries(root: JsonSpan) -> Iterator[tuple[tuple[str, ...], JsonSpan]]:
                 span = root.at(*holder, key, name)
                 if span is not None:
                     yield (*holder, key, name), span
+
+
+def _prepended(text: str, span: JsonSpan, written: Sequence[str]) -> tuple[int, int, str]:
+    """Return the edit that inserts items or members at the start of a list or an object, in its layout."""
+    is_filled = bool(span.items or span.members)
+    space = re.match(r"\s*", text[span.start + 1 : span.end])
+    gap = space[0] if space is not None and is_filled else ""
+    separator = f",{gap}" if "\n" in gap else ", "
+    start = span.start + 1 + len(gap)
+    return start, start, separator.join(written) + (separator if is_filled and written else "")
 
 
 def _start(root: JsonSpan, path: Sequence[str]) -> int:
