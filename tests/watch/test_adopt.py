@@ -131,6 +131,28 @@ def test_a_dry_run_and_an_unknown_name_change_nothing(file: Path, home: Path) ->
 
 
 @pytest.mark.promise("WAT-2")
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ('[mcp_servers.a]\ncommand = "a"\n', "it is not JSON"),
+        ('{"mcp": {"a": {"type": "local", "command": ["a"]}}}', "has no server in `mcpServers` or `servers`"),
+        ('{"mcpServers": {}}', "has no server in `mcpServers` or `servers`"),
+    ],
+)
+@pytest.mark.parametrize("option", [(), ("--dry-run",), ("--json",), ("--server", "a")])
+def test_a_file_without_servers_in_a_known_format_fails_and_says_how_to_watch_them(
+    content: str, why: str, option: tuple[str, ...], tmp_path: Path
+) -> None:
+    file = tmp_path / "config"
+    file.write_text(content)
+    done = commands.pegboard("adopt", str(file), *option)
+    assert done.returncode == 1
+    assert why in done.stderr
+    assert "put `pegboard watch --name NAME --` before the command" in done.stderr
+    assert file.read_text() == content
+
+
+@pytest.mark.promise("WAT-2")
 def test_the_difference_masks_secrets_outside_of_entries(tmp_path: Path) -> None:
     file = tmp_path / "claude.json"
     servers = {"auth": {"command": "python", "oauth": {"clientSecret": "in-entry"}}}

@@ -32,7 +32,7 @@ def adopt(
     from pegboard.config import Paths
     from pegboard.config.paths import PATH_VARIABLES
     from pegboard.results.clean import clean, clean_line
-    from pegboard.watch.adoption import AdoptedFile, Adoption, AdoptionError
+    from pegboard.watch.adoption import BY_HAND, AdoptedFile, Adoption, AdoptionError
 
     paths = Paths.from_environment()
     variables = {name: value for name, value in paths.variables().items() if name in PATH_VARIABLES}
@@ -42,6 +42,11 @@ def adopt(
     try:
         files = adoption.files(client)
         plans = [adoption.plan(file, wanted, undo=undo) for file in files]
+        if not (undo or any(adoption.plan(file).entries for file in files)):
+            has = "has" if len(files) == 1 else "have"
+            names = " and ".join(clean_line(str(file)) for file in files)
+            narrate(f"Nothing was changed: {names} {has} no server in `mcpServers` or `servers`. {BY_HAND}")
+            raise typer.Exit(TOOL_FAILED)
         unknown = wanted - {entry.server for plan in plans for entry in plan.entries}
         if unknown:
             what = "was adopted" if undo else "exists"

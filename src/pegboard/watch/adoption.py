@@ -37,6 +37,11 @@ HEADER_VARIABLE: Final = "PEGBOARD_WATCH_HEADER_"
 FROM_ENVIRONMENT: Final = "env"
 """The value of `--url` if the address is in the environment."""
 
+BY_HAND: Final = (
+    "If its client keeps its servers in another format, put `pegboard watch --name NAME --` before the command of each."
+)
+"""What to do with a file that can't be adopted."""
+
 _BOM: Final = "\ufeff"
 _HTTP: Final = {"", "http", "streamable-http", "streamablehttp", "streamable_http", "remote"}
 _ATTEMPTS: Final = 5
@@ -127,7 +132,7 @@ class Adoption:
         try:
             root = spans(text.removeprefix(_BOM), comments=True)
         except JsonTextError as error:
-            raise AdoptionError(f"{shown(file)} was not changed because it {error}.") from None
+            raise AdoptionError(f"{shown(file)} was not changed because it {error}. {BY_HAND}") from None
         body = text.removeprefix(_BOM)
         if undo:
             entries = [one for one in self._restored(file, body, root) if not servers or one.server in servers]
