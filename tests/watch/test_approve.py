@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import commands
 import pytest
 from terminals import Terminal, pegboard
-from watched import PLAIN_SERVER, Watched, eventually
+from watched import PLAIN_SERVER, Watched, eventually, records
 
 from pegboard.brake import Answer, Questions
 
@@ -115,6 +116,30 @@ def test_a_call_that_is_answered_elsewhere_is_no_longer_asked(
 
 SECRET = "sk-1234567890abcdef"
 MASKED = "«secret SEARCH_API_KEY»"
+
+
+@pytest.mark.promise("WAT-1")
+@pytest.mark.parametrize("by", ["approve", "edit", "resume"])
+def test_the_duration_of_a_call_excludes_the_time_for_which_it_waited(home: Path, by: str) -> None:
+    (home / "config.toml").write_text("[brake]\nwait = 30\n")
+    if by == "resume":
+        commands.pegboard("pause")
+    else:
+        (home / "approvals.toml").write_text('[[rule]]\nask = "plain.delete"\n')
+    questions = Questions(home / "state")
+    with Watched() as started:
+        started.initialize()
+        started.call(1, "delete", path="a")
+        (question,) = eventually(questions.pending)
+        for _ in range(5):  # A person looks at it for a while.
+            assert '"path": "a"' in commands.pegboard("approve", "--json").stdout
+        answered = time.time()
+        if by == "resume":
+            commands.pegboard("resume")
+        else:
+            questions.answer(question.id, Answer("approve", args={"path": "b"} if by == "edit" else None))
+        (record,) = eventually(lambda: [one for one in records() if one.ok])
+    assert record.duration_ms <= (time.time() - answered) * 1000
 
 
 @pytest.mark.promise("WAT-4", "STO-2")

@@ -27,6 +27,12 @@ class Flight:
     at: float
     note: str = ""
     """What a person did with the call, such as an edit."""
+    released: float = 0.0
+    """When it was forwarded, if it waited; its duration starts then."""
+
+    def milliseconds(self, end: float) -> float:
+        """Return its duration, without the time for which it waited."""
+        return max(0.0, end - max(self.at, self.released)) * 1000
 
 
 class SeenCall(NamedTuple):
@@ -99,14 +105,14 @@ class ClientConnection:
                     found.append(SeenCall(key, self._call(name, {}), note))
         return found
 
-    def begin(self, key: str, call: ToolCall, at: float, note: str = "") -> None:
+    def begin(self, key: str, call: ToolCall, at: float, note: str = "", released: float = 0.0) -> None:
         """Add a call that is forwarded. A notification has no response, so it is recorded as it is."""
         self.recorder.started(call, moment(at))
         if not key:
             self._finish(Flight(key, call, at), failed_result("The call has no id, so it has no response.", "no_id"))
             return
         if sum(map(len, self.flights.values())) < _MOST_IN_FLIGHT:
-            self.flights.setdefault(key, deque()).append(Flight(key, call, at, note))
+            self.flights.setdefault(key, deque()).append(Flight(key, call, at, note, released))
 
     def begin_clipped(self, total: int, part: bytes, at: float) -> None:
         """Add a message that was too long to be parsed, if it may be a call."""
@@ -131,7 +137,7 @@ class ClientConnection:
             waiting = self.flights.get(key_of(item["id"]))
             if waiting:
                 flight = self._take(waiting)
-                milliseconds = (at - flight.at) * 1000
+                milliseconds = flight.milliseconds(at)
                 self._finish(
                     flight,
                     lambda item=item, milliseconds=milliseconds: result_of(item, milliseconds, len(line), self._worker),
@@ -144,7 +150,7 @@ class ClientConnection:
         key = key_in(part)
         if key is not None and (waiting := self.flights.get(key)):
             flight = self._take(waiting)
-            self._finish(flight, clipped_result(total, (at - flight.at) * 1000, self._worker))
+            self._finish(flight, clipped_result(total, flight.milliseconds(at), self._worker))
 
     def cancel(self, key: str, at: float) -> None:
         """Record a call that the client cancelled; the server may no longer respond to it."""
@@ -152,13 +158,13 @@ class ClientConnection:
         if waiting:
             flight = self._take(waiting)
             text = "The client cancelled the call."
-            self._finish(flight, failed_result(text, "cancelled", (at - flight.at) * 1000))
+            self._finish(flight, failed_result(text, "cancelled", flight.milliseconds(at)))
 
     def close(self, at: float, why: str) -> None:
         """Record calls in flight as interrupted."""
         for waiting in [*self.flights.values()]:
             for flight in waiting:
-                self._finish(flight, failed_result(why, "interrupted", (at - flight.at) * 1000))
+                self._finish(flight, failed_result(why, "interrupted", flight.milliseconds(at)))
         self.flights.clear()
 
     # Tools

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -127,7 +128,7 @@ class Judge:
             self._held[number] = _Held(connection, line, key, call, at, asked)
             self.poll()
         else:
-            self._release(number, connection, calls, at, PASS)
+            self._release(number, connection, calls, at, PASS, is_held=is_held)
 
     def refuse(self, number: int, line: bytes) -> None:
         """Reject a message that can't be decided on, or whose middle wasn't received because too many others wait."""
@@ -180,7 +181,7 @@ class Judge:
         if action == "deny" or line is None:
             self._reject(number, held.connection, held.line, calls, held.at, reason or "The edit can't be applied.")
             return
-        self._release(number, held.connection, calls, held.at, PASS + line, note)
+        self._release(number, held.connection, calls, held.at, PASS + line, note, is_held=True)
 
     def _release(
         self,
@@ -190,9 +191,12 @@ class Judge:
         at: float,
         verdict: bytes,
         note: str = "",
+        *,
+        is_held: bool,
     ) -> None:
+        released = time.time() if is_held else at
         for key, call in calls:
-            connection.begin(key, call, at, note)
+            connection.begin(key, call, at, note, released)
         if calls:
             self._released[number] = (connection, [key for key, _ in calls])
             if len(self._released) > _MOST_RELEASED:
