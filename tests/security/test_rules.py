@@ -283,7 +283,11 @@ def _told(runtime: Runtime) -> list[Problem]:
     [
         ('deny = "book.remvoe"', 3, "the tool 'book.remvoe' doesn't exist. Did you mean 'book.remove'?"),
         ('deny = "remove"', 3, "the tool 'remove' doesn't exist"),
-        ('deny = "elsewhere.x"', 3, "no pack 'elsewhere' is installed"),
+        (
+            'deny = "elsewhere.x"',
+            3,
+            "no pack 'elsewhere' is installed. Ignore this if 'elsewhere' is a server behind `pegboard watch`,",
+        ),
         ('deny = "book.remove"\nwhere = { pth = "a" }', 4, "no argument 'pth'. Did you mean 'path'?"),
         ('deny = "book.remove"\nwhere = { "target.pth" = "a" }', 4, "no argument 'target.pth'"),
         (

@@ -70,7 +70,8 @@ def _unknown_tool(pattern: str, specs: Sequence[ToolSpec]) -> RuleFinding:
     packs = {spec.pack for spec in specs}
     if dot and literal(pack) is not None and pack not in packs:
         message = f"{pattern!r} matches no tool because no pack {pack!r} is installed"
-        return RuleFinding(message, "Ignore this if you install the pack later.", pattern, is_final=False)
+        fix = f"Ignore this if {pack!r} is a server behind `pegboard watch`, or a pack that you install later."
+        return RuleFinding(message, fix, pattern, is_final=False)
     if literal(pack) is None:
         return RuleFinding(
             f"{pattern!r} matches no tool now", "Correct the pattern, or ignore this.", pattern, is_final=False
