@@ -109,6 +109,19 @@ def request_of(*spans: dict[str, Any], **resource: str) -> dict[str, Any]:
     return {"resourceSpans": [group]}
 
 
+def protobuf_of(*spans: dict[str, Any]) -> bytes:
+    """Return a request as protobuf."""
+    request = ExportTraceServiceRequest()
+    group = request.resource_spans.add()
+    ids = {"traceId": "trace_id", "spanId": "span_id", "parentSpanId": "parent_span_id"}
+    for one in spans:
+        made = ParseDict({k: v for k, v in one.items() if k not in {*ids, "unknownField"}}, ProtobufSpan())
+        for key, name in ids.items():
+            setattr(made, name, bytes.fromhex(one.get(key, "")))
+        group.scope_spans.add().spans.append(made)
+    return bytes(request.SerializeToString())
+
+
 def attributes(**values: Any) -> list[dict[str, Any]]:
     """Return attributes as JSON; `__` in a name is a dot."""
     kinds = {str: "stringValue", bool: "boolValue", float: "doubleValue", dict: "kvlistValue"}
@@ -234,15 +247,7 @@ def test_json_and_protobuf_become_the_same_record(receiver: Receiving, packed: b
     body = json.dumps(request_of(*spans, service__name="app")).encode()
     headers = {"content-encoding": "gzip"} if packed else {}
     assert receiver.post(gzip.compress(body) if packed else body, JSON | headers).json() == {}
-    request = ExportTraceServiceRequest()
-    group = request.resource_spans.add()
-    for one in spans:
-        values = {**one, "traceId": "", "spanId": ""}
-        values.pop("unknownField")
-        made = ParseDict({k: v for k, v in values.items() if v != ""}, ProtobufSpan())
-        made.trace_id, made.span_id = bytes.fromhex("aa" * 16), bytes.fromhex(one["spanId"])
-        group.scope_spans.add().spans.append(made)
-    body = request.SerializeToString()
+    body = protobuf_of(*({**one, "traceId": "aa" * 16} for one in spans))
     answer = receiver.post(gzip.compress(body) if packed else body, PROTOBUF | headers)
     assert answer.status_code == 200
     assert ExportTraceServiceResponse.FromString(answer.content) == ExportTraceServiceResponse()
@@ -270,6 +275,30 @@ def test_a_span_that_is_sent_again_is_recorded_once_even_after_a_restart(receive
         other.end()
     [call] = recorded(1)
     assert len(Runtime.from_environment().activity.timeline(str(call.session)).bars) == 2
+
+
+@pytest.mark.promise("WAT-6")
+@pytest.mark.parametrize("order", ["one request", "request first", "call first"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_call_that_the_agent_and_its_mcp_library_both_describe_is_recorded_once(
+    receiver: Receiving, order: str, packed: bool
+) -> None:
+    request = tool(2, "say", mcp__method__name="tools/call") | {"parentSpanId": f"{1:016x}"}
+    request["attributes"] = [one for one in request["attributes"] if "arguments" not in one["key"]]
+    call = tool(1, "notes_say", '{"text": "hi"}')
+    other = tool(3, "say", "{}", mcp__method__name="tools/call") | {"parentSpanId": f"{9:016x}"}
+    inner = tool(4, "search", "{}", mcp__method__name="tools/call") | {"parentSpanId": f"{1:016x}"}
+    batches = {
+        "one request": [[request, call]],
+        "request first": [[request], [call]],
+        "call first": [[call], [request]],
+    }
+    for batch in [*batches[order], [other, inner], [request]]:
+        content = protobuf_of(*batch) if packed else json.dumps(request_of(*batch)).encode()
+        assert receiver.post(content, PROTOBUF if packed else JSON).status_code == 200
+    receiver.end()
+    found = {(one.tool, json.dumps(one.args)) for one in recorded(3)}
+    assert found == {("otel.notes_say", '{"text": "hi"}'), ("otel.say", "{}"), ("otel.search", "{}")}
 
 
 @pytest.mark.promise("WAT-6")

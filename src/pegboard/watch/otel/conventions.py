@@ -63,6 +63,21 @@ def conversation_of(span: TelemetrySpan) -> str:
     return _text(span.attributes, _CONVERSATION)
 
 
+def tool_of(span: TelemetrySpan) -> str:
+    """Return the tool of a call, with the agent's own name."""
+    return _text(span.attributes, _TOOL) or span.name
+
+
+def is_request(span: TelemetrySpan) -> bool:
+    """Return whether a call is the request of an MCP library, which the span of an agent's call may contain."""
+    return span.attributes.get("mcp.method.name") == "tools/call"
+
+
+def calls_same_tool(request: str, call: str) -> bool:
+    """Return whether the tool of an MCP request is that of an agent's call, which may have a prefix."""
+    return call == request or call.endswith(tuple(f"{mark}{request}" for mark in "_-./:"))
+
+
 def session_of(identity: str) -> str:
     """Return the session id of a conversation or a trace. It never equals that of a chat."""
     known = _ID.fullmatch(identity)
@@ -82,7 +97,7 @@ def call_of(span: TelemetrySpan, session: str, redaction: Redaction) -> tuple[To
     data = _content(span, _RESULT, redaction, "The result", warnings)
     call = ToolCall(
         id=id_of(span),
-        name=f"{PACK}.{_name(redaction.text(_text(span.attributes, _TOOL) or span.name))}",
+        name=f"{PACK}.{_name(redaction.text(tool_of(span)))}",
         args=arguments if isinstance(arguments, dict) else {} if arguments is None else {"value": arguments},
         source="otel",
         session=session,

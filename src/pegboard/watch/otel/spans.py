@@ -57,6 +57,7 @@ class TelemetrySpan:
         events: Names and attributes of its events.
         failed: Whether its status is an error.
         message: Description of the status.
+        parent: Id of the span that contains it; empty if none does.
     """
 
     trace: str
@@ -69,6 +70,7 @@ class TelemetrySpan:
     events: tuple[tuple[str, Attributes], ...] = ()
     failed: bool = False
     message: str = ""
+    parent: str = ""
 
 
 @dataclass(frozen=True)
@@ -157,6 +159,7 @@ def _span(raw: Any, resource: Attributes, value: Callable[[Any], JsonValue]) -> 
         events=tuple((event.name, _attributes(event.attributes, value)) for event in raw.events[:MOST_EVENTS]),
         failed=raw.status.code == _ERROR,
         message=raw.status.message,
+        parent=_hex(raw.parent_span_id),
     )
 
 
@@ -300,6 +303,7 @@ class _Status(_Message):
 class _Span(_Attributed):
     trace_id: str = ""
     span_id: str = ""
+    parent_span_id: str = ""
     name: str = ""
     start_time_unix_nano: int = 0
     end_time_unix_nano: int = 0
