@@ -46,8 +46,8 @@ def post(server: HttpServer, headers: dict[str, str], path: str = "/mcp", body: 
 @pytest.mark.promise("MCP-2")
 async def test_clients_of_both_versions_call_tools_over_http(http_server: HttpServer, version: str) -> None:
     async with http_server.client(version) as client:
-        assert "kit.add" in {tool.name for tool in (await client.list_tools()).tools}
-        result = await client.call_tool("kit.add", {"a": 2, "b": 3})
+        assert "kit_add" in {tool.name for tool in (await client.list_tools()).tools}
+        result = await client.call_tool("kit_add", {"a": 2, "b": 3})
     assert result.structured_content == {"result": 5}
     await until(lambda: records("kit.add"))
     (record,) = records("kit.add")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -82,14 +83,38 @@ def text(result: Any) -> str:
 async def test_a_client_lists_the_tools_with_their_schemas_and_annotations(connect: Connect) -> None:
     async with connect("--tool-allow", "kit.*") as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-    assert set(tools) == {f"kit.{name}" for name in ("add", "describe", "write", "talk", "fail", "lie", "wait")}
-    add = tools["kit.add"]
+    assert set(tools) == {f"kit_{name}" for name in ("add", "describe", "write", "talk", "fail", "lie", "wait")}
+    add = tools["kit_add"]
     assert add.description == "Add two numbers."
     assert add.input_schema["required"] == ["a", "b"]
     assert add.annotations is not None
     assert add.annotations.read_only_hint is True
     assert add.output_schema is not None
     assert add.output_schema["properties"]["result"] == {"type": "integer"}
+
+
+@pytest.mark.promise("MCP-2")
+async def test_every_provider_accepts_the_names_of_the_tools_and_their_own_names_work_too(
+    connect: Connect, write_pack: Callable[[str, str], Path], home: Path
+) -> None:
+    allow(home, "a*.*")
+    long = f"{'long_' * 20}name"
+    names = ("b_c", "b", long, f"{long}r")
+    write_pack(
+        "a.py", "".join(f'def {name}() -> str:\n    """Name itself."""\n    return "{name}"\n' for name in names)
+    )
+    write_pack("a_b.py", 'def c() -> str:\n    """Name itself."""\n    return "c"\n')
+    async with connect("--tool-allow", "a.*,a_b.*") as client:
+        offered = [tool.name for tool in (await client.list_tools()).tools]
+        for name in offered:
+            # the strictest known: 64 characters, of which clients use up to 16 for the server's name
+            assert re.fullmatch(r"[A-Za-z0-9_-]{1,48}", name)
+        assert len(set(offered)) == 5
+        assert "a_b" in offered
+        assert "a_b_c" not in offered, "the name of two tools"
+        assert {text(await client.call_tool(name, {})) for name in offered} == {"c", *names}
+        for name in names:
+            assert text(await client.call_tool(f"a.{name}", {})) == name
 
 
 @pytest.mark.promise("MCP-2")
@@ -110,9 +135,9 @@ async def test_results_of_every_kind_match_their_output_schema(
     write_pack("kinds.py", KINDS)
     async with connect() as client:
         results = {
-            tool.name.removeprefix("kinds."): await client.call_tool(tool.name, {})
+            tool.name.removeprefix("kinds_"): await client.call_tool(tool.name, {})
             for tool in (await client.list_tools()).tools
-            if tool.name.startswith("kinds.")
+            if tool.name.startswith("kinds_")
         }
     assert {name: text(result) for name, result in results.items() if result.is_error} == {}
     assert {name: (result.structured_content or {}).get("result") for name, result in results.items()} == {
@@ -264,7 +289,7 @@ async def test_a_client_learns_about_a_new_tool(
                 write_pack("fresh.py", new)
                 await anext(aiter(events))
         after = await client.list_tools(cache_mode="refresh")
-    assert {tool.name for tool in after.tools} - {tool.name for tool in before.tools} == {"fresh.fresh"}
+    assert {tool.name for tool in after.tools} - {tool.name for tool in before.tools} == {"fresh_fresh"}
 
 
 async def test_a_long_list_has_pages(connect: Connect, write_pack: Callable[[str, str], Path]) -> None:
@@ -281,7 +306,7 @@ async def test_a_long_list_has_pages(connect: Connect, write_pack: Callable[[str
         with pytest.raises(MCPError, match="cursor is invalid"):
             await client.list_tools(cursor="nonsense!")
     assert pages == 2
-    assert sorted(names) == sorted(f"many.f{number}" for number in range(700))
+    assert sorted(names) == sorted(f"many_f{number}" for number in range(700))
 
 
 async def test_scripts_are_a_tool_when_they_are_offered(connect: Connect, home: Path) -> None:

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Callable, Iterable
-from hashlib import sha256
 from typing import Final
 
+from pegboard.data.portable_names import portable_names
 from pegboard.models import JsonObject, McpHandler, ToolSpec
 from pegboard.models.conversation import OfferedTool
 
-LONGEST: Final = 64
-"""Length of a name that every provider accepts."""
-
-_DIGITS: Final = 6
 _LONGEST_INSTRUCTIONS: Final = 4_000
 """Characters of one server's instructions."""
-_FORBIDDEN: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class Offer:
-    """The tools that a model is offered, and their names for it.
-
-    Characters that providers don't accept become `_`: `fs.read_file` is `fs_read_file`. Names that collide or are too
-    long end in digits that depend only on the tool's name, so that they stay the same from turn to turn.
+    """The tools that a model is offered, and their portable names for it.
 
     Args:
         specs: The tools.
@@ -33,12 +23,8 @@ class Offer:
 
     def __init__(self, specs: Iterable[ToolSpec], taken: Iterable[str] = ()) -> None:
         self.specs = tuple(specs)
-        self._by_name: dict[str, ToolSpec] = {}
-        plain = [_plain(spec.name) for spec in self.specs]
-        common = Counter([*plain, *taken])
-        for spec, name in zip(self.specs, plain, strict=True):
-            fits = common[name] == 1 and len(name) <= LONGEST
-            self._by_name[name if fits else _marked(name, spec.name)] = spec
+        names = portable_names([spec.name for spec in self.specs], taken)
+        self._by_name = dict(zip(names, self.specs, strict=True))
         self._by_any = {
             **{alias: spec for spec in self.specs for alias in spec.aliases},
             **{spec.name: spec for spec in self.specs},
@@ -74,16 +60,6 @@ class Offer:
     def find(self, name: str) -> ToolSpec | None:
         """Return the tool with an offered name, or with one of its own names; None if it is unknown."""
         return self._by_any.get(name)
-
-
-def _plain(name: str) -> str:
-    plain = _FORBIDDEN.sub("_", name)
-    return plain if plain[:1].isalpha() or plain[:1] == "_" else f"_{plain}"
-
-
-def _marked(plain: str, name: str) -> str:
-    digits = sha256(name.encode("utf-8", "replace")).hexdigest()[:_DIGITS]
-    return f"{plain[: LONGEST - _DIGITS - 1]}_{digits}"
 
 
 def _object_schema(spec: ToolSpec) -> JsonObject:

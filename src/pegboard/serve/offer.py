@@ -2,43 +2,44 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from hashlib import sha256
 from typing import Final
 
 from pydantic import JsonValue
 
+from pegboard.data.portable_names import portable_names
 from pegboard.models import JsonObject, ToolSpec
 
 RESULT: Final = "result"
 """Key of a result that isn't an object, because the protocol allows only objects."""
-_LONGEST: Final = 128
+_LONGEST: Final = 48
+"""Length of a name; clients put up to 16 characters before it, such as `mcp__pegboard__`."""
 _PAGE: Final = 500
-_ALLOWED: Final = re.compile(rf"[A-Za-z0-9._-]{{1,{_LONGEST}}}")
-_FORBIDDEN: Final = re.compile(r"[^A-Za-z0-9._-]")
-_DIGITS: Final = 8
 
 
 class ServedTools:
-    """The tools that are offered at one moment, by the names that clients use.
+    """The tools that are offered at one moment, by their portable names.
 
-    The protocol allows letters of ASCII, digits, `_`, `-` and `.` in names, so almost all tools keep theirs. Other
-    characters become `_`, and the name ends in digits that depend only on the tool's name.
+    The protocol also allows `.`, but many clients pass names on to a model unchanged, whose provider rejects it.
 
     Args:
         specs: The tools.
     """
 
     def __init__(self, specs: Sequence[ToolSpec]) -> None:
-        self._specs = {_name(spec.name): spec for spec in specs}
+        names = portable_names([spec.name for spec in specs], longest=_LONGEST)
+        self._specs = dict(zip(names, specs, strict=True))
         self._order = sorted(self._specs)
         self._described: dict[str, JsonObject] = {}
-        self._by_alias = {alias: spec for spec in specs for alias in spec.aliases}
+        self._by_any = {
+            **{alias: spec for spec in specs for alias in spec.aliases},
+            **{spec.name: spec for spec in specs},
+            **self._specs,
+        }
 
     def find(self, name: str) -> ToolSpec | None:
-        """Return the tool with a name or alias, or None."""
-        return self._specs.get(name) or self._by_alias.get(name)
+        """Return the tool with an offered name, or with one of its own names; None if it is unknown."""
+        return self._by_any.get(name)
 
     def input_schema(self, name: str) -> JsonObject | None:
         """Return the input schema of a tool as it is described, or None if there is no such tool."""
@@ -95,10 +96,3 @@ def _description(name: str, spec: ToolSpec) -> JsonObject:
 def _input_schema(spec: ToolSpec) -> JsonObject:
     schema = spec.input_schema
     return schema if schema.get("type") == "object" else {**schema, "type": "object"}
-
-
-def _name(name: str) -> str:
-    if _ALLOWED.fullmatch(name):
-        return name
-    digits = sha256(name.encode("utf-8", "replace")).hexdigest()[:_DIGITS]
-    return f"{_FORBIDDEN.sub('_', name)[: _LONGEST - _DIGITS - 1]}_{digits}"
