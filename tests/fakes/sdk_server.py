@@ -7,13 +7,14 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import anyio
 from mcp.server.mcpserver import Context, Elicit, ElicitationResult, Image, ListRoots, MCPServer, Resolve, Sample
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import (
     CallToolResult,
+    ContentBlock,
     CreateMessageResult,
     ImageContent,
     ListRootsResult,
@@ -74,6 +75,13 @@ def picture(structured: bool, fails: bool) -> CallToolResult:
     text = TextContent(type="text", text='{"dots": 1}')
     structure = {"dots": 1} if structured else None
     return CallToolResult(content=[text, image], structured_content=structure, is_error=fails)
+
+
+@server.tool(structured_output=False)
+def say(texts: list[str], structure: dict[str, Any]) -> CallToolResult:
+    """Return texts with structured content."""
+    content: list[ContentBlock] = [TextContent(type="text", text=text) for text in texts]
+    return CallToolResult(content=content, structured_content=structure)
 
 
 @server.tool()

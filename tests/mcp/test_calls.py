@@ -82,6 +82,33 @@ async def test_images_beside_structured_content_and_in_errors_are_kept(
 
 
 @pytest.mark.promise("MCP-4")
+@pytest.mark.parametrize(
+    ("texts", "structure", "beside"),
+    [
+        (["Saved. The quota is nearly used up."], {"ok": True}, ["Saved. The quota is nearly used up."]),
+        (['{"ok": true}', "Restart to apply this."], {"ok": True}, ["Restart to apply this."]),
+        (['{\n  "total": 1.0,\n  "ok": true\n}'], {"ok": True, "total": 1}, []),
+        (["plain"], {"result": "plain"}, []),
+        (["1025"], {"result": "1025"}, []),
+        (["one", '{"id": 2}'], {"result": ["one", {"id": 2}]}, []),
+        ([" "], {"result": []}, []),
+    ],
+)
+async def test_texts_that_say_more_than_the_structured_content_beside_them_are_kept(
+    open_server: Open, texts: list[str], structure: JsonObject, beside: list[str]
+) -> None:
+    runtime = await open_server(SDK_SERVER)
+    events = await events_of(runtime, "peer.say", texts=[*texts], structure=structure)
+    assert isinstance(events[-1], Finished)
+    result = events[-1].result
+    assert result.data == structure
+    assert list(result.meta.content) == beside
+    assert result_text(result, None, "1", 10_000).endswith("\n".join(beside))
+    log = "".join(event.text for event in events if isinstance(event, Log))
+    assert [text for text in texts if f"content: {text}\n" in log] == beside
+
+
+@pytest.mark.promise("MCP-4")
 async def test_an_error_of_the_tool_has_the_servers_own_words(runtime: Runtime) -> None:
     result = await run(runtime, "peer.refuse")
     assert result.error is not None

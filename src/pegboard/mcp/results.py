@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +23,7 @@ from mcp_types import (
 from pydantic import JsonValue
 
 from pegboard import storage
-from pegboard.data.json_text import JsonTextError, parse
+from pegboard.data.json_text import JsonTextError, comparable, parse
 from pegboard.models import OF_CLIENTS, JsonObject, ResultMeta, ToolCall, ToolError, ToolResult, ToolSpec, Truncation
 from pegboard.models.call import file_stem
 from pegboard.results.shorten import shorten
@@ -67,6 +68,7 @@ class ResultReader:
         warnings: tuple[str, ...] = ()
         has_structure = "structured_content" in result.model_fields_set and result.structured_content is not None
         others: list[ContentBlock] = [block for block in result.content if not isinstance(block, TextContent)]
+        beside = others if result.is_error or not has_structure else _beside(result.content, result.structured_content)
         data = result.structured_content if has_structure else self.data(others if result.is_error else result.content)
         if not result.is_error:
             warnings = tuple(_mismatches(spec, data if has_structure else None, has_structure=has_structure))
@@ -76,7 +78,7 @@ class ResultReader:
             log_bytes_dropped=dropped,
             warnings=warnings,
             server_meta=_plain(result.meta) if result.meta else None,
-            content=self._content(others) if has_structure else (),
+            content=self._content(beside) if has_structure else (),
         )
         error = None
         if result.is_error:
@@ -172,6 +174,26 @@ def text_data(text: str) -> JsonValue:
         return parse(text)
     except JsonTextError:
         return text
+
+
+def _beside(blocks: list[ContentBlock], structure: JsonValue) -> list[ContentBlock]:
+    """Return the blocks that add something to structured content: all but texts that repeat it, or a part of it.
+
+    SDKs wrap a return value that isn't an object in an object, and repeat a list as one text per item.
+    """
+    parts: list[JsonValue] = [structure]
+    for _ in range(2):
+        parts += [inner for part in parts for inner in _inner(part)]
+    known = {comparable(part) for part in parts}
+
+    def is_repeated(text: str) -> bool:
+        return not text.strip() or text in known or comparable(text_data(text)) in known
+
+    return [block for block in blocks if not (isinstance(block, TextContent) and is_repeated(block.text))]
+
+
+def _inner(part: JsonValue) -> Iterable[JsonValue]:
+    return part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
 
 
 def _mismatches(spec: ToolSpec, data: JsonValue, *, has_structure: bool) -> list[str]:

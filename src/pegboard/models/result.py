@@ -58,7 +58,7 @@ class ResultMeta(DataModel):
     server_meta: JsonObject | None = Field(default=None, exclude_if=lambda meta: meta is None)
     """The `_meta` of an MCP server's result: untrusted."""
     content: tuple[JsonValue, ...] = Field(default=(), exclude_if=lambda content: not content)
-    """Images, audio and resources that an MCP server sent beside structured content, which is the data: untrusted."""
+    """What an MCP server sent beside structured content, which is the data: images, texts and more; untrusted."""
 
     @property
     def beside_data(self) -> list[JsonValue]:
