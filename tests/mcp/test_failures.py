@@ -74,6 +74,85 @@ async def test_a_command_that_ends_with_a_message(
     assert fix.startswith(f"Run the command in a terminal to see more: {sys.executable}")
 
 
+NODE = """file:///srv/index.mjs:3
+  throw new Error("ACME_API_KEY is required");
+        ^
+
+Error: ACME_API_KEY is required
+    at file:///srv/index.mjs:3:9
+    at async asyncRunEntryPointWithESMLoader (node:internal/modules/run_main:117:5) {
+  code: 'NO_KEY'
+}
+
+Node.js v20.20.2
+"""
+NODE_WITHOUT_STACK = """node:internal/process/promises:394
+      triggerUncaughtException(err, true /* fromPromise */);
+      ^
+
+[Error: ENOENT: no such file or directory, open '/srv/key'] {
+  errno: -2
+}
+
+Node.js v22.1.0
+"""
+NPM = """npm error code E404
+npm error 404 Not Found - GET https://registry.example.org/acme-mcp
+npm error 404
+npm error 404 Note that you can also install from a
+npm error 404 tarball, folder, http url, or git url.
+npm notice
+npm error A complete log of this run can be found in: /home/me/.npm/_logs/debug-0.log
+"""
+NPM_NETWORK = """npm ERR! code ENOTFOUND
+npm ERR! syscall getaddrinfo
+npm ERR! errno ENOTFOUND
+npm ERR! network request to https://registry.example.org/acme-mcp failed
+npm ERR! A complete log of this run can be found in: /home/me/.npm/_logs/debug-0.log
+"""
+GROUP = """  + Exception Group Traceback (most recent call last):
+  | ExceptionGroup: unhandled errors in a TaskGroup (1 sub-exception)
+  +-+---------------- 1 ----------------
+    | Traceback (most recent call last):
+    | ValueError: ACME_API_KEY is required
+    +------------------------------------
+"""
+PYDANTIC = """pydantic_core._pydantic_core.ValidationError: 1 validation error for Settings
+acme_api_key
+  Field required [type=missing, input_value={}, input_type=dict]
+    For further information visit https://errors.pydantic.dev/2.11/v/missing
+"""
+DOCKER = """docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock.
+
+Run 'docker run --help' for more information
+"""
+
+
+@pytest.mark.parametrize(
+    ("stderr", "line"),
+    [
+        (NODE, "Error: ACME_API_KEY is required"),
+        (NODE_WITHOUT_STACK, "[Error: ENOENT: no such file or directory, open '/srv/key']"),
+        ("Node.js v20.20.2\n", "Node.js v20.20.2"),
+        (NPM, "404 Not Found - GET https://registry.example.org/acme-mcp"),
+        (NPM_NETWORK, "network request to https://registry.example.org/acme-mcp failed"),
+        (GROUP, "ValueError: ACME_API_KEY is required"),
+        (PYDANTIC, "acme_api_key: Field required [type=missing, input_value={}, input_type=dict]"),
+        (DOCKER, "docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock"),
+        ("----\n", "----"),
+    ],
+    ids=["node", "no stack", "node version", "npm", "npm network", "group", "pydantic", "docker", "no word"],
+)
+async def test_the_message_of_an_uncaught_error_is_found_above_the_last_lines_of_its_report(
+    open_server: Open, stderr: str, line: str
+) -> None:
+    code = f"import sys; sys.stderr.write({stderr!r}); sys.exit(1)"
+    runtime = await open_server(HOSTILE_SERVER, command=sys.executable, args=("-c", code))
+    _, reason, _ = explanation(runtime)
+    where = "Its last line on stderr" if line in stderr.splitlines()[-1] else "It wrote to stderr"
+    assert reason == f"The server ended with exit code 1. {where}: “{line}”."
+
+
 async def test_a_message_whose_characters_arrive_in_parts(open_server: Open) -> None:
     code = (
         "import sys, time; [(sys.stderr.buffer.write(bytes([byte])), sys.stderr.flush(), time.sleep(0.02))"

@@ -18,6 +18,7 @@ from mcp_types import CONNECTION_CLOSED, UNSUPPORTED_PROTOCOL_VERSION
 from mcp_types.version import SUPPORTED_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
+from pegboard.mcp.stderr_lines import telling_line
 from pegboard.mcp.texts import NOT_JSON_RPC, RESPONSE, quotation
 
 if TYPE_CHECKING:
@@ -97,9 +98,11 @@ def ended(config: ServerConfig, process: ServerProcess) -> ServerFailure:
         reason = f"The server flooded stdout with text that isn't messages: {quotation(process.reader.sample)}."
         return ServerFailure(reason, "Configure the server to log to stderr.")
     reason = f"The server ended with {process.exit}." if process.exit else "The server closed its stdout."
-    last = process.stderr[-1].strip() if process.stderr else ""
-    if last:
-        reason += f" Its last line on stderr: {quotation(last)}."
+    lines = process.stderr
+    said = telling_line(lines)
+    if said:
+        where = "Its last line on stderr" if said == lines[-1].strip() else "It wrote to stderr"
+        reason += f" {where}: {quotation(said)}."
     elif process.reader.garbage:
         reason += f" It printed on stdout: {quotation(process.reader.sample)}."
     return ServerFailure(reason, _try_yourself(config))
