@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import sys
+from datetime import datetime, time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,6 +30,12 @@ server = MCPServer("example/fixture", version="1.2")
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
+
+
+class Meeting(BaseModel):
+    """A meeting."""
+
+    begin: datetime
 
 
 class Sum(BaseModel):
@@ -82,6 +89,12 @@ def say(texts: list[str], structure: dict[str, Any]) -> CallToolResult:
     """Return texts with structured content."""
     content: list[ContentBlock] = [TextContent(type="text", text=text) for text in texts]
     return CallToolResult(content=content, structured_content=structure)
+
+
+@server.tool()
+def meet(day: datetime, start: time) -> Meeting:
+    """Return a meeting at a local time."""
+    return Meeting(begin=datetime.combine(day.date(), start))
 
 
 @server.tool()

@@ -304,6 +304,15 @@ async def test_a_mismatch_with_the_output_schema_is_a_warning_and_meta_is_record
     assert "no structured content" in unstructured.meta.warnings[0]
 
 
+@pytest.mark.promise("EXE-3", "MCP-4")
+@pytest.mark.parametrize("offset", ["", "+02:00"])
+async def test_a_server_gets_and_returns_times_with_and_without_an_offset(open_server: Open, offset: str) -> None:
+    runtime = await open_server(SDK_SERVER)
+    result = await run(runtime, "peer.meet", day="2026-05-31T00:00:00", start=f"08:30:00{offset}")
+    assert result.data == {"begin": f"2026-05-31T08:30:00{offset}"}
+    assert result.meta.warnings == ()
+
+
 @pytest.mark.promise("MCP-1")
 async def test_calls_from_several_tasks_run_at_the_same_time(runtime: Runtime) -> None:
     import asyncio
