@@ -185,7 +185,8 @@ class Peer:
             }
         if method == "tools/list":
             return {"result": tools()}
-        if method in {"resources/list", "resources/templates/list", "prompts/list"}:
+        lists = {"resources/list", "resources/templates/list", "prompts/list"}
+        if method in lists - ({"resources/templates/list"} if MODE == "untemplated" else set()):
             return {"result": contents(method)}
         if method == "tools/call":
             return self.call(params, number)

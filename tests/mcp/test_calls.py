@@ -230,6 +230,15 @@ async def test_a_prompt_goes_to_the_model_only_after_approval(open_server: Open)
     assert "No model is configured" in unconfigured.error.message
 
 
+@pytest.mark.promise("MCP-6")
+async def test_a_server_that_has_resources_but_no_list_of_templates_has_no_templates(open_server: Open) -> None:
+    runtime = await open_server(HOSTILE_SERVER, "untemplated")
+    resources = await runtime.servers.resources("peer")
+    assert isinstance(resources, tuple)
+    assert resources
+    assert await runtime.servers.templates("peer") == ()
+
+
 @pytest.mark.promise("MCP-5")
 async def test_roots_are_the_working_directory_unless_configured(open_server: Open, tmp_path: Path) -> None:
     runtime = await open_server(SDK_SERVER)

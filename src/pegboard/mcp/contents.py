@@ -70,14 +70,22 @@ async def resources(client: Client) -> Listed[ResourceInfo]:
 
 
 async def templates(client: Client) -> Listed[ResourceTemplate]:
-    """Return the templates of a server's resources."""
+    """Return the templates of a server's resources; none if it has only resources and doesn't know the request."""
+    from mcp.shared.exceptions import MCPError
+    from mcp_types import METHOD_NOT_FOUND
+
     if client.server_capabilities.resources is None:
         return Listed()
-    found, problem = await _items(
-        "resource templates",
-        lambda cursor: client.list_resource_templates(cursor=cursor),
-        lambda page: ((one.uri_template, one) for one in page.resource_templates),
-    )
+    try:
+        found, problem = await _items(
+            "resource templates",
+            lambda cursor: client.list_resource_templates(cursor=cursor),
+            lambda page: ((one.uri_template, one) for one in page.resource_templates),
+        )
+    except MCPError as error:
+        if error.code != METHOD_NOT_FOUND:
+            raise
+        return Listed()
     items = (
         ResourceTemplate(
             uri_template=one.uri_template,
