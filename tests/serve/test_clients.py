@@ -106,8 +106,8 @@ def _run(command: list[str]) -> str:
 
 def test_the_inspector_lists_and_calls_tools_over_stdio(inspect: list[str], command: list[str]) -> None:
     listed = json.loads(_run([*inspect, *command, "--method", "tools/list"]))
-    assert "kit.add" in {tool["name"] for tool in listed["tools"]}
-    called = _run([*inspect, *command, "--method", "tools/call", "--tool-name", "kit.add", "--tool-arg", "a=2", "b=3"])
+    assert "kit_add" in {tool["name"] for tool in listed["tools"]}
+    called = _run([*inspect, *command, "--method", "tools/call", "--tool-name", "kit_add", "--tool-arg", "a=2", "b=3"])
     assert json.loads(called)["structuredContent"] == {"result": 5}
 
 
@@ -115,7 +115,7 @@ def test_the_inspector_calls_tools_over_http(inspect: list[str], http_server: Ht
     header = f"Authorization: Bearer {http_server.token}"
     options = ["--transport", "http", "--header", header]
     listed = json.loads(_run([*inspect, http_server.url, *options, "--method", "tools/list"]))
-    assert "kit.add" in {tool["name"] for tool in listed["tools"]}
+    assert "kit_add" in {tool["name"] for tool in listed["tools"]}
 
 
 @pytest.mark.promise("WAT-1")

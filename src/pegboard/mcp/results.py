@@ -181,15 +181,22 @@ def _beside(blocks: list[ContentBlock], structure: JsonValue) -> list[ContentBlo
 
     SDKs wrap a return value that isn't an object in an object, and repeat a list as one text per item.
     """
+    others = [block for block in blocks if not (isinstance(block, TextContent) and _says(block.text, structure))]
+    if not any(isinstance(block, TextContent) for block in others):
+        return others  # as of most servers; the rest is slow for much content
     parts: list[JsonValue] = [structure]
     for _ in range(2):
         parts += [inner for part in parts for inner in _inner(part)]
     known = {comparable(part) for part in parts}
 
     def is_repeated(text: str) -> bool:
-        return not text.strip() or text in known or comparable(text_data(text)) in known
+        return text in known or comparable(text_data(text)) in known
 
-    return [block for block in blocks if not (isinstance(block, TextContent) and is_repeated(block.text))]
+    return [block for block in others if not (isinstance(block, TextContent) and is_repeated(block.text))]
+
+
+def _says(text: str, structure: JsonValue) -> bool:
+    return not text.strip() or text_data(text) == structure
 
 
 def _inner(part: JsonValue) -> Iterable[JsonValue]:
