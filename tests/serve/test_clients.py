@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -119,13 +120,15 @@ def test_the_inspector_calls_tools_over_http(inspect: list[str], http_server: Ht
 
 
 @pytest.mark.promise("WAT-1")
-def test_the_inspector_works_through_watch(inspect: list[str], watched: list[str]) -> None:
+def test_the_inspector_works_through_watch(inspect: list[str], watched: list[str], tmp_path: Path) -> None:
     direct = watched[watched.index("--") + 1 :]
-    # The Inspector passes none of its variables to a server.
+    # The Inspector passes none of its variables to a server, and takes `--` for itself.
     variables = [f"{name}={value}" for name, value in os.environ.items() if name.startswith("PEGBOARD_")]
+    program = tmp_path / "watched.sh"
+    program.write_text(f"exec {shlex.join(['env', *variables, *watched])}\n")
     for method in (["tools/list"], ["tools/call", "--tool-name", "add", "--tool-arg", "a=2", "b=3"]):
         options = ["--method", *method]
-        seen = _run([*inspect, "env", *variables, *watched, *options])
+        seen = _run([*inspect, "sh", str(program), *options])
         assert json.loads(seen) == json.loads(_run([*inspect, *direct, *options]))
     (record,) = eventually(lambda: records("kit.add"))
     assert (record.source, record.args) == ("watch", {"a": 2, "b": 3})
