@@ -64,6 +64,27 @@ def start() -> str:
     return shlex.join(start_of(SDK_SERVER))
 
 
+@pytest.mark.promise("CLI-1", "MCP-3")
+@pytest.mark.parametrize(
+    ("arguments", "note"),
+    [
+        ({"file": "a", "second": 2}, "note: fixture.sleep has no parameter 'second'. Did you mean 'seconds'?"),
+        ({"file": "a", "second": 2, "seconds": 1}, ""),
+        ({"file": "a", "other": 2}, ""),
+        ({"file": "a", "seconds": 2}, ""),
+    ],
+)
+def test_an_argument_that_a_server_ignores_because_it_is_misspelled_is_reported(
+    pegboard: Command, arguments: dict[str, object], note: str, start: str
+) -> None:
+    done = pegboard(
+        "tools", "invoke", "fixture.sleep", "--args", json.dumps(arguments), "--print", "json", "--mcp", start
+    )
+    assert (done.returncode, json.loads(done.stdout)) == (0, arguments)
+    notes = [line for line in done.stderr.splitlines() if line.startswith("note:")]
+    assert notes == ([f"{note} It is passed on as it is."] if note else [])
+
+
 def config(home: Path) -> str:
     """Return the text of the configuration file."""
     return (home / "config.toml").read_text()

@@ -111,6 +111,12 @@ def read_arguments(
     Raises:
         ArgumentError: The preset doesn't exist, or a value can't be read.
     """
+    found = _combined(runtime, spec, text, pairs, preset)
+    _report_misspelled(spec, found)
+    return found
+
+
+def _combined(runtime: Runtime, spec: ToolSpec, text: str | None, pairs: list[str], preset: str | None) -> JsonObject:
     given: JsonObject | None = None
     if preset is not None:
         given = _preset(runtime, spec, preset)
@@ -133,6 +139,27 @@ def read_arguments(
     others = [one for one in form.faults() if not _is_reported(one.path, reported)]
     messages = [*(f"--arg {fault}" for fault in faults), *map(str, others)]
     raise ArgumentError("; ".join(messages), *faults, *others)
+
+
+def _report_misspelled(spec: ToolSpec, arguments: JsonObject) -> None:
+    """Print the parameter that was probably meant by an argument that a tool accepts although it has no such parameter.
+
+    Schemas of most MCP servers allow any further argument, and the servers ignore it.
+    """
+    properties = spec.input_schema.get("properties")
+    known = {*(properties if isinstance(properties, dict) else ()), *spec.parameter_aliases}
+    unknown = [name for name in arguments if name not in known]
+    if not unknown or not known or spec.input_schema.get("additionalProperties", True) is not True:
+        return
+    from difflib import get_close_matches
+
+    from pegboard.cli.output import narrate
+    from pegboard.results.clean import clean_line
+
+    for name in unknown:
+        if near := get_close_matches(name, known - arguments.keys(), n=1, cutoff=0.8):
+            text = f"{spec.name} has no parameter {name!r}. Did you mean {near[0]!r}? It is passed on as it is."
+            narrate(clean_line(f"note: {text}"))
 
 
 def read_object(text: str | None) -> JsonObject:

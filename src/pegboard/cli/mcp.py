@@ -120,6 +120,7 @@ def add(
 def list_(context: typer.Context, json: JsonOption = False, packs: PacksOption = None) -> None:
     """Connect to all servers and list them with their states."""
     from pegboard.cli.output import narrate, narrate_problems, print_json, print_table
+    from pegboard.results.sizes import count
 
     runtime = _connected(context, None, fails=False)
     narrate_problems(runtime.problems(packs=False))
@@ -134,7 +135,7 @@ def list_(context: typer.Context, json: JsonOption = False, packs: PacksOption =
             (
                 row["name"],
                 row["state"],
-                f"{status.tools} tools" if status.protocol else "",
+                count(status.tools, "tool") if status.protocol else "",
                 row["target"],
                 status.reason,
             )
