@@ -101,6 +101,22 @@ FAULTS = {
         [fails(400, "registry.ollama.ai/library/fake does not support tools")],
         "bad_request", "rejected the request", "without tools",
     ),
+    "too many tools for OpenAI": Fault(
+        [fails(400, "Invalid 'tools': array too long. Expected an array with maximum length 128, got 296.")],
+        "bad_request", "rejected the request", "Offer the model fewer tools",
+    ),
+    "too many tools for Google": Fault(
+        [fails(400, "The number of function declarations exceeds the maximum of 512.")],
+        "bad_request", "rejected the request", "Offer the model fewer tools",
+    ),
+    "a schema that OpenAI doesn't accept": Fault(
+        [fails(400, "Invalid schema for function 'notes_add': array schema missing items.")],
+        "bad_request", "rejected the request", "the tool that it rejects",
+    ),
+    "a schema that Anthropic doesn't accept": Fault(
+        [fails(400, "tools.3.custom.input_schema: JSON schema is invalid. It must match JSON Schema draft 2020-12.")],
+        "bad_request", "rejected the request", "the tool that it rejects",
+    ),
     "a censored prompt": Fault(
         [fails(400, "The response was filtered due to the content management policy", code="content_filter")],
         "refused", "refused to answer", "Rephrase",

@@ -46,6 +46,16 @@ _TOO_LONG: Final = re.compile(
 )
 """Words of servers for a conversation that is too long; few send a code."""
 
+_TOO_MANY_TOOLS: Final = re.compile(
+    r"(tools|functions|function[ _]?declarations)\b.{0,40}\b(too (long|many)|at most|maximum|limit|exceed)"
+    r"|(too many|maximum (number|of)|at most|more than) .{0,20}\b(tools|functions|function[ _]?declarations)",
+    re.IGNORECASE,
+)
+_INVALID_TOOL: Final = re.compile(
+    r"schema for function|function[ _]?(declarations|parameters)\b|tools[.\[]\d+.{0,40}(schema|parameters|name)",
+    re.IGNORECASE,
+)
+
 _OVERLOADED: Final = (503, 529)
 
 _FILTERED: Final = re.compile(r"content.?(filter|policy|management)|moderation|safety system", re.IGNORECASE)
@@ -263,7 +273,11 @@ class ErrorFactory:
         status = f" (HTTP {error.status_code})" if isinstance(error, ModelHTTPError) else ""
         if _FILTERED.search(detail):
             return self.refusal(detail)
-        if "tool" in detail.lower():
+        if _TOO_MANY_TOOLS.search(detail):
+            fix = "Offer the model fewer tools."
+        elif _INVALID_TOOL.search(detail):
+            fix = "Don't offer the model the tool that it rejects, or ask without tools."
+        elif "tool" in detail.lower():
             fix = "Choose a model that supports tools, or ask without tools."
         else:
             fix = "Check base_url: it usually ends in /v1." if self._at.own_url and not detail else ""
