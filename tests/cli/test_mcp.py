@@ -65,6 +65,12 @@ def start() -> str:
 
 
 @pytest.mark.promise("CLI-1", "MCP-3")
+def test_a_description_is_shown_without_the_indentation_of_its_source(pegboard: Command, start: str) -> None:
+    done = pegboard("tools", "info", "fixture.find", "--mcp", start)
+    assert "\n\nFind notes.\n\n- One per line\n\nstate " in done.stdout
+
+
+@pytest.mark.promise("CLI-1", "MCP-3")
 @pytest.mark.parametrize(
     ("arguments", "note"),
     [

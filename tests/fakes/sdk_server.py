@@ -97,6 +97,18 @@ def meet(day: datetime, start: time) -> Meeting:
     return Meeting(begin=datetime.combine(day.date(), start))
 
 
+@server.tool(
+    description="""
+            Find notes.
+
+            - One per line
+        """
+)
+def find() -> str:
+    """Have a description that is indented as in its source."""
+    return ""
+
+
 @server.tool()
 def refuse() -> str:
     """Fail with a message."""

@@ -368,6 +368,15 @@ async def test_health_lists_servers_with_state_reason_and_fix_and_leads_to_their
         await stage.until_seen("MCP server gone")
 
 
+@pytest.mark.promise("MCP-1")
+async def test_a_description_is_shown_without_the_indentation_of_its_source() -> None:
+    async with with_servers(server(SDK_SERVER)) as stage:
+        await ready(stage)
+        stage.screen.open_tool("peer.find")
+        await stage.until(lambda: any("│ Find notes." in line for line in stage.lines), "the first line is shown")
+        assert any("│ • One per line" in line for line in stage.lines)
+
+
 @pytest.mark.promise("MCP-4")
 async def test_images_and_resource_links_of_a_result_can_be_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     from pegboard.tui.dialogs import saved_file

@@ -208,6 +208,8 @@ def _narrate_event(event: CallEvent) -> None:
 
 
 def _describe(details: ToolDetails) -> None:
+    from inspect import cleandoc  # servers indent texts of several lines as in their source
+
     from pegboard.cli.deps import describe_row
     from pegboard.cli.output import print_data
 
@@ -223,7 +225,7 @@ def _describe(details: ToolDetails) -> None:
         *(("problem", str(problem)) for problem in details.problems),
     ]
     facts = "\n".join(f"{label:<9}{value}" for label, value in rows if value)
-    print_data(f"{details.signature}\n\n{details.description}\n\n{facts}\n\ninput schema")
+    print_data(f"{details.signature}\n\n{cleandoc(details.description)}\n\n{facts}\n\ninput schema")
     print_data(details.input_schema)
     if details.output_schema is not None:
         print_data("output schema")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import cleandoc
 from pathlib import Path
 
 from textual.app import ComposeResult
@@ -95,7 +96,7 @@ class DetailPane(Vertical):
 
     def describe(self) -> None:
         """Render the description, which is too expensive to do for every row the cursor passes."""
-        text = self.subject.spec.description.strip() if isinstance(self.subject, ToolEntry) else ""
+        text = cleandoc(self.subject.spec.description).strip() if isinstance(self.subject, ToolEntry) else ""
         self._about.display = bool(text)
         self._about.show(_shortened(text))
 
