@@ -118,6 +118,20 @@ async def test_three_point_zero_becomes_an_integer_beside_other_keys(harness: An
     assert (await harness.run("ask", pack, item={"name": "x", "count": 1.0})).data == "{'name': 'x', 'count': 1}"
 
 
+async def test_lists_and_objects_become_tables_series_and_arrays(harness: Any, tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+    pack = tmp_path / "tables.py"
+    pack.write_text(
+        "import numpy as np\nimport pandas as pd\nfrom pandas import DataFrame\n"
+        "def ask(*, rows: DataFrame, marks: pd.Series, grid: np.ndarray | None = None, more: pd.DataFrame = None):\n"
+        "    return [rows.a.sum(), marks.sum(), None if grid is None else grid * 2, more]\n"
+    )
+    given = {"rows": [{"a": 1}, {"a": 2}], "marks": [3, 4]}
+    assert (await harness.run("ask", pack, **given)).data == [3, 7, None, None]
+    given |= {"grid": [[1, 2]], "marks": {"x": 5}, "more": [{"b": 1}]}
+    assert (await harness.run("ask", pack, **given)).data == [3, 5, [[2, 4]], [{"b": 1}]]
+
+
 DATED, ITS_DATE = {"when": "2024-01-01"}, "{'when': datetime.date(2024, 1, 1)}"
 BLUE = "<Colour.BLUE: 2>"
 

@@ -13,11 +13,14 @@ import ipaddress
 import json
 import math
 import pathlib
+import sqlite3
 import types
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any, NamedTuple  # Any: tools return any value
 
+import attrs
 import pydantic
 import pytest
 from hypothesis import given, settings
@@ -83,6 +86,32 @@ class Series:
         return dict(self.items())
 
 
+class Table:
+    """A substitute for tables of Polars, whose wheel is large."""
+
+    def to_dicts(self) -> list[dict[str, object]]:
+        return [{"a": 1, "when": dt.date(2024, 1, 2)}]
+
+
+class Columns:
+    """A substitute for tables of Arrow, whose wheel is large."""
+
+    def to_pylist(self) -> list[dict[str, object]]:
+        return [{"a": 1}]
+
+
+@attrs.define
+class Box:
+    width: int
+    at: dt.date
+
+
+def _rows() -> list[sqlite3.Row]:
+    with closing(sqlite3.connect(":memory:")) as base:
+        base.row_factory = sqlite3.Row
+        return base.execute("SELECT 1 AS a, 'x' AS b").fetchall()
+
+
 @pytest.mark.parametrize(
     ("value", "written"),
     [
@@ -116,6 +145,10 @@ class Series:
         ({1: "a", None: "b", 2.5: "c", False: "d"}, {"1": "a", "null": "b", "2.5": "c", "false": "d"}),
         ({dt.date(2024, 1, 2): 1, uuid.UUID(int=1): 2}, {"2024-01-02": 1, str(uuid.UUID(int=1)): 2}),
         (Array(), [1.0, "NaN"]),
+        (Table(), [{"a": 1, "when": "2024-01-02"}]),
+        (Columns(), [{"a": 1}]),
+        (Box(2, dt.date(2024, 1, 2)), {"width": 2, "at": "2024-01-02"}),
+        (_rows(), [{"a": 1, "b": "x"}]),
         (Series([1, 2], [0, 1]), [1, 2]),
         (Series([1, 2], ["a", "b"]), {"a": 1, "b": 2}),
         (Series([1, 2], [1, 0]), {"1": 1, "0": 2}),
@@ -136,6 +169,33 @@ class Series:
 )
 def test_values_have_their_expected_json_form(value: object, written: object) -> None:
     assert json.loads(encode(value)) == written
+
+
+FRAMES = {
+    "numbered": ('DataFrame({"a": [1, 2], "s": ["x", None]})', [{"a": 1, "s": "x"}, {"a": 2, "s": None}]),
+    "filtered": ('DataFrame({"a": [1, 2]}).query("a > 1")', [{"a": 2}]),
+    "missing": ('DataFrame({"a": [1.5, float("nan")], "d": [NaT, NA]})', [{"a": 1.5, "d": None}, dict.fromkeys("ad")]),
+    "labels": ('DataFrame({"a": [1]}, index=["x"])', [{"index": "x", "a": 1}]),
+    "named": ('DataFrame({"a": [1]}, index=Index([7], name="id"))', [{"id": 7, "a": 1}]),
+    "times": (
+        'DataFrame({"t": to_datetime(["2024-01-02"]), "l": [Timedelta("1h")], "p": [Period("2024-01")]})',
+        [{"t": "2024-01-02T00:00:00", "l": "P0DT1H0M0S", "p": "2024-01"}],
+    ),
+    "groups": (
+        'DataFrame({"g": ["a", "a"], "v": [1, 3]}).groupby("g").agg({"v": ["sum", "mean"]})',
+        [{"g": "a", "v.sum": 4, "v.mean": 2.0}],
+    ),
+    "repeated names": ("DataFrame([[1, 2, 3]], columns=['a', 'a', 1])", [{"a": 1, "a.2": 2, "1": 3}]),
+    "kinds": ('DataFrame({"c": Categorical(["x"]), "i": array([1], dtype="Int64")})', [{"c": "x", "i": 1}]),
+    "empty": ('DataFrame({"a": []})', []),
+    "nested": ('{"rows": [DataFrame({"a": [1]})]}', {"rows": [[{"a": 1}]]}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "written"), FRAMES.values(), ids=FRAMES.keys())
+def test_a_table_of_pandas_becomes_a_list_of_objects(code: str, written: object) -> None:
+    pandas = pytest.importorskip("pandas")
+    assert json.loads(encode(eval(code, vars(pandas)))) == written
 
 
 def _nested(levels: int) -> object:

@@ -715,11 +715,14 @@ def test_future_annotations_and_quotes_change_nothing() -> None:
         ("-> object", None),
         ("-> None", {"type": "null"}),
         ("-> 'int'", {"type": "integer"}),
+        ("-> pd.DataFrame", {"type": "array", "items": {"type": "object"}}),
+        ("-> Series | None", {"anyOf": [{"type": ["array", "object"]}, {"type": "null"}]}),
     ],
 )
 def test_the_return_annotation_becomes_the_output_schema(returns: str, expected: dict[str, Any] | None) -> None:
-    (spec,), _ = read(f'from typing import Any\ndef f() {returns}:\n    """Do it."""\n', "/packs/s.py")
-    assert spec.output_schema == expected
+    head = "import pandas as pd\nfrom pandas import Series\nfrom typing import Any\n"
+    (spec,), problems = read(f'{head}def f() {returns}:\n    """Do it."""\n', "/packs/s.py")
+    assert (spec.output_schema, problems) == (expected, ())
 
 
 def test_the_output_schema_contains_its_definitions() -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 if TYPE_CHECKING:
     import datetime
     import uuid as ids
+    import pandas as pd
     from collections.abc import Mapping, Sequence
     from datetime import date
     from decimal import Decimal
@@ -54,6 +55,7 @@ def problems_of(annotation: str) -> tuple[Problem, ...]:
         ("Annotated[date, 'A day.']", "date"),
         ("set[Any]", "Any"),
         ("Optional[Days]", "Optional"),
+        ("pd.DataFrame", "pd"),
     ],
 )
 def test_a_type_that_the_worker_cannot_convert_to_is_a_problem(annotation: str, name: str) -> None:

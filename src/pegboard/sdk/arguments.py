@@ -33,6 +33,15 @@ _CONVERTING = ("func", "__get_pydantic_core_schema__", "strip_whitespace", "to_l
 _MAPPINGS = {("builtins", "dict"), ("collections.abc", "Mapping"), ("collections.abc", "MutableMapping")}
 _LISTS = {("builtins", "list"), *_NATIVE_BY_NAME} - {("typing", "Any"), *_MAPPINGS}
 
+_TABLES = {
+    ("numpy", "ndarray"),
+    ("pandas", "DataFrame"),
+    ("pandas", "Series"),
+    ("polars", "DataFrame"),
+    ("polars", "Series"),
+}
+"""Types that JSON lists and objects are converted to, which pydantic doesn't know."""
+
 _VARARGS, _VARKEYWORDS = 4, 8
 """Flags of code objects, as in `inspect`, which is slow to import."""
 
@@ -77,10 +86,13 @@ class Parameters:
             name: convert for name, annotation in annotations.items() if (convert := _integer_converter(annotation))
         }
         self._paths = {name: path for name, annotation in annotations.items() if (path := _path_type(annotation))}
+        self._tables = {name: table for name, annotation in annotations.items() if (table := _table_type(annotation))}
         self._foreign = [
             name
             for name, annotation in annotations.items()
-            if name not in self._paths and not isinstance(annotation, str) and not _is_native(annotation)
+            if name not in self._paths.keys() | self._tables.keys()
+            and not isinstance(annotation, str)
+            and not _is_native(annotation)
         ]
         defaults = {name: value for name, value in _defaults_of(inner).items() if name not in passed}
         self._fields = {name: value for name, value in defaults.items() if _is_field(value)}
@@ -107,6 +119,9 @@ class Parameters:
         for name, path in self._paths.items():
             if isinstance(args.get(name), str):
                 args[name] = path(args[name])
+        for name, table in self._tables.items():
+            if isinstance(args.get(name), list | dict):
+                args[name] = table(args[name])
         missing = [name for name in self._fields if name not in args]
         required = [name for name in missing if self._fields[name].is_required()]
         if required:
@@ -341,10 +356,26 @@ def _union_converter(annotations: Sequence[Annotation]) -> Callable[[Any], Any] 
     return convert_first if converters else None
 
 
+def _without_none(annotation: Annotation) -> Annotation:
+    """Return `X` of `X | None`, otherwise the annotation."""
+    if _is_union(annotation) and len(annotation.__args__) == 2 and type(None) in annotation.__args__:
+        return next(arg for arg in annotation.__args__ if arg is not type(None))
+    return annotation
+
+
+def _table_type(annotation: Annotation) -> Callable[[object], object] | None:
+    """Return the function that makes a table, series or array of a library from lists and objects, or None."""
+    annotation = _without_none(annotation)
+    module, name = _called(annotation)
+    library = module.partition(".")[0]
+    if not isinstance(annotation, type) or (library, name) not in _TABLES:
+        return None
+    return sys.modules[library].asarray if name == "ndarray" else annotation
+
+
 def _path_type(annotation: Annotation) -> Callable[[str], object] | None:
     """Return the annotated class of paths, or None; paths are common, and pydantic is slow to import."""
-    if _is_union(annotation) and len(annotation.__args__) == 2 and type(None) in annotation.__args__:
-        annotation = next(arg for arg in annotation.__args__ if arg is not type(None))
+    annotation = _without_none(annotation)
     module, name = _called(annotation)
     is_path = module.partition(".")[0] == "pathlib" and name in {"Path", "PurePath"} and isinstance(annotation, type)
     return annotation if is_path else None

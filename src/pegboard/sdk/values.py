@@ -44,7 +44,9 @@ def encode(value: object) -> bytes:
     Dataclasses, pydantic models and mappings become objects. Tuples, sets, iterators and arrays become lists; sets are
     sorted if possible. Enumeration members become their values. Dates, paths, UUIDs, decimals, fractions, addresses,
     NaN and the infinities become text, and so do keys. Bytes become text, or base64 if they are not UTF-8. A series
-    with labels becomes an object, or a list of pairs if a label repeats.
+    with labels becomes an object, or a list of pairs if a label repeats. A table of pandas,
+    Polars or Arrow becomes a list of objects; labels of rows become columns, and missing values of pandas null. Rows of
+    databases, attrs classes and msgspec structures become objects.
 
     Raises:
         NotSerializableError: A part has no JSON form, contains itself, or is nested too deeply.
@@ -201,6 +203,24 @@ def _from_series(value: Any) -> object:  # noqa: ANN401 - pandas is not a depend
     return value.to_dict() if value.index.is_unique else list(value.items())
 
 
+def _from_frame(value: Any) -> list[dict[str, object]]:  # noqa: ANN401 - pandas is not a dependency
+    if value.index.nlevels > 1 or value.index.name is not None or value.index.dtype.kind not in "iu":
+        value = value.reset_index(allow_duplicates=True)  # labels, not only positions
+    labels = value.columns.tolist()
+    names = [".".join(map(str, filter(None, label))) if isinstance(label, tuple) else str(label) for label in labels]
+    seen: dict[str, int] = {}
+    for place, name in enumerate(names):
+        seen[name] = seen.get(name, 0) + 1
+        names[place] = name if seen[name] == 1 else f"{name}.{seen[name]}"  # an object can't repeat a key
+    filled = value.astype(object).where(value.notna(), None)
+    return [dict(zip(names, row, strict=True)) for row in filled.itertuples(index=False, name=None)]
+
+
+def _from_fields(value: Any) -> dict[str, object]:  # noqa: ANN401 - msgspec and attrs are not dependencies
+    names = getattr(value, "__struct_fields__", None) or [field.name for field in value.__attrs_attrs__]
+    return {name: getattr(value, name) for name in names}
+
+
 def _from_duration(value: timedelta) -> str:
     """Return a duration in ISO 8601, the format `duration` of JSON Schema."""
     length = abs(value)
@@ -208,20 +228,32 @@ def _from_duration(value: timedelta) -> str:
     return f"{'-' if value.days < 0 else ''}P{length.days}DT{length.seconds}{fraction}S"
 
 
-_WRITTEN_AS_TEXT = {("uuid", "UUID"), ("decimal", "Decimal"), ("fractions", "Fraction")}
+_WRITTEN_AS_TEXT = {
+    ("uuid", "UUID"),
+    ("decimal", "Decimal"),
+    ("fractions", "Fraction"),
+    ("pandas", "Period"),
+    ("pandas", "Interval"),
+}
 
 # The first match applies. Types of slow modules are recognized by name or attribute, without importing them.
 _CONVERSIONS: tuple[tuple[Callable[[type], bool], Callable[[Any], object]], ...] = (
     (lambda cls: issubclass(cls, Enum), lambda value: value.value),
     (lambda cls: issubclass(cls, (bytes, bytearray, memoryview)), _from_bytes),
     (lambda cls: issubclass(cls, os.PathLike), _from_path),
-    (lambda cls: (cls.__module__, cls.__name__) in _WRITTEN_AS_TEXT, str),
+    (lambda cls: (cls.__module__.partition(".")[0], cls.__name__) in _WRITTEN_AS_TEXT, str),
     (lambda cls: cls.__module__ in {"ipaddress", "pydantic.networks"}, str),
     (lambda cls: hasattr(cls, "isoformat"), lambda value: value.isoformat()),
     (lambda cls: hasattr(cls, "total_seconds"), _from_duration),
     (lambda cls: hasattr(cls, "model_dump"), lambda value: value.model_dump(mode="json")),
     (lambda cls: hasattr(cls, "__dataclass_fields__"), _from_dataclass),
+    (lambda cls: hasattr(cls, "__attrs_attrs__") or hasattr(cls, "__struct_fields__"), _from_fields),
     (lambda cls: issubclass(cls, Mapping), dict),
+    (lambda cls: hasattr(cls, "to_dicts"), lambda value: value.to_dicts()),  # Polars
+    (lambda cls: hasattr(cls, "to_pylist"), lambda value: value.to_pylist()),  # Arrow
+    (lambda cls: hasattr(cls, "itertuples") and hasattr(cls, "to_dict"), _from_frame),  # pandas
+    (lambda cls: hasattr(cls, "_asdict"), lambda value: value._asdict()),  # SQLAlchemy; a tuple is a list before this
+    (lambda cls: hasattr(cls, "keys") and hasattr(cls, "__getitem__"), dict),  # sqlite3
     (lambda cls: issubclass(cls, AbstractSet), _from_set),
     (lambda cls: hasattr(cls, "tolist") and hasattr(cls, "to_dict"), _from_series),
     (lambda cls: hasattr(cls, "tolist"), lambda value: value.tolist()),

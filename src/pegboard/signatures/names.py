@@ -57,6 +57,11 @@ SIMPLE: dict[str, JsonObject] = {
         f"ipaddress.{name}": {"type": "string", "format": name.lower()}
         for name in ("IPv4Network", "IPv6Network", "IPv4Interface", "IPv6Interface")
     },
+    "numpy.ndarray": {"type": "array"},
+    "pandas.DataFrame": {"type": "array", "items": {"type": "object"}},
+    "pandas.Series": {"type": ["array", "object"]},
+    "polars.DataFrame": {"type": "array", "items": {"type": "object"}},
+    "polars.Series": {"type": "array"},
     "numbers.Number": {"type": "number"},
     "numbers.Real": {"type": "number"},
     "numbers.Integral": {"type": "integer"},
