@@ -63,11 +63,11 @@ async def _serve(home: Path) -> tuple[float, float]:
     environment |= {f"PEGBOARD_{name}_DIR": str(home / name.lower()) for name in ("DATA", "STATE", "CACHE")}
     environment["PEGBOARD_CONFIG"] = str(home / "config.toml")
     ours = ["-m", "pegboard", "serve", "--packs", str(home / "packs"), "--tool-allow", "peer.*"]
-    took: dict[str, list[float]] = {"echo": [], "peer.echo": []}
+    took: dict[str, list[float]] = {"echo": [], "peer_echo": []}
     async with AsyncExitStack() as stack:
         clients = {
             "echo": await stack.enter_async_context(_client([str(home / "bare.py")], environment)),
-            "peer.echo": await stack.enter_async_context(_client(ours, environment)),
+            "peer_echo": await stack.enter_async_context(_client(ours, environment)),
         }
         for tool, client in clients.items():
             await client.list_tools()
@@ -79,7 +79,7 @@ async def _serve(home: Path) -> tuple[float, float]:
                     began = time.perf_counter()
                     await client.call_tool(tool, {"value": "x"})
                     took[tool].append(time.perf_counter() - began)
-    return statistics.median(took["echo"]), statistics.median(took["peer.echo"])
+    return statistics.median(took["echo"]), statistics.median(took["peer_echo"])
 
 
 @asynccontextmanager

@@ -58,7 +58,7 @@ async def test_a_person_in_another_process_approves_edits_and_rejects(
     first, second = tmp_path / "first", tmp_path / "second"
     async with connect(is_child=True) as client:
         with questions.announce():
-            call = asyncio.create_task(client.call_tool("kit.write", {"file": str(first)}))
+            call = asyncio.create_task(client.call_tool("kit_write", {"file": str(first)}))
             question = await waiting(questions)
             assert (question.tool, question.server, question.via) == ("kit.write", "kit", "serve")
             assert f"(process {os.getpid()})" in question.agent
@@ -73,12 +73,12 @@ async def test_a_person_in_another_process_approves_edits_and_rejects(
             assert second.exists()
             assert not first.exists()
 
-            call = asyncio.create_task(client.call_tool("kit.write", {"file": str(first)}))
+            call = asyncio.create_task(client.call_tool("kit_write", {"file": str(first)}))
             questions.answer((await waiting(questions)).id, Answer("reject", "not today"))
             rejected = await call
             assert rejected.is_error
             assert text(rejected) == "kit.write was not called. The user rejected this call. They said: not today"
-        alone = await client.call_tool("kit.write", {"file": str(first)})
+        alone = await client.call_tool("kit_write", {"file": str(first)})
     assert "kit.write was not called. No Pegboard app is open" in text(alone)
     assert "[[rule]]" in text(alone)
     assert not first.exists()
@@ -110,7 +110,7 @@ async def test_a_hint_of_a_definition_that_does_not_apply_approves_no_call(
     file = tmp_path / "file"
     file.touch()
     async with connect() as client:
-        assert "branched.tidy was not called" in text(await client.call_tool("branched.tidy", {"file": str(file)}))
+        assert "branched.tidy was not called" in text(await client.call_tool("branched_tidy", {"file": str(file)}))
     assert file.exists()
 
 
@@ -118,7 +118,7 @@ async def test_a_hint_of_a_definition_that_does_not_apply_approves_no_call(
 async def test_the_advice_for_a_rejected_call_works(connect: Connect, home: Path, tmp_path: Path) -> None:
     (home / "config.toml").write_text("[brake]\nwait = 0\n")
     async with connect("--mcp", f"given={shlex.join(start_of(SDK_SERVER))}") as client:
-        of_server = text(await client.call_tool("given.add", {"a": 1, "b": 2}))
+        of_server = text(await client.call_tool("given_add", {"a": 1, "b": 2}))
         assert "given.add was not called." in of_server
         assert "[[rule]]" not in of_server
         assert "`pegboard mcp add`" in of_server
@@ -134,20 +134,20 @@ async def test_the_advice_for_a_rejected_call_works(connect: Connect, home: Path
 async def test_a_pause_holds_every_call_and_a_stop_rejects_it(connect: Connect, questions: Questions) -> None:
     async with connect() as client:
         commands.pegboard("pause")
-        call = asyncio.create_task(client.call_tool("kit.add", {"a": 1, "b": 2}))
+        call = asyncio.create_task(client.call_tool("kit_add", {"a": 1, "b": 2}))
         assert (await waiting(questions)).kind == "paused"
         assert not call.done()
         commands.pegboard("resume")
         assert (await call).structured_content == {"result": 3}
 
         commands.pegboard("pause")
-        call = asyncio.create_task(client.call_tool("kit.add", {"a": 1, "b": 2}))
+        call = asyncio.create_task(client.call_tool("kit_add", {"a": 1, "b": 2}))
         await waiting(questions)
         commands.pegboard("stop")
         assert "All calls from agents are stopped" in text(await call)
-        assert "stopped" in text(await client.call_tool("kit.add", {"a": 1, "b": 2}))
+        assert "stopped" in text(await client.call_tool("kit_add", {"a": 1, "b": 2}))
         commands.pegboard("resume")
-        assert (await client.call_tool("kit.add", {"a": 1, "b": 2})).structured_content == {"result": 3}
+        assert (await client.call_tool("kit_add", {"a": 1, "b": 2})).structured_content == {"result": 3}
 
 
 @pytest.mark.promise("WAT-4")
@@ -156,7 +156,7 @@ async def test_the_question_of_a_client_that_leaves_closes(
 ) -> None:
     with questions.announce():
         async with connect() as client:
-            call = asyncio.create_task(client.call_tool("kit.write", {"file": str(tmp_path / "file")}))
+            call = asyncio.create_task(client.call_tool("kit_write", {"file": str(tmp_path / "file")}))
             question = await waiting(questions)
             call.cancel()
         await eventually(lambda: not questions.pending())
@@ -205,13 +205,13 @@ async def test_a_damaged_approval_rejects_the_call(
     async with connect() as client:
         with questions.announce():
             for changed in DAMAGED:
-                call = asyncio.create_task(client.call_tool("kit.write", {"file": str(file)}))
+                call = asyncio.create_task(client.call_tool("kit_write", {"file": str(file)}))
                 put(home, await waiting(questions), changed)
                 result = await call
                 assert text(result).startswith("kit.write was not called. The "), changed
                 assert "answer" in text(result), changed
             assert not file.exists()
-            call = asyncio.create_task(client.call_tool("kit.write", {"file": str(file)}))
+            call = asyncio.create_task(client.call_tool("kit_write", {"file": str(file)}))
             put(home, await waiting(questions), {})
             assert not (await call).is_error
     assert file.exists()
@@ -226,11 +226,11 @@ async def test_answers_and_outcomes_keep_no_arguments(
     rule = Rule(allow=("kit.write",), exactly=json.dumps({"file": file}), scope="mcp")
     async with connect() as client:
         with questions.announce():
-            call = asyncio.create_task(client.call_tool("kit.write", {"file": file}))
+            call = asyncio.create_task(client.call_tool("kit_write", {"file": file}))
             question = await waiting(questions)
             questions.answer(question.id, Answer("approve", lasts="session", rule=rule))
             assert not (await call).is_error
-        assert not (await client.call_tool("kit.write", {"file": file})).is_error
+        assert not (await client.call_tool("kit_write", {"file": file})).is_error
     outcome = questions.rule_outcome(question)
     assert outcome is not None
     assert (outcome.problem, outcome.is_exact) == ("", True)
@@ -258,7 +258,7 @@ async def test_secrets_of_a_waiting_call_stay_in_the_memory_of_the_process_that_
     async with connect() as client:
         with questions.announce():
             for answer in answers:
-                call = asyncio.create_task(client.call_tool("kit.write", args))
+                call = asyncio.create_task(client.call_tool("kit_write", args))
                 question = await waiting(questions)
                 assert question.args == masked
                 written = [one for one in (home / "state").rglob("*") if one.is_file()]
@@ -267,7 +267,7 @@ async def test_secrets_of_a_waiting_call_stay_in_the_memory_of_the_process_that_
                 results.append(await call)
                 assert file.exists() is not results[-1].is_error
                 file.unlink(missing_ok=True)
-        results.append(await client.call_tool("kit.write", args))
+        results.append(await client.call_tool("kit_write", args))
     assert [one.is_error for one in results] == [True, False, False, False]
     assert "The edited arguments can't be used. «secret SEARCH_API_KEY» hides a value that was moved" in text(
         results[0]
@@ -280,14 +280,14 @@ async def test_the_command_line_approves_for_the_session(
 ) -> None:
     async with connect() as client:
         with questions.announce():
-            call = asyncio.create_task(client.call_tool("kit.write", {"file": str(tmp_path / "a")}))
+            call = asyncio.create_task(client.call_tool("kit_write", {"file": str(tmp_path / "a")}))
             question = await waiting(questions)
             for options in (("--yes", "--session"), ("--session", "--args", "{}"), ("--session", "--no", "why")):
                 assert commands.pegboard("approve", question.id, *options).returncode == 2
             done = commands.pegboard("approve", question.id, "--session")
             assert "Approved for this session." in done.stderr
             assert not (await call).is_error
-            assert not (await client.call_tool("kit.write", {"file": str(tmp_path / "b")})).is_error
+            assert not (await client.call_tool("kit_write", {"file": str(tmp_path / "b")})).is_error
 
             for changed, why in (
                 ({"via": "watch"}, "the answer for a session works only for calls of `pegboard serve`"),
@@ -307,9 +307,9 @@ async def test_s_on_a_terminal_approves_for_the_session(connect: Connect, questi
     async with connect() as client:
         with pegboard("approve") as terminal:
             await asyncio.to_thread(terminal.read_until, "Waiting for calls")
-            call = asyncio.create_task(client.call_tool("kit.write", {"file": str(tmp_path / "a")}))
+            call = asyncio.create_task(client.call_tool("kit_write", {"file": str(tmp_path / "a")}))
             await asyncio.to_thread(terminal.read_until, "Run kit.write? [y/s/n/e]")
             terminal.type("s\n")
             assert not (await call).is_error
             await asyncio.to_thread(terminal.read_until, "Approved for this session.")
-            assert not (await client.call_tool("kit.write", {"file": str(tmp_path / "b")})).is_error
+            assert not (await client.call_tool("kit_write", {"file": str(tmp_path / "b")})).is_error

@@ -134,7 +134,7 @@ async def test_an_answer_for_the_session_does_not_apply_to_the_next_client_of_th
     questions = Questions(home / "state")
     with questions.announce():
         async with http_server.client(version) as client:
-            call = asyncio.create_task(client.call_tool("kit.write", {"file": str(tmp_path / "a")}))
+            call = asyncio.create_task(client.call_tool("kit_write", {"file": str(tmp_path / "a")}))
             await until(questions.pending)
             (question,) = questions.pending()
             done = await asyncio.to_thread(pegboard, "approve", question.id, "--session")
@@ -147,7 +147,7 @@ async def test_an_answer_for_the_session_does_not_apply_to_the_next_client_of_th
             assert outcome is not None
             assert ("has no session" in outcome.problem) is (version == "2026-07-28")
         async with http_server.client(version) as other:
-            call = asyncio.create_task(other.call_tool("kit.write", {"file": str(tmp_path / "b")}))
+            call = asyncio.create_task(other.call_tool("kit_write", {"file": str(tmp_path / "b")}))
             await until(questions.pending)
             (question,) = questions.pending()
             questions.answer(question.id, Answer("reject"))
@@ -160,7 +160,7 @@ async def test_the_token_is_nowhere_but_in_its_file(http_server: HttpServer, hom
     assert file.read_text() == http_server.token
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     async with http_server.client("2026-07-28") as client:
-        shown = await client.call_tool("kit.describe", {"name": http_server.token})
+        shown = await client.call_tool("kit_describe", {"name": http_server.token})
     assert http_server.token not in str(shown)
     assert records("kit.describe")
     assert not holders(Path("/proc"), "[0-9]*/cmdline", http_server.token)

@@ -57,17 +57,17 @@ async def test_a_server_that_pegboard_started_starts_no_configured_servers(
 ) -> None:
     monkeypatch.setenv("PEGBOARD_STARTED", "1")
     async with connect() as client:
-        assert (await client.call_tool("kit.add", {"a": 2, "b": 3})).structured_content == {"result": 5}
-        with pytest.raises(MCPError, match=r"Unknown tool: one\.add"):
-            await client.call_tool("one.add", {"a": 2, "b": 3})
+        assert (await client.call_tool("kit_add", {"a": 2, "b": 3})).structured_content == {"result": 5}
+        with pytest.raises(MCPError, match=r"Unknown tool: one_add"):
+            await client.call_tool("one_add", {"a": 2, "b": 3})
 
 
 @pytest.mark.promise("MCP-2")
 async def test_content_of_a_server_arrives_unchanged(connect: Connect) -> None:
     async with connect() as client:
-        mixed = await client.call_tool("one.mixed", {})
-        total = await client.call_tool("one.add", {"a": 2, "b": 3})
-        refused = await client.call_tool("one.refuse", {})
+        mixed = await client.call_tool("one_mixed", {})
+        total = await client.call_tool("one_add", {"a": 2, "b": 3})
+        refused = await client.call_tool("one_refuse", {})
     text, image, link = mixed.content
     assert isinstance(text, TextContent)
     assert isinstance(image, ImageContent)
@@ -85,9 +85,9 @@ async def test_questions_of_a_server_are_passed_to_the_client_that_called(connec
     async with connect(
         elicitation_callback=answer_person, sampling_callback=answer_model, list_roots_callback=answer_roots
     ) as client:
-        person = await client.call_tool("one.greet", {})
-        answer = await client.call_tool("two.ask_model", {})
-        where = await client.call_tool("one.where", {})
+        person = await client.call_tool("one_greet", {})
+        answer = await client.call_tool("two_ask_model", {})
+        where = await client.call_tool("one_where", {})
     assert person.content == [TextContent(type="text", text="Who are you is 7")]
     assert answer.content == [TextContent(type="text", text="oracle said 42 (Be brief., 100)")]
     assert where.content == [TextContent(type="text", text='["file:///srv/project"]')]
@@ -95,13 +95,13 @@ async def test_questions_of_a_server_are_passed_to_the_client_that_called(connec
 
 async def test_questions_are_declined_for_a_client_that_does_not_support_them(connect: Connect, version: str) -> None:
     async with connect() as client:
-        person = await client.call_tool("one.greet", {})
+        person = await client.call_tool("one_greet", {})
         assert person.content == [TextContent(type="text", text="decline")]
         if version == "2025-11-25":
-            assert (await client.call_tool("one.ask_model", {})).is_error
+            assert (await client.call_tool("one_ask_model", {})).is_error
         else:
             with pytest.raises(MCPError, match="sampling"):
-                await client.call_tool("one.ask_model", {})
+                await client.call_tool("one_ask_model", {})
 
 
 @pytest.mark.promise("MCP-2")

@@ -120,8 +120,8 @@ async def test_every_provider_accepts_the_names_of_the_tools_and_their_own_names
 @pytest.mark.promise("MCP-2")
 async def test_results_are_structured_and_repeated_as_text(connect: Connect) -> None:
     async with connect() as client:
-        number = await client.call_tool("kit.add", {"a": 2, "b": 3})
-        thing = await client.call_tool("kit.describe", {"name": "hook"})
+        number = await client.call_tool("kit_add", {"a": 2, "b": 3})
+        thing = await client.call_tool("kit_describe", {"name": "hook"})
     assert number.structured_content == {"result": 5}
     assert text(number) == "5"
     assert thing.structured_content == {"name": "hook"}
@@ -155,11 +155,11 @@ async def test_results_of_every_kind_match_their_output_schema(
 
 async def test_failures_are_results_that_the_model_can_read(connect: Connect) -> None:
     async with connect() as client:
-        failed = await client.call_tool("kit.fail", {})
-        invalid = await client.call_tool("kit.add", {"a": "two"})
-        lie = await client.call_tool("kit.lie", {})
-        with pytest.raises(MCPError, match=r"Unknown tool: kit\.nothing"):
-            await client.call_tool("kit.nothing", {})
+        failed = await client.call_tool("kit_fail", {})
+        invalid = await client.call_tool("kit_add", {"a": "two"})
+        lie = await client.call_tool("kit_lie", {})
+        with pytest.raises(MCPError, match=r"Unknown tool: kit_nothing"):
+            await client.call_tool("kit_nothing", {})
     assert failed.is_error
     assert text(failed) == "No such shelf."
     assert failed.structured_content == {"shelf": 4}
@@ -189,7 +189,7 @@ async def test_a_tool_that_changes_something_needs_a_rule_which_the_result_names
 ) -> None:
     file = tmp_path / "file"
     async with connect() as client:
-        denied = await client.call_tool("kit.write", {"file": str(file)})
+        denied = await client.call_tool("kit_write", {"file": str(file)})
         assert denied.is_error
         assert 'allow = "kit.write"' in text(denied)
         assert str(home / "approvals.toml") in text(denied)
@@ -197,7 +197,7 @@ async def test_a_tool_that_changes_something_needs_a_rule_which_the_result_names
         (home / "approvals.toml").write_text(
             text(denied).partition("[[rule]]")[1] + text(denied).partition("[[rule]]")[2].partition("A `where`")[0]
         )
-        allowed = await client.call_tool("kit.write", {"file": str(file)})
+        allowed = await client.call_tool("kit_write", {"file": str(file)})
     assert not allowed.is_error
     assert file.read_text() == "written"
 
@@ -205,7 +205,7 @@ async def test_a_tool_that_changes_something_needs_a_rule_which_the_result_names
 async def test_a_rule_that_denies_a_call_does_not_lead_to_another(connect: Connect, home: Path) -> None:
     (home / "approvals.toml").write_text('[[rule]]\ndeny = "kit.add"\nscope = "mcp"\n')
     async with connect() as client:
-        denied = await client.call_tool("kit.add", {"a": 1, "b": 1})
+        denied = await client.call_tool("kit_add", {"a": 1, "b": 1})
     assert denied.is_error
     assert "[[rule]]" not in text(denied)
 
@@ -213,8 +213,8 @@ async def test_a_rule_that_denies_a_call_does_not_lead_to_another(connect: Conne
 @pytest.mark.promise("MCP-2")
 async def test_calls_are_recorded_with_their_client(connect: Connect) -> None:
     async with connect(is_child=True) as client:
-        await client.call_tool("kit.add", {"a": 1, "b": 1})
-        await client.call_tool("kit.describe", {"name": "x"})
+        await client.call_tool("kit_add", {"a": 1, "b": 1})
+        await client.call_tool("kit_describe", {"name": "x"})
     done = records()
     assert {record.tool for record in done} == {"kit.add", "kit.describe"}
     assert {record.source for record in done} == {"serve"}
@@ -236,7 +236,7 @@ async def test_output_and_progress_arrive_during_the_call(connect: Connect) -> N
         reported.append((progress, total, message))
 
     async with connect(logging_callback=on_log, log_level="debug") as client:
-        result = await client.call_tool("kit.talk", {}, progress_callback=on_progress)
+        result = await client.call_tool("kit_talk", {}, progress_callback=on_progress)
     assert text(result) == "done"
     assert reported == [(1, 2, "half")]
     assert {"printed", "complained", "logged"} <= set(logged)
@@ -245,11 +245,11 @@ async def test_output_and_progress_arrive_during_the_call(connect: Connect) -> N
 async def test_a_cancelled_call_ends_and_is_recorded_as_cancelled(connect: Connect, tmp_path: Path) -> None:
     file = tmp_path / "file"
     async with connect() as client:
-        calling = asyncio.create_task(client.call_tool("kit.wait", {"file": str(file)}))
+        calling = asyncio.create_task(client.call_tool("kit_wait", {"file": str(file)}))
         await until(file.exists)
         calling.cancel()
         await until(lambda: records("kit.wait"))
-        assert text(await client.call_tool("kit.add", {"a": 1, "b": 2})) == "3"
+        assert text(await client.call_tool("kit_add", {"a": 1, "b": 2})) == "3"
     (record,) = records("kit.wait")
     assert record.error is not None
     assert record.error.detail == "cancelled"
@@ -260,13 +260,13 @@ async def test_a_client_reads_nothing_after_the_working_directory_was_deleted(co
     folder.mkdir()
     (folder / "a.txt").write_text("hello")
     async with connect(cwd=folder) as client:
-        assert text(await client.call_tool("fs.read_file", {"path": "a.txt"})) == "hello"
+        assert text(await client.call_tool("fs_read_file", {"path": "a.txt"})) == "hello"
         shutil.rmtree(folder)
         for path in ("a.txt", "etc/hostname", "/etc/hostname", str(folder / "a.txt")):
-            result = await client.call_tool("fs.read_file", {"path": path})
+            result = await client.call_tool("fs_read_file", {"path": path})
             assert result.is_error
             assert "The working directory no longer exists." in text(result)
-        assert text(await client.call_tool("kit.add", {"a": 1, "b": 2})) == "3"
+        assert text(await client.call_tool("kit_add", {"a": 1, "b": 2})) == "3"
 
 
 async def test_a_client_learns_about_a_new_tool(
@@ -313,7 +313,7 @@ async def test_scripts_are_a_tool_when_they_are_offered(connect: Connect, home: 
     (home / "config.toml").write_text("[scripts]\noffer = true\n")
     allow(home, "script.run")
     async with connect() as client:
-        result = await client.call_tool("script.run", {"commands": "kit.add --a 2 --b 3"})
+        result = await client.call_tool("script_run", {"commands": "kit.add --a 2 --b 3"})
     assert result.structured_content is not None
     assert result.structured_content["stdout"].strip() == "5"
     assert {record.tool: record.parent is not None for record in records()} == {"script.run": False, "kit.add": True}
