@@ -8,6 +8,7 @@ import json
 import os
 import stat
 import subprocess
+import tomllib
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -199,26 +200,45 @@ def test_other_machines_are_served_only_with_an_explicit_token(tmp_path: Path) -
     assert f"chmod 600 {file}" in open_.stderr
 
 
-@pytest.mark.parametrize("client", ["claude-code", "claude-desktop", "cursor", "vscode"])
+CLIENTS = ["claude-code", "claude-desktop", "codex", "cursor", "gemini", "opencode", "vscode"]
+HOLDERS = {"codex": "mcp_servers", "opencode": "mcp", "vscode": "servers"}
+
+
+def entry_of(client: str, printed: str) -> tuple[list[str], dict[str, str]]:
+    """Return the command line and the environment of a printed entry."""
+    content = tomllib.loads(printed) if client == "codex" else json.loads(printed)
+    entry = content[HOLDERS.get(client, "mcpServers")]["pegboard"]
+    if client == "opencode":
+        return entry["command"], entry.get("environment", {})
+    return [entry["command"], *entry["args"]], entry.get("env", {})
+
+
+@pytest.mark.parametrize("client", CLIENTS)
 def test_the_entry_for_a_client_starts_this_pegboard(client: str) -> None:
-    done = serve("--print-config", client, "--tool-allow", "fs.*")
-    entry = json.loads(done.stdout)["servers" if client == "vscode" else "mcpServers"]["pegboard"]
-    listed = subprocess.run([entry["command"], "--version"], capture_output=True, text=True, timeout=60, check=True)
+    command, _ = entry_of(client, serve("--print-config", client, "--tool-allow", "fs.*").stdout)
+    listed = subprocess.run([command[0], "--version"], capture_output=True, text=True, timeout=60, check=True)
     assert listed.stdout.startswith("pegboard ")
-    assert entry["args"][-2:] == ["--tool-allow", "fs.*"]
+    assert command[-2:] == ["--tool-allow", "fs.*"]
     over_http = serve("--print-config", client, "--http")
     assert over_http.returncode == (2 if client == "claude-desktop" else 0)
     if client != "claude-desktop":
         assert "http://127.0.0.1:8768/mcp" in over_http.stdout
+        assert "PEGBOARD_SERVE_TOKEN" in over_http.stdout + over_http.stderr or client == "vscode"
 
 
-@pytest.mark.parametrize("client", ["claude-code", "claude-desktop", "cursor", "vscode"])
+def test_the_entry_for_codex_can_be_added_to_a_file_that_has_others() -> None:
+    others = '[mcp_servers.files]\ncommand = "files"\n\n'
+    servers = tomllib.loads(others + serve("--print-config", "codex").stdout)["mcp_servers"]
+    assert servers.keys() == {"files", "pegboard"}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
 def test_the_entry_for_a_client_has_this_configuration_and_no_secrets(client: str, home: Path, tmp_path: Path) -> None:
     packs = os.pathsep.join([str(tmp_path / "one"), "two"])
     secrets = {"PEGBOARD_SERVE_TOKEN": "t0ken-" * 5, "PEGBOARD_MODELS__HUB__KEY": "k3y-4711", "HUB_API_KEY": "k3y-4712"}
     done = serve("--print-config", client, PEGBOARD_PACKS=packs, PEGBOARD_CACHE_DIR="", **secrets)
-    entry = json.loads(done.stdout)["servers" if client == "vscode" else "mcpServers"]["pegboard"]
-    assert entry["env"] == {
+    command, env = entry_of(client, done.stdout)
+    assert env == {
         "PEGBOARD_CONFIG": str(home / "config.toml"),
         "PEGBOARD_DATA_DIR": str(home / "data"),
         "PEGBOARD_STATE_DIR": str(home / "state"),
@@ -227,7 +247,7 @@ def test_the_entry_for_a_client_has_this_configuration_and_no_secrets(client: st
     assert "Not in the entry, because they may be secret: PEGBOARD_MODELS__HUB__KEY." in done.stderr
     assert not [value for value in secrets.values() if value in done.stdout + done.stderr]
     started = subprocess.run(
-        [entry["command"], "paths", "--json"], env=entry["env"], capture_output=True, text=True, timeout=60, check=True
+        [command[0], "paths", "--json"], env=env, capture_output=True, text=True, timeout=60, check=True
     )
     assert str(home / "state") in started.stdout
 
@@ -237,4 +257,4 @@ def test_wrong_options_are_explained() -> None:
     assert "need --http" in serve("--host", "localhost").stderr
     unknown = serve("--print-config", "emacs")
     assert unknown.returncode == 2
-    assert "claude-code, claude-desktop, cursor, vscode" in unknown.stderr
+    assert "claude-code, claude-desktop, codex, cursor, gemini, opencode, vscode" in unknown.stderr

@@ -23,7 +23,7 @@ HOST: Final = "127.0.0.1"
 
 
 def _clients(incomplete: str) -> list[str]:
-    from pegboard.config.client_files import CLIENTS
+    from pegboard.serve.entries import CLIENTS
 
     return [client for client in CLIENTS if client.startswith(incomplete)]
 
@@ -52,7 +52,8 @@ def serve(
         typer.Option(
             "--print-config",
             metavar="CLIENT",
-            help="Print the entry for a client and exit: claude-code, claude-desktop, cursor or vscode.",
+            help="Print the entry for a client and exit: claude-code, claude-desktop, codex, cursor, gemini, opencode"
+            " or vscode.",
             autocompletion=_clients,
         ),
     ] = None,
@@ -140,10 +141,9 @@ def _token(runtime: Runtime, host: str, file: Path | None) -> tuple[Token, str]:
 
 def _print_entry(context: typer.Context, client: str, allow: list[str] | tuple[()], url: str | None) -> None:
     """Print the entry for a client's file on stdout, and where it belongs on stderr."""
-    from pegboard.cli.output import narrate, print_json
+    from pegboard.cli.output import narrate, print_json, print_text
     from pegboard.config import Paths
-    from pegboard.config.client_files import CLIENTS
-    from pegboard.serve.entries import http_entry, stdio_entry
+    from pegboard.serve.entries import CLIENTS, http_entry, stdio_entry
     from pegboard.serve.token import VARIABLE
     from pegboard.watch.adoption import pegboard_command
 
@@ -161,7 +161,10 @@ def _print_entry(context: typer.Context, client: str, allow: list[str] | tuple[(
         entry = http_entry(client, url)
     if entry is None:
         _fail(f"The configuration of {client} can't name HTTP servers. Leave out --http.", USAGE)
-    print_json(entry.json)
+    if client == "codex":
+        print_text(entry.toml())
+    else:
+        print_json(entry.content)
     narrate(f"Add this to {entry.file}.{f' {entry.note}' if entry.note else ''}")
     known = {*variables, VARIABLE}
     left = sorted(

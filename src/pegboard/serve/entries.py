@@ -11,35 +11,54 @@ from pegboard.serve.token import VARIABLE
 NAME: Final = "pegboard"
 
 _FILES: Final = {
+    "codex": "~/.codex/config.toml",
+    "gemini": "~/.gemini/settings.json, or .gemini/settings.json of a project",
+    "opencode": "~/.config/opencode/opencode.json, or opencode.json of a project",
     "claude-code": ".mcp.json of a project, or ~/.claude.json",
     "claude-desktop": "claude_desktop_config.json (Settings → Developer → Edit Config)",
     "cursor": "~/.cursor/mcp.json, or .cursor/mcp.json of a project",
     "vscode": ".vscode/mcp.json, or the user's mcp.json (MCP: Open User Configuration)",
 }
+CLIENTS: Final = tuple(sorted(_FILES))
+"""Clients whose configuration is known."""
 
 
 class Entry(NamedTuple):
     """Entry for a client's file."""
 
-    json: JsonObject
+    content: JsonObject
     """The file with nothing but the entry."""
     file: str
     """Where the file is, for people."""
     note: str = ""
     """Further steps for the user."""
 
+    def toml(self) -> str:
+        """Return the content as TOML that can be appended to a file: without the header of a table around the entry."""
+        import tomlkit
+
+        document = tomlkit.document()
+        for key, entries in self.content.items():
+            around = tomlkit.table(is_super_table=True)
+            for name, entry in entries.items() if isinstance(entries, dict) else ():
+                around[name] = entry
+            document[key] = around
+        return document.as_string()
+
 
 def stdio_entry(client: str, command: Sequence[str], variables: Mapping[str, str]) -> Entry:
     """Return the entry with which a client starts `pegboard serve`.
 
     Args:
-        client: One of `CLIENTS` of `config.client_files`.
+        client: One of `CLIENTS`.
         command: The command line.
         variables: Environment variables of the server.
     """
     entry: JsonObject = {"command": command[0], "args": list(command[1:])}
+    if client == "opencode":
+        entry = {"type": "local", "command": list(command)}
     if variables:
-        entry["env"] = dict(variables)
+        entry["environment" if client == "opencode" else "env"] = dict(variables)
     if client in ("claude-code", "vscode"):
         entry = {"type": "stdio", **entry}
     return Entry({_key(client): {NAME: entry}}, _FILES[client])
@@ -51,7 +70,7 @@ def http_entry(client: str, url: str) -> Entry | None:
     The entry refers to the token, and doesn't contain it.
 
     Args:
-        client: One of `CLIENTS` of `config.client_files`.
+        client: One of `CLIENTS`.
         url: The address of the server.
     """
     if client == "claude-desktop":
@@ -67,16 +86,18 @@ def http_entry(client: str, url: str) -> Entry | None:
         entry: JsonObject = {"type": "http", "url": url, "headers": _headers("${input:pegboard-token}")}
         note = "VS Code asks for the token once, and stores it."
         return Entry({"inputs": [asked], "servers": {NAME: entry}}, _FILES[client], note)
-    if client == "cursor":
-        return Entry(
-            {"mcpServers": {NAME: {"url": url, "headers": _headers(f"${{env:{VARIABLE}}}")}}}, _FILES[client], set_
-        )
-    entry = {"type": "http", "url": url, "headers": _headers(f"${{{VARIABLE}}}")}
-    return Entry({"mcpServers": {NAME: entry}}, _FILES[client], set_)
+    entries: dict[str, JsonObject] = {
+        "codex": {"url": url, "bearer_token_env_var": VARIABLE},
+        "cursor": {"url": url, "headers": _headers(f"${{env:{VARIABLE}}}")},
+        "gemini": {"httpUrl": url, "headers": _headers(f"${VARIABLE}")},
+        "opencode": {"type": "remote", "url": url, "headers": _headers(f"{{env:{VARIABLE}}}"), "oauth": False},
+    }
+    entry = entries.get(client) or {"type": "http", "url": url, "headers": _headers(f"${{{VARIABLE}}}")}
+    return Entry({_key(client): {NAME: entry}}, _FILES[client], set_)
 
 
 def _key(client: str) -> str:
-    return "servers" if client == "vscode" else "mcpServers"
+    return {"codex": "mcp_servers", "opencode": "mcp", "vscode": "servers"}.get(client, "mcpServers")
 
 
 def _headers(token: str) -> JsonObject:
