@@ -130,6 +130,8 @@ async def test_lists_and_objects_become_tables_series_and_arrays(harness: Any, t
     assert (await harness.run("ask", pack, **given)).data == [3, 7, None, None]
     given |= {"grid": [[1, 2]], "marks": {"x": 5}, "more": [{"b": 1}]}
     assert (await harness.run("ask", pack, **given)).data == [3, 5, [[2, 4]], [{"b": 1}]]
+    error = (await harness.run("ask", pack, **given | {"grid": [[1], [1, 2]]})).error
+    assert (error.code, [fault.path for fault in error.faults]) == ("invalid_args", ["/grid"])
 
 
 DATED, ITS_DATE = {"when": "2024-01-01"}, "{'when': datetime.date(2024, 1, 1)}"

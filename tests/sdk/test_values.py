@@ -185,7 +185,10 @@ FRAMES = {
         'DataFrame({"g": ["a", "a"], "v": [1, 3]}).groupby("g").agg({"v": ["sum", "mean"]})',
         [{"g": "a", "v.sum": 4, "v.mean": 2.0}],
     ),
-    "repeated names": ("DataFrame([[1, 2, 3]], columns=['a', 'a', 1])", [{"a": 1, "a.2": 2, "1": 3}]),
+    "repeated names": (
+        "DataFrame([[1, 2, 3, 4]], columns=['a', 'a.2', 'a', 1])", [{"a": 1, "a.2": 2, "a.3": 3, "1": 4}]
+    ),
+    "levels": ("DataFrame([[1, 2]], columns=MultiIndex.from_tuples([(0, 'a'), ('b', '')]))", [{"0.a": 1, "b": 2}]),
     "kinds": ('DataFrame({"c": Categorical(["x"]), "i": array([1], dtype="Int64")})', [{"c": "x", "i": 1}]),
     "empty": ('DataFrame({"a": []})', []),
     "nested": ('{"rows": [DataFrame({"a": [1]})]}', {"rows": [[{"a": 1}]]}),

@@ -42,7 +42,7 @@ def adopt(
     try:
         files = adoption.files(client)
         plans = [adoption.plan(file, wanted, undo=undo) for file in files]
-        if not (undo or any(adoption.plan(file).entries for file in files)):
+        if not (undo or any(plan.entries for plan in plans) or any(adoption.plan(file).entries for file in files)):
             has = "has" if len(files) == 1 else "have"
             names = " and ".join(clean_line(str(file)) for file in files)
             narrate(f"Nothing was changed: {names} {has} no server in `mcpServers` or `servers`. {BY_HAND}")

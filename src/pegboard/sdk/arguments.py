@@ -119,9 +119,7 @@ class Parameters:
         for name, path in self._paths.items():
             if isinstance(args.get(name), str):
                 args[name] = path(args[name])
-        for name, table in self._tables.items():
-            if isinstance(args.get(name), list | dict):
-                args[name] = table(args[name])
+        self._make_tables(args)
         missing = [name for name in self._fields if name not in args]
         required = [name for name in missing if self._fields[name].is_required()]
         if required:
@@ -133,6 +131,17 @@ class Parameters:
         if self._rest is not None:
             args |= args.pop(self._rest)
         return {**defaults, **args}
+
+    def _make_tables(self, args: dict[str, Any]) -> None:
+        faults: list[tuple[Path, str]] = []
+        for name, table in self._tables.items():
+            if isinstance(args.get(name), list | dict):
+                try:
+                    args[name] = table(args[name])
+                except Exception as error:  # noqa: BLE001 - the libraries raise exceptions of their own
+                    faults.append(((name,), str(error)))
+        if faults:
+            raise ConversionError(faults)
 
     def _convert(self, args: dict[str, Any]) -> None:
         if self._adapters is None:

@@ -44,9 +44,9 @@ def encode(value: object) -> bytes:
     Dataclasses, pydantic models and mappings become objects. Tuples, sets, iterators and arrays become lists; sets are
     sorted if possible. Enumeration members become their values. Dates, paths, UUIDs, decimals, fractions, addresses,
     NaN and the infinities become text, and so do keys. Bytes become text, or base64 if they are not UTF-8. A series
-    with labels becomes an object, or a list of pairs if a label repeats. A table of pandas,
-    Polars or Arrow becomes a list of objects; labels of rows become columns, and missing values of pandas null. Rows of
-    databases, attrs classes and msgspec structures become objects.
+    with labels becomes an object, or a list of pairs if a label repeats. A table of pandas, Polars or Arrow becomes a
+    list of objects; labels of rows become columns, and missing values of pandas null. Rows of databases, attrs classes
+    and msgspec structures become objects.
 
     Raises:
         NotSerializableError: A part has no JSON form, contains itself, or is nested too deeply.
@@ -206,12 +206,15 @@ def _from_series(value: Any) -> object:  # noqa: ANN401 - pandas is not a depend
 def _from_frame(value: Any) -> list[dict[str, object]]:  # noqa: ANN401 - pandas is not a dependency
     if value.index.nlevels > 1 or value.index.name is not None or value.index.dtype.kind not in "iu":
         value = value.reset_index(allow_duplicates=True)  # labels, not only positions
-    labels = value.columns.tolist()
-    names = [".".join(map(str, filter(None, label))) if isinstance(label, tuple) else str(label) for label in labels]
-    seen: dict[str, int] = {}
-    for place, name in enumerate(names):
-        seen[name] = seen.get(name, 0) + 1
-        names[place] = name if seen[name] == 1 else f"{name}.{seen[name]}"  # an object can't repeat a key
+    names: dict[str, None] = {}
+    for label in value.columns.tolist():
+        parts = [str(part) for part in label if part != ""] if isinstance(label, tuple) else [str(label)]
+        name = first = ".".join(parts)
+        number = 1
+        while name in names:  # an object can't repeat a key
+            number += 1
+            name = f"{first}.{number}"
+        names[name] = None
     filled = value.astype(object).where(value.notna(), None)
     return [dict(zip(names, row, strict=True)) for row in filled.itertuples(index=False, name=None)]
 
