@@ -403,6 +403,64 @@ def test_servers_of_other_clients_are_imported_and_the_reasons_for_the_others_sh
 
 
 @pytest.mark.promise("MCP-3")
+def test_servers_of_codex_opencode_and_gemini_are_imported(pegboard: Command, home: Path, tmp_path: Path) -> None:
+    (home / ".codex").mkdir()
+    (home / ".codex" / "config.toml").write_text("""\
+model = "gpt"
+[mcp_servers.local]
+command = "npx"
+args = ["local"]
+cwd = "/srv"
+env_vars = ["MY_KEY", { name = "FAR_KEY", source = "remote" }]
+startup_timeout_sec = 20
+[mcp_servers.local.env]
+MODE = "fast"
+[mcp_servers.hub]
+url = "https://localhost/mcp"
+bearer_token_env_var = "HUB_TOKEN"
+http_headers = { "X-Region" = "eu" }
+env_http_headers = { "X-Team" = "HUB_TEAM" }
+enabled = false
+""")
+    done = pegboard("mcp", "import", "codex", "--keep-literals")
+    assert done.returncode == 0, done.stderr
+    assert "`startup_timeout_sec`: timeouts are not imported" in done.stdout
+    (tmp_path / "opencode.json").write_text("""{
+      "mcp": {
+        "one": {"type": "local", "command": ["bun", "one"], "environment": {"KEY": "{env:ONE_KEY}"}},
+        "far": {"type": "remote", "url": "https://localhost/far", "headers": {"X-A": "{env:FAR_KEY}"}, "oauth": false},
+        "held": {"type": "local", "command": ["held"], "environment": {"KEY": "{file:~/key}"}},
+        "servers": {"two": {"type": "local", "command": ["bun", "two"], "disabled": true}}
+      }
+    }""")
+    done = pegboard("mcp", "import", "opencode.json")
+    assert "skipped held: it uses the content of a file" in done.stdout
+    (home / ".gemini").mkdir()
+    (home / ".gemini" / "settings.json").write_text(
+        '{"mcp": {"allowed": ["g"]},'
+        ' "mcpServers": {"g": {"httpUrl": "https://localhost/g", "headers": {"A": "$G_KEY"}}}}'
+    )
+    assert pegboard("mcp", "import", "gemini").returncode == 0
+    assert tomllib.loads(config(home))["mcp"]["servers"] == {
+        "local": {
+            "command": "npx",
+            "args": ["local"],
+            "env": {"MY_KEY": "${MY_KEY}", "FAR_KEY": "${FAR_KEY}", "MODE": "fast"},
+            "cwd": "/srv",
+        },
+        "hub": {
+            "url": "https://localhost/mcp",
+            "headers": {"X-Region": "eu", "X-Team": "${HUB_TEAM}", "Authorization": "Bearer ${HUB_TOKEN}"},
+            "enabled": False,
+        },
+        "one": {"command": "bun", "args": ["one"], "env": {"KEY": "${ONE_KEY}"}},
+        "far": {"url": "https://localhost/far", "headers": {"X-A": "${FAR_KEY}"}},
+        "two": {"command": "bun", "args": ["two"], "enabled": False},
+        "g": {"url": "https://localhost/g", "headers": {"A": "${G_KEY}"}},
+    }
+
+
+@pytest.mark.promise("MCP-3")
 def test_a_clients_file_in_the_working_directory_is_not_read_by_the_clients_name(
     pegboard: Command, home: Path, tmp_path: Path
 ) -> None:
@@ -420,8 +478,8 @@ def test_a_clients_file_in_the_working_directory_is_not_read_by_the_clients_name
     ("text", "message"),
     [
         ('{"mcpServers": ', "not JSON"),
-        ('{"other": {}}', "no server in `mcpServers` or `servers`. Expected JSON such as"),
-        ('{"mcpServers": {}}', "no server in `mcpServers` or `servers`. Expected JSON such as"),
+        ('{"other": {}}', "no server in `mcpServers`, `servers` or `mcp`. Expected JSON such as"),
+        ('{"mcpServers": {}}', "no server in `mcpServers`, `servers` or `mcp`. Expected JSON such as"),
         (None, "doesn't exist. Pass a file, or one of claude-code"),
     ],
 )

@@ -6,15 +6,18 @@ import json
 import os
 import stat
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import commands
 import pytest
+import tomlkit
 from hypothesis import given
 from hypothesis import strategies as st
 from watched import PLAIN_SERVER, PROGRAM, Watched, recorded
 
+from pegboard.config.client_files import CLIENTS
 from pegboard.watch.adoption import Adoption
 
 VSCODE = """\
@@ -132,24 +135,173 @@ def test_a_dry_run_and_an_unknown_name_change_nothing(file: Path, home: Path) ->
 
 @pytest.mark.promise("WAT-2")
 @pytest.mark.parametrize(
-    ("content", "why"),
+    ("name", "content", "why"),
     [
-        ('[mcp_servers.a]\ncommand = "a"\n', "it is not JSON"),
-        ('{"mcp": {"a": {"type": "local", "command": ["a"]}}}', "has no server in `mcpServers` or `servers`"),
-        ('{"mcpServers": {}}', "has no server in `mcpServers` or `servers`"),
+        ("config", '[mcp_servers.a]\ncommand = "a"\n', "it is not JSON"),
+        ("config.toml", '{"mcpServers": {"a": {"command": "a"}}}', "it is not TOML"),
+        ("config.toml", 'model = "gpt"\n', "has no server in `mcp_servers`"),
+        ("gemini.json", '{"mcp": {"allowed": ["a"]}}', "has no server in `mcpServers`, `servers` or `mcp`"),
+        ("config.json", '{"mcpServers": {}}', "has no server in `mcpServers`, `servers` or `mcp`"),
     ],
 )
 @pytest.mark.parametrize("option", [(), ("--dry-run",), ("--json",), ("--server", "a")])
 def test_a_file_without_servers_in_a_known_format_fails_and_says_how_to_watch_them(
-    content: str, why: str, option: tuple[str, ...], tmp_path: Path
+    name: str, content: str, why: str, option: tuple[str, ...], tmp_path: Path
 ) -> None:
-    file = tmp_path / "config"
+    file = tmp_path / name
     file.write_text(content)
     done = commands.pegboard("adopt", str(file), *option)
     assert done.returncode == 1
     assert why in done.stderr
     assert "put `pegboard watch --name NAME --` before the command" in done.stderr
     assert file.read_text() == content
+
+
+CODEX = """\
+model = "gpt"  # mine
+
+[mcp_servers.files]
+command = "npx" # node
+args = [
+    "-y",
+    "server-files", # all
+]
+# secret
+[mcp_servers.files.env]
+TOKEN = "ghp_secret"
+
+[mcp_servers."my docs"]
+command = "uvx"
+
+[mcp_servers.notes]
+command = "uvx"
+args = ["notes"]
+env = { KEY = "s-4711" }
+[mcp_servers.notes.tools.write]
+approval_mode = "approve"
+
+# a remote one
+[mcp_servers.figma]
+url = "https://example.com/mcp"
+bearer_token_env_var = "FIGMA_TOKEN"
+http_headers = { "X-Region" = "us" }
+[mcp_servers.figma.env_http_headers]
+X-Key = "FIGMA_KEY"
+
+[profiles.fast]
+experimental_bearer_token = "sk-profile"
+"""
+
+
+@pytest.mark.promise("WAT-2")
+def test_servers_of_codex_run_behind_watch_until_undo(tmp_path: Path, home: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(CODEX)
+    done = commands.pegboard("adopt", str(file))
+    assert done.returncode == 0, done.stderr
+    text = file.read_text()
+    assert f'command = "{PROGRAM}" # node\nargs = [\n    "watch",\n    "--name",\n    "files",\n    "--",\n' in text
+    assert '"server-files", # all\n]\n# secret\n[mcp_servers.files.env]\nTOKEN = "ghp_secret"\n' in text
+    assert text.startswith('model = "gpt"  # mine\n')
+    servers = tomllib.loads(text)["mcp_servers"]
+    assert servers["my docs"]["args"] == ["watch", "--name", "my_docs", "--", "uvx"]
+    assert servers["notes"]["args"] == ["watch", "--name", "notes", "--", "uvx", "notes"]
+    assert servers["notes"]["env"] == {"KEY": "s-4711", **servers["my docs"]["env"]}
+    assert servers["notes"]["env"]["PEGBOARD_CONFIG"] == str(home / "config.toml")
+    assert servers["notes"]["tools"] == {"write": {"approval_mode": "approve"}}
+    figma = servers["figma"]
+    assert figma["args"] == ["watch", "--name", "figma", "--url", "https://example.com/mcp"]
+    assert figma["env_vars"] == ["FIGMA_KEY", "FIGMA_TOKEN"]
+    assert {key: value for key, value in figma["env"].items() if key.startswith("PEGBOARD_WATCH")} == {
+        "PEGBOARD_WATCH_HEADER_0": "X-Region: us",
+        "PEGBOARD_WATCH_FILLED_HEADER_0": "X-Key: ${FIGMA_KEY}",
+        "PEGBOARD_WATCH_FILLED_HEADER_1": "Authorization: Bearer ${FIGMA_TOKEN}",
+    }
+    assert figma.keys() == {"command", "args", "env", "env_vars"}
+    assert str(home / "config.toml") in done.stdout
+    for secret in ("ghp_secret", "s-4711", "sk-profile"):
+        assert secret not in done.stdout + done.stderr
+
+    again = commands.pegboard("adopt", str(file), "--json")
+    assert {one["reason"] for one in json.loads(again.stdout)[0]["entries"]} == {
+        "it already runs behind `pegboard watch`"
+    }
+    file.write_text(file.read_text() + '\n[mcp_servers.new]\ncommand = "new"\n')
+    assert commands.pegboard("adopt", str(file), "--undo").returncode == 0
+    assert file.read_text() == CODEX + '\n[mcp_servers.new]\ncommand = "new"\n'
+
+
+@pytest.mark.promise("WAT-2")
+def test_a_server_of_codex_without_a_table_of_its_own_is_skipped(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    content = """\
+[mcp_servers]
+inline = { command = "a" }
+[mcp_servers.split]
+command = "b"
+[other]
+x = 1
+[mcp_servers.split.env]
+A = "1"
+[mcp_servers.good]
+command = "c"
+[mcp_servers.odd]
+command = "d"
+args = ['''
+[mcp_servers.fake]
+''']
+"""
+    file.write_text(content)
+    done = commands.pegboard("adopt", str(file))
+    for name in ("inline", "split", "odd"):
+        assert f"Skipped {name}: it has no table [mcp_servers.{name}] of its own in one piece." in done.stderr
+    servers = tomllib.loads(file.read_text())["mcp_servers"]
+    assert servers["good"]["args"] == ["watch", "--name", "good", "--", "c"]
+    assert servers["odd"]["args"] == ["[mcp_servers.fake]\n"]
+    assert commands.pegboard("adopt", str(file), "--undo").returncode == 0
+    assert file.read_text() == content
+
+
+OPENCODE = """\
+{
+  "mcp": { // servers
+    "files": {"type": "local", "command": ["npx", "files"], "environment": {"TOKEN": "{env:TOKEN}"}},
+    "bare": {"type": "local", "command": ["bare"]},
+    "far": {
+      "type": "remote",
+      "url": "https://example.com/mcp",
+      "oauth": false,
+      "headers": {"Authorization": "Bearer {env:FAR}"}
+    },
+    "default": {"enabled": false},
+    "servers": {"new": {"type": "local", "command": ["bun", "new"]}},
+  }
+}
+"""
+
+
+@pytest.mark.promise("WAT-2")
+def test_servers_of_opencode_run_behind_watch_until_undo(tmp_path: Path) -> None:
+    file = tmp_path / "opencode.jsonc"
+    file.write_text(OPENCODE)
+    done = commands.pegboard("adopt", str(file), "--json")
+    assert {one["server"]: one["action"] for one in json.loads(done.stdout)[0]["entries"]} == dict.fromkeys(
+        ("files", "bare", "far", "new"), "adopted"
+    )
+    text = file.read_text()
+    assert '"mcp": { // servers' in text
+    servers = json.loads(text.replace(" // servers", "").replace("},\n  }", "}\n  }"))["mcp"]
+    assert servers["files"]["command"] == [PROGRAM, "watch", "--name", "files", "--", "npx", "files"]
+    variables = servers["bare"]["environment"]
+    assert servers["files"]["environment"] == {**variables, "TOKEN": "{env:TOKEN}"}
+    assert servers["far"] == {
+        "type": "local",
+        "command": [PROGRAM, "watch", "--name", "far", "--url", "https://example.com/mcp"],
+        "environment": {**variables, "PEGBOARD_WATCH_HEADER_0": "Authorization: Bearer {env:FAR}"},
+    }
+    assert servers["servers"]["new"]["command"][1:] == ["watch", "--name", "new", "--", "bun", "new"]
+    assert commands.pegboard("adopt", str(file), "--undo").returncode == 0
+    assert file.read_text() == OPENCODE
 
 
 @pytest.mark.promise("WAT-2")
@@ -164,12 +316,39 @@ def test_the_difference_masks_secrets_outside_of_entries(tmp_path: Path) -> None
 
 
 @pytest.mark.promise("WAT-2")
-def test_the_files_of_clients_are_found(home: Path) -> None:
-    file = home / ".cursor" / "mcp.json"
-    file.parent.mkdir()
-    file.write_text('{"mcpServers":{"x":{"command":"y"}}}')
-    assert commands.pegboard("adopt", "cursor", env=dict(os.environ)).returncode == 0
-    assert '"args": ["watch", "--name", "x", "--", "y"]' in file.read_text()
+@pytest.mark.parametrize(
+    ("client", "place", "content", "after"),
+    [
+        ("cursor", ".cursor/mcp.json", '{"mcpServers":{"x":{"command":"y"}}}', '"watch", "--name", "x", "--", "y"]'),
+        ("gemini", ".gemini/settings.json", '{"mcpServers":{"x":{"command":"y"}}}', '"--name", "x", "--", "y"]'),
+        ("codex", ".codex/config.toml", '[mcp_servers.x]\ncommand="y"\n', '"watch", "--name", "x", "--", "y"]'),
+        (
+            "opencode",
+            ".config/opencode/opencode.json",
+            '{"mcp":{"x":{"type":"local","command":["y"]}}}',
+            '"watch", "--name", "x", "--", "y"]',
+        ),
+        ("copilot", ".copilot/mcp-config.json", '{"mcpServers":{"x":{"command":"y"}}}', '"--name", "x", "--", "y"]'),
+        ("windsurf", ".codeium/windsurf/mcp_config.json", '{"mcpServers":{"x":{"command":"y"}}}', '"--", "y"]'),
+    ],
+)
+def test_the_files_of_clients_are_found(
+    client: str, place: str, content: str, after: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("XDG_CONFIG_HOME", "CODEX_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    file = home / place
+    file.parent.mkdir(parents=True)
+    file.write_text(content)
+    assert commands.pegboard("adopt", client, env=dict(os.environ)).returncode == 0
+    assert after in file.read_text()
+
+
+@pytest.mark.promise("WAT-2", "MCP-3")
+def test_the_help_names_every_client_whose_files_are_found() -> None:
+    for command in (["adopt"], ["mcp", "import"]):
+        shown = " ".join(commands.pegboard(*command, "--help").stdout.replace("│", " ").split())
+        assert [name for name in CLIENTS if name not in shown] == []
 
 
 @pytest.mark.promise("WAT-2")
@@ -262,3 +441,29 @@ def test_any_file_is_the_same_after_undo(
             assert after[name]["env"] == {**added, **one.get("env", {})}
     adoption.apply(file, undo=True)
     assert file.read_bytes() == content
+
+
+@pytest.mark.promise("WAT-2")
+@given(
+    servers=st.dictionaries(words, st.one_of(entry, st.just({"url": "https://a.example/x?key=1"}))), end=st.booleans()
+)
+def test_any_toml_file_is_the_same_after_undo(
+    servers: dict[str, Any], end: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("client")
+    file = folder / "config.toml"
+    content = tomlkit.dumps({"model": "gpt", "mcp_servers": servers, **({"profiles": {"a": {"b": 1}}} if end else {})})
+    file.write_bytes(content.encode())
+    adoption = Adoption(folder / "state", {"PEGBOARD_CONFIG": "/a/ü.toml"})
+    change = adoption.apply(file)
+    after = tomllib.loads(file.read_text("utf-8"))["mcp_servers"]
+    adopted = {one.server for one in change.entries if one.action == "adopted"}
+    for name, one in servers.items():
+        if name in adopted and "command" in one:
+            args = after[name]["args"]
+            assert args[args.index("--") + 1 :] == [one["command"], *one.get("args", [])]
+            assert after[name]["env"] == {"PEGBOARD_CONFIG": "/a/ü.toml", **one.get("env", {})}
+        elif name not in adopted:
+            assert after[name] == one
+    adoption.apply(file, undo=True)
+    assert file.read_bytes() == content.encode()

@@ -406,14 +406,23 @@ def test_headers_and_address_of_a_bridge_come_from_the_environment_and_are_not_i
 
     with echo_server(Server) as url:
         env = {**os.environ, "PEGBOARD_WATCH_URL": url + "?key=sesame-1", "PEGBOARD_WATCH_HEADER_0": "X-Key: sesame-2"}
+        env |= {"PEGBOARD_WATCH_FILLED_HEADER_0": "Authorization: Bearer ${FAR_TOKEN}", "FAR_TOKEN": "sesame-3"}
         with Watched(PROGRAM, "watch", "--name", "far", "--url", "env", env=env, direct=True) as started:
             started.call(1, "say")
             assert started.receive() == {"jsonrpc": "2.0", "id": 1, "result": {"content": []}}
             processes = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
             assert "sesame" not in processes
             assert started.close() == 0
-    assert seen[0]["x-key"] == "sesame-2"
+    assert (seen[0]["x-key"], seen[0]["authorization"]) == ("sesame-2", "Bearer sesame-3")
     assert len(recorded(1)) == 1
+
+
+@pytest.mark.promise("WAT-1", "WAT-2")
+def test_a_bridge_whose_header_needs_a_missing_variable_ends_and_names_it() -> None:
+    env = {**os.environ, "PEGBOARD_WATCH_FILLED_HEADER_0": "Authorization: Bearer ${FAR_TOKEN}"}
+    done = commands.pegboard("watch", "--url", "https://localhost/mcp", env=env)
+    assert done.returncode == 1
+    assert "The environment variable FAR_TOKEN, which the header Authorization contains, is not set." in done.stderr
 
 
 @pytest.mark.promise("WAT-1")

@@ -6,14 +6,12 @@ from typing import Annotated
 
 import typer
 
-from pegboard.cli.root import TOOL_FAILED, USAGE, JsonOption, app
+from pegboard.cli.root import CLIENTS_HELP, TOOL_FAILED, USAGE, JsonOption, app
 
 
 @app.command()
 def adopt(
-    client: Annotated[
-        str, typer.Argument(metavar="CLIENT|FILE", help="claude-code, claude-desktop, cursor, vscode, or a file.")
-    ],
+    client: Annotated[str, typer.Argument(metavar="CLIENT|FILE", help=CLIENTS_HELP)],
     server: Annotated[
         list[str] | None, typer.Option("--server", metavar="NAME", help="Change only this entry; can be repeated.")
     ] = None,
@@ -30,6 +28,7 @@ def adopt(
     """
     from pegboard.cli.output import narrate, print_json, print_text
     from pegboard.config import Paths
+    from pegboard.config.client_formats import listed_keys
     from pegboard.config.paths import PATH_VARIABLES
     from pegboard.results.clean import clean, clean_line
     from pegboard.watch.adoption import BY_HAND, AdoptedFile, Adoption, AdoptionError
@@ -45,7 +44,7 @@ def adopt(
         if not (undo or any(plan.entries for plan in plans) or any(adoption.plan(file).entries for file in files)):
             has = "has" if len(files) == 1 else "have"
             names = " and ".join(clean_line(str(file)) for file in files)
-            narrate(f"Nothing was changed: {names} {has} no server in `mcpServers` or `servers`. {BY_HAND}")
+            narrate(f"Nothing was changed: {names} {has} no server in {listed_keys(files[0].name)}. {BY_HAND}")
             raise typer.Exit(TOOL_FAILED)
         unknown = wanted - {entry.server for plan in plans for entry in plan.entries}
         if unknown:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from pegboard.cli.root import TOOL_FAILED, USAGE, JsonOption, PacksOption, group, open_runtime
+from pegboard.cli.root import CLIENTS_HELP, TOOL_FAILED, USAGE, JsonOption, PacksOption, group, open_runtime
 from pegboard.cli.server_entries import (
     check_entry,
     found_row,
@@ -211,9 +211,7 @@ def try_(
 @mcp.command("import")
 def import_(
     context: typer.Context,
-    source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="A file, or claude-code, claude-desktop, cursor or vscode.")
-    ],
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help=CLIENTS_HELP)],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be added, and add nothing.")] = False,
     keep_literals: KeepOption = False,
     json: JsonOption = False,

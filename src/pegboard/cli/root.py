@@ -44,6 +44,11 @@ stdout is data, stderr is messages. Exit codes: 0 success, 1 the tool failed, 2 
 JSON."""
 
 
+CLIENTS_HELP: Final = (
+    "A file, or claude-code, claude-desktop, codex, copilot, cursor, gemini, opencode, vscode or windsurf."
+)
+"""The clients whose files are found by themselves, without the modules that find them."""
+
 _SYNONYMS: Final = {
     "call": "invoke",
     "describe": "info",

@@ -5,31 +5,38 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from pegboard.config.client_formats import ClientFormatError, listed_keys, parsed, server_places, value_at
 from pegboard.config.files import read_text, shown
 from pegboard.config.paths import PATH_VARIABLES, working_directory
 from pegboard.config.redaction import speaks_of_secret
 from pegboard.config.servers import is_server_name, pack_name
-from pegboard.data.json_text import JsonTextError, parse
 from pegboard.errors import ConfigError
 from pegboard.models import JsonObject, Problem
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
     from pegboard.config.settings import McpServer
 
-CLIENTS: Final = ("claude-code", "claude-desktop", "cursor", "vscode")
+CLIENTS: Final = (
+    "claude-code", "claude-desktop", "codex", "copilot", "cursor", "gemini", "opencode", "vscode", "windsurf",
+)  # fmt: skip
 """Names of the clients whose files are found by themselves."""
 
 _Entry: TypeAlias = dict[str, object]
 
-_EXPECTED: Final = 'Expected JSON such as {"mcpServers": {"NAME": {"command": "…"}}}.'
+_EXPECTED: Final = 'Expected JSON such as {"mcpServers": {"NAME": {"command": "…"}}}, or TOML with [mcp_servers.NAME].'
 
-_COMMENT: Final = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_LAST_COMMA: Final = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[\]}])', re.DOTALL)
+_COMMON_KEYS: Final = {"environment": "env", "http_headers": "headers"}
+_CLIENT_FOLDERS: Final = frozenset({".vscode", ".cursor", ".codex", ".gemini", ".qwen"})
+_OPENCODE_VARIABLE: Final = re.compile(r"(?<!\$)\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
+_OPENCODE_FILE: Final = re.compile(r"(?<!\$)\{file:[^{}]+\}")
+_BARE_VARIABLE: Final = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 _VARIABLE: Final = re.compile(r"\$\{([^{}]*)\}")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TRANSPORTS: Final = {
@@ -44,18 +51,27 @@ _TRANSPORTS: Final = {
 }
 """Transport in lower case → why a server that uses it is skipped; empty if it is not."""
 _KNOWN: Final = frozenset(
-    {"type", "transport", "command", "args", "env", "cwd", "url", "serverUrl", "httpUrl", "headers"}
-    | {"disabled", "enabled", "oauth", "description", "name"}
+    {"type", "transport", "command", "args", "env", "environment", "env_vars", "cwd", "url", "serverUrl", "httpUrl"}
+    | {"headers", "http_headers", "env_http_headers", "bearer_token_env_var"}
+    | {"disabled", "enabled", "required", "oauth", "description", "name"}
 )
+_APPROVALS: Final = "approvals are not imported; Pegboard asks before a model calls its tools"
+_TOOLS: Final = "all its tools are listed; limit them with `tools` in the configuration"
+_TIMEOUTS: Final = "timeouts are not imported; set `timeout` in seconds"
 _UNIMPORTED: Final = {
     "envFile": "its variables are not read; add them with `--env`, or set secrets",
-    "autoApprove": "approvals are not imported; Pegboard asks before a model calls its tools",
-    "alwaysAllow": "approvals are not imported; Pegboard asks before a model calls its tools",
+    "autoApprove": _APPROVALS,
+    "alwaysAllow": _APPROVALS,
+    "default_tools_approval_mode": _APPROVALS,
     "trust": "trust is not imported; Pegboard asks before a model calls its tools",
-    "disabledTools": "all its tools are listed; limit them with `tools` in the configuration",
-    "excludeTools": "all its tools are listed; limit them with `tools` in the configuration",
-    "includeTools": "all its tools are listed; limit them with `tools` in the configuration",
-    "timeout": "timeouts are not imported; set `timeout` in seconds",
+    "disabledTools": _TOOLS,
+    "excludeTools": _TOOLS,
+    "includeTools": _TOOLS,
+    "enabled_tools": _TOOLS,
+    "disabled_tools": _TOOLS,
+    "timeout": _TIMEOUTS,
+    "startup_timeout_sec": _TIMEOUTS,
+    "tool_timeout_sec": _TIMEOUTS,
     "headersHelper": "headers that a program makes are not supported",
 }
 
@@ -91,11 +107,17 @@ def client_files(client: str) -> tuple[Path, ...]:
     support = (
         home / "Library/Application Support" if is_mac else Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
     )
+    settings = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
     return {
         "claude-code": (home / ".claude.json",),
         "claude-desktop": (support / "Claude/claude_desktop_config.json",),
+        "codex": (Path(os.environ.get("CODEX_HOME") or home / ".codex") / "config.toml",),
+        "copilot": (home / ".copilot/mcp-config.json",),
         "cursor": (home / ".cursor/mcp.json",),
+        "gemini": (home / ".gemini/settings.json",),
+        "opencode": tuple(settings / "opencode" / f"opencode.{suffix}" for suffix in ("json", "jsonc")),
         "vscode": (support / "Code/User/mcp.json", support / "Code/User/settings.json"),
+        "windsurf": (home / ".codeium/windsurf/mcp_config.json",),
     }[client]
 
 
@@ -106,7 +128,14 @@ def existing_files(client: str) -> list[Path]:
 
 def folder_file(client: str) -> Path | None:
     """Return the path of a client's file in a working directory, relative to it."""
-    found = {"claude-code": ".mcp.json", "cursor": ".cursor/mcp.json", "vscode": ".vscode/mcp.json"}.get(client)
+    found = {
+        "claude-code": ".mcp.json",
+        "codex": ".codex/config.toml",
+        "cursor": ".cursor/mcp.json",
+        "gemini": ".gemini/settings.json",
+        "opencode": "opencode.json",
+        "vscode": ".vscode/mcp.json",
+    }.get(client)
     return Path(found) if found else None
 
 
@@ -116,7 +145,7 @@ def read_client_file(
     """Return the servers in a file of another client.
 
     Args:
-        file: The file, in JSON with or without comments.
+        file: The file: JSON with or without comments, or TOML.
         taken: Names that packs and servers have.
         is_set: Returns whether a secret is set.
         environ: The environment, for variables in commands.
@@ -130,17 +159,19 @@ def read_client_file(
     if not file.exists():
         raise ConfigError(f"{shown(file)} doesn't exist. Pass a file, or one of {', '.join(CLIENTS)}.")
     try:
-        value = parse(_plain_json(text))
-    except JsonTextError as error:
+        content = parsed(file.name, text)
+    except ClientFormatError as error:
         raise ConfigError(f"{shown(file)} was not imported because it {error}. {_EXPECTED}") from None
-    servers = list(_servers(value))
-    if not servers:
+    project = ("projects", os.fspath(working_directory()))
+    places = [place for place in server_places(content) if place[0] != "projects" or place[:2] == project]
+    if not places:
         raise ConfigError(
-            f"{shown(file)} was not imported because it has no server in `mcpServers` or `servers`. {_EXPECTED}"
+            f"{shown(file)} was not imported because it has no server in {listed_keys(file.name)}. {_EXPECTED}"
         )
     names = set(taken)
     found: list[FoundServer] = []
-    for name, entry in servers:
+    for place in places:
+        name, entry = place[-1], value_at(content, place)
         reader = _Reader(file, is_set, environ)
         new_name = name if is_server_name(name) and name not in names else pack_name(name, names)
         try:
@@ -181,20 +212,6 @@ def is_configured(found: FoundServer, servers: Mapping[str, McpServer]) -> bool:
     return any((one.command, [*one.args], one.url) == wanted for one in servers.values())
 
 
-def _servers(value: object) -> Iterator[tuple[str, object]]:
-    if not isinstance(value, dict):
-        return
-    inner = value.get("mcp")
-    projects = value.get("projects")
-    project = projects.get(os.fspath(working_directory())) if isinstance(projects, dict) else None
-    holders = [value, inner, project]
-    for holder in holders:
-        for key in ("mcpServers", "servers"):
-            listed = holder.get(key) if isinstance(holder, dict) else None
-            if isinstance(listed, dict):
-                yield from listed.items()
-
-
 class _Reader:
     """Converter of one entry.
 
@@ -206,7 +223,8 @@ class _Reader:
 
     def __init__(self, file: Path, is_set: Callable[[str], bool], environ: Mapping[str, str]) -> None:
         folder = file.absolute().parent
-        self._folder = folder.parent if folder.name in {".vscode", ".cursor"} else folder
+        self._folder = folder.parent if folder.name in _CLIENT_FOLDERS else folder
+        self._has_bare_variables = folder.name in {".gemini", ".qwen"}
         self._is_set = is_set
         self._environ = environ
         self.notes: list[str] = []
@@ -219,6 +237,7 @@ class _Reader:
         """
         if not isinstance(entry, dict):
             raise _SkippedError("its entry is not an object")
+        entry = self._in_common_form(entry)
         transport = str(entry.get("type") or entry.get("transport") or "").lower()
         if transport and (reason := _TRANSPORTS.get(transport, f"its transport {transport!r} is not supported")):
             raise _SkippedError(reason)
@@ -241,6 +260,37 @@ class _Reader:
             elif key not in _KNOWN:
                 self.notes.append(f"`{key}` is not imported")
         return found
+
+    def _in_common_form(self, entry: JsonObject) -> JsonObject:
+        """Return an entry with the keys and the variables of most clients instead of those of one.
+
+        Raises:
+            _SkippedError: It contains the content of a file.
+        """
+        is_opencode = entry.get("type") in ("local", "remote")
+
+        def rewritten(value: JsonValue) -> JsonValue:
+            if isinstance(value, dict):
+                return {key: rewritten(item) for key, item in value.items()}
+            if isinstance(value, list):
+                return [rewritten(item) for item in value]
+            if not isinstance(value, str):
+                return value
+            if is_opencode and _OPENCODE_FILE.search(value):
+                raise _SkippedError("it uses the content of a file, as {file:…}; Pegboard has no equivalent")
+            value = _OPENCODE_VARIABLE.sub(r"${\1}", value) if is_opencode else value
+            return _BARE_VARIABLE.sub(r"${\1}", value) if self._has_bare_variables else value
+
+        common = {_COMMON_KEYS.get(key, key): rewritten(value) for key, value in entry.items()}
+        named = [one.get("name") if isinstance(one, dict) else one for one in _list(common.pop("env_vars", None))]
+        if named:
+            common["env"] = {**{str(name): f"${{{name}}}" for name in named}, **self._texts(common, "env")}
+        headers = {name: f"${{{variable}}}" for name, variable in self._texts(common, "env_http_headers").items()}
+        if common.get("bearer_token_env_var") is not None:
+            headers["Authorization"] = f"Bearer ${{{self._text(common, 'bearer_token_env_var')}}}"
+        if headers:
+            common["headers"] = {**self._texts(common, "headers"), **headers}
+        return common
 
     def _command(self, entry: JsonObject) -> _Entry:
         command, args = entry["command"], entry.get("args", [])
@@ -265,7 +315,7 @@ class _Reader:
     def _oauth(self, oauth: object) -> _Entry:
         if not isinstance(oauth, dict):
             return {}
-        known = {"clientId": "client_id", "callbackPort": "redirect_port"}
+        known = {"clientId": "client_id", "client_id": "client_id", "callbackPort": "redirect_port"}
         found = {new: oauth[key] for key, new in known.items() if isinstance(oauth.get(key), str | int)}
         self.notes += [f"`oauth.{key}` is not imported" for key in oauth if key not in known]
         return {"oauth": found} if found else {}
@@ -361,16 +411,9 @@ def _variable(text: str) -> tuple[str, str | None]:
     return (name if _NAME.fullmatch(name) else ""), default if mark else None
 
 
+def _list(value: JsonValue) -> list[JsonValue]:
+    return value if isinstance(value, list) else []
+
+
 def _as_text(value: object) -> str:
     return ("true" if value else "false") if isinstance(value, bool) else str(value)
-
-
-def _plain_json(text: str) -> str:
-    """Return JSON without comments and commas before a closing bracket; strings keep theirs, lines their numbers."""
-
-    def without(match: re.Match[str]) -> str:
-        found = match[0]
-        return found if found.startswith('"') else "\n" * found.count("\n") or " "
-
-    plain = _COMMENT.sub(without, text)
-    return _LAST_COMMA.sub(lambda match: match[0] if match[0].startswith('"') else " ", plain)

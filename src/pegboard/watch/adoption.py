@@ -21,19 +21,21 @@ from pydantic import JsonValue
 
 from pegboard import storage
 from pegboard.config.client_files import CLIENTS, client_files
-from pegboard.config.display import looks_secret, shown_words
+from pegboard.config.client_formats import BOM, is_toml
+from pegboard.config.display import looks_secret
 from pegboard.config.files import shown
 from pegboard.config.paths import expanded
-from pegboard.config.redaction import Redactor, speaks_of_secret
 from pegboard.config.servers import is_server_name, pack_name
-from pegboard.data.json_spans import JsonSpan, spans
-from pegboard.data.json_text import JsonTextError
 from pegboard.data.mask import MASK
 from pegboard.errors import PegboardError
+from pegboard.watch.client_json import JsonText
+from pegboard.watch.client_text import URL_KEYS, VARIABLE_KEYS, ClientEntry, ClientText, ClientTextError
 
 URL_VARIABLE: Final = "PEGBOARD_WATCH_URL"
 HEADER_VARIABLE: Final = "PEGBOARD_WATCH_HEADER_"
 """Variables with the address and the headers of a bridge: unlike arguments, other users can't see them."""
+FILLED_HEADER_VARIABLE: Final = "PEGBOARD_WATCH_FILLED_HEADER_"
+"""Variables with headers in which `${NAME}` is replaced by an environment variable."""
 FROM_ENVIRONMENT: Final = "env"
 """The value of `--url` if the address is in the environment."""
 
@@ -42,8 +44,14 @@ BY_HAND: Final = (
 )
 """What to do with a file that can't be adopted."""
 
-_BOM: Final = "\ufeff"
 _HTTP: Final = {"", "http", "streamable-http", "streamablehttp", "streamable_http", "remote"}
+_REMOTE_KEYS: Final = frozenset(
+    {"type", "transport", *URL_KEYS, *VARIABLE_KEYS, "headers", "http_headers", "env_http_headers"}
+    | {"bearer_token_env_var", "oauth"}
+)
+"""Keys of a server with an address that its bridge doesn't have, or has with another value."""
+_NAMES: Final = re.compile(r"\$\{([^{}]*)\}")
+_LOGIN_KEYS: Final = ("headersHelper", "oauth", "oauth_resource", "scopes")
 _ATTEMPTS: Final = 5
 
 
@@ -82,7 +90,7 @@ class AdoptedFile:
         """Return the change as a unified diff, with secrets masked."""
         from difflib import unified_diff
 
-        before, after = masked(self.before).splitlines(), masked(self.after).splitlines()
+        before, after = (masked(self.file.name, text).splitlines() for text in (self.before, self.after))
         return "\n".join(unified_diff(before, after, str(self.file), str(self.file), lineterm="", n=1))
 
 
@@ -129,24 +137,24 @@ class Adoption:
             AdoptionError: The file can't be read.
         """
         text = _read(file)
+        body = text.removeprefix(BOM)
         try:
-            root = spans(text.removeprefix(_BOM), comments=True)
-        except JsonTextError as error:
+            content = _client_text(file.name, body)
+        except ClientTextError as error:
             raise AdoptionError(f"{shown(file)} was not changed because it {error}. {BY_HAND}") from None
-        body = text.removeprefix(_BOM)
         if undo:
-            entries = [one for one in self._restored(file, body, root) if not servers or one.server in servers]
+            changes = [one for one in self._restored(file, content) if not servers or one.server in servers]
         else:
-            entries = [
-                self._adopted(path, body, span) for path, span in _entries(root) if not servers or path[-1] in servers
-            ]
+            found = content.entries()
+            changes = [self._adopted(content, one) for one in found if not servers or one.name in servers]
+        entries = {one.path: content.entry(one.path) for one in changes if one.action != "skipped"}
         changed = body
-        for entry in sorted(entries, key=lambda one: _start(root, one.path), reverse=True):
-            span = root.at(*entry.path)
-            if entry.action != "skipped" and span is not None:
-                changed = changed[: span.start] + entry.after + changed[span.end :]
+        for change in sorted(changes, key=lambda one: _start(entries.get(one.path)), reverse=True):
+            entry = entries.get(change.path)
+            if entry is not None:
+                changed = changed[: entry.start] + change.after + changed[entry.end :]
         bom = text[: len(text) - len(body)]
-        return AdoptedFile(file, text, bom + changed, tuple(entries))
+        return AdoptedFile(file, text, bom + changed, tuple(changes))
 
     def apply(self, file: Path, servers: Collection[str] = (), *, undo: bool = False) -> AdoptedFile:
         """Change a file: read it again, and replace it atomically. A backup and the originals are written first.
@@ -181,74 +189,60 @@ class Adoption:
 
     # Entries
 
-    def _adopted(self, path: tuple[str, ...], text: str, span: JsonSpan) -> EntryChange:
-        server = path[-1]
-        before = text[span.start : span.end]
-        entry = span.json()
+    def _adopted(self, content: ClientText, found: ClientEntry) -> EntryChange:
+        entry = found.value
 
         def skipped(reason: str) -> EntryChange:
-            return EntryChange(server, path, "skipped", reason, before, before)
+            return EntryChange(found.name, found.place, "skipped", reason, found.text, found.text)
 
         if not isinstance(entry, dict):
             return skipped("its entry is not an object")
-        name = server if is_server_name(server) else pack_name(server)
+        if found.fault:
+            return skipped(found.fault)
+        name = found.name if is_server_name(found.name) else pack_name(found.name)
         command, args = entry.get("command"), entry.get("args", [])
-        url = next((entry[key] for key in ("url", "serverUrl", "httpUrl") if entry.get(key) is not None), None)
+        if isinstance(command, list):
+            command, args = (command[0], command[1:]) if command else (None, [])
+        url = next((entry[key] for key in URL_KEYS if entry.get(key) is not None), None)
         if command is None and url is not None:
-            after = self._bridge(name, entry, url, before)
-            return EntryChange(server, path, "adopted", "", before, after[0]) if after[0] else skipped(after[1])
-        if not isinstance(command, str) or not command or not isinstance(args, list):
+            try:
+                after = content.replaced(found, self._bridge(name, found.place, entry, url))
+            except _SkippedError as error:
+                return skipped(str(error))
+        elif not isinstance(command, str) or not command or not isinstance(args, list):
             return skipped("it has no command that is text")
-        if self._is_ours(command, args):
+        elif self._is_ours(command, args):
             return skipped("it already runs behind `pegboard watch`")
-        words = [*self._program[1:], "watch", "--name", name, "--", command]
-        return EntryChange(server, path, "adopted", "", before, self._wrapped(text, span, words))
+        else:
+            after = content.wrapped(found, [*self._program, "watch", "--name", name, "--"], self._variables)
+        return EntryChange(found.name, found.place, "adopted", "", found.text, after)
 
     def _is_ours(self, command: str, args: Sequence[JsonValue]) -> bool:
         return (Path(command).name == "pegboard" and [*args[:1]] == ["watch"]) or (
             args[:1] in (["-m"], ["-Pm"]) and [*args[1:3]] == ["pegboard", "watch"]
         )
 
-    def _wrapped(self, text: str, span: JsonSpan, words: Sequence[str]) -> str:
-        """Return the text of an entry with another command and more arguments; the rest stays as it is written."""
-        command, args = span.at("command"), span.at("args")
-        assert command is not None, "it has a command"
-        program = json.dumps(self._program[0], ensure_ascii=False)
-        written = [json.dumps(word, ensure_ascii=False) for word in words]
-        env = span.at("env")
-        new_env = self._new_env() if env is None else ""
-        edits = [(command.start, command.end, program)]
-        if args is None:
-            edits.append((command.end, command.end, f', "args": [{", ".join(written)}]{new_env}'))
-        else:
-            edits += [_prepended(text, args, written), (args.end, args.end, new_env)]
-        if env is not None and env.members is not None:
-            edits.append(_prepended(text, env, self._members({member.name for member in env.members})))
-        changed = text
-        for start, end, new in sorted(edits, reverse=True):
-            changed = changed[:start] + new + changed[end:]
-        return changed[span.start : span.end + len(changed) - len(text)]
+    def _bridge(
+        self, name: str, place: Sequence[str], entry: dict[str, JsonValue], url: JsonValue
+    ) -> dict[str, JsonValue]:
+        """Return the entry that bridges to an address.
 
-    def _members(self, present: Collection[str] = ()) -> list[str]:
-        """Return the variables that an entry doesn't set, as members of a JSON object."""
-        return [
-            f"{json.dumps(key)}: {json.dumps(value)}" for key, value in self._variables.items() if key not in present
-        ]
-
-    def _new_env(self) -> str:
-        members = self._members()
-        return f', "env": {{{", ".join(members)}}}' if members else ""
-
-    def _bridge(self, name: str, entry: dict[str, JsonValue], url: JsonValue, before: str) -> tuple[str, str]:
-        """Return the text of an entry that bridges to an address, or an empty text and why it is skipped."""
+        Raises:
+            _SkippedError: It can't be bridged.
+        """
         transport = str(entry.get("type") or entry.get("transport") or "").lower()
-        headers, env = entry.get("headers") or {}, entry.get("env") or {}
         if transport not in _HTTP:
-            return "", f"its transport {transport!r} is not streamable HTTP"
+            raise _SkippedError(f"its transport {transport!r} is not streamable HTTP")
+        headers = entry.get("headers") or entry.get("http_headers") or {}
+        is_opencode = transport == "remote" and place[0] == "mcp"
+        env_key = "environment" if is_opencode else "env"
+        env, filled = entry.get(env_key) or {}, _filled_headers(entry)
         if not isinstance(url, str) or not isinstance(headers, dict) or not isinstance(env, dict):
-            return "", "its URL or its headers are not text"
-        if "headersHelper" in entry or "oauth" in entry:
-            return "", "it logs in with its client; add it with `pegboard mcp add` and log in with `pegboard mcp login`"
+            raise _SkippedError("its URL or its headers are not text")
+        if any(entry.get(key) for key in _LOGIN_KEYS):
+            raise _SkippedError(
+                "it logs in with its client; add it with `pegboard mcp add` and log in with `pegboard mcp login`"
+            )
         parts = urlsplit(url)
         variables: dict[str, JsonValue] = {**self._variables, **env}
         address = url
@@ -256,39 +250,27 @@ class Adoption:
             variables[URL_VARIABLE], address = url, FROM_ENVIRONMENT
         for number, (header, value) in enumerate(headers.items()):
             variables[f"{HEADER_VARIABLE}{number}"] = f"{header}: {value}"
-        gone = {"type", "transport", "url", "serverUrl", "httpUrl", "headers", "env"}
-        new: dict[str, JsonValue] = {"type": "stdio"} if "type" in entry else {}
-        new["command"] = self._program[0]
-        new["args"] = [*self._program[1:], "watch", "--name", name, "--url", address]
+        for number, (header, value) in enumerate(filled.items()):
+            variables[f"{FILLED_HEADER_VARIABLE}{number}"] = f"{header}: {value}"
+        words: list[JsonValue] = [*self._program, "watch", "--name", name, "--url", address]
+        new: dict[str, JsonValue] = {"type": "local" if is_opencode else "stdio"} if "type" in entry else {}
+        new |= {"command": words} if is_opencode else {"command": words[0], "args": words[1:]}
         if variables:
-            new["env"] = variables
-        new.update({key: value for key, value in entry.items() if key not in gone})
-        found = re.search(r"\{[ \t]*\r?\n([ \t]*)", before)
-        if found is None:
-            return json.dumps(new, ensure_ascii=False), ""
-        end = re.search(r"([ \t]*)\}$", before)
-        outer = end[1] if end is not None else ""
-        step = found[1].removeprefix(outer) or "  "
-        return json.dumps(new, ensure_ascii=False, indent=step).replace("\n", f"\n{outer}"), ""
+            new[env_key] = variables
+        if filled:  # Codex passes on only the variables that are named.
+            new["env_vars"] = [*dict.fromkeys(name for value in filled.values() for name in _NAMES.findall(value))]
+        return {**new, **{key: value for key, value in entry.items() if key not in _REMOTE_KEYS}}
 
-    def _restored(self, file: Path, text: str, root: JsonSpan) -> Iterator[EntryChange]:
+    def _restored(self, file: Path, content: ClientText) -> Iterator[EntryChange]:
         for path, (before, after) in self._originals(file).items():
-            span = root.at(*path)
+            entry = content.entry(path)
             server = path[-1]
-            if span is None:
+            if entry is None:
                 yield EntryChange(server, path, "skipped", "it was removed since")
-                continue
-            now = text[span.start : span.end]
-            is_same = now == after
-            if not is_same:
-                try:
-                    is_same = spans(after, comments=True).json() == span.json()
-                except JsonTextError:
-                    is_same = False
-            if is_same:
-                yield EntryChange(server, path, "restored", "", now, before)
+            elif not entry.fault and (entry.text == after or content.says(after, entry)):
+                yield EntryChange(server, path, "restored", "", entry.text, before)
             else:
-                yield EntryChange(server, path, "skipped", "it was changed since", now, now)
+                yield EntryChange(server, path, "skipped", "it was changed since", entry.text, entry.text)
 
     # Originals and backups
 
@@ -341,6 +323,10 @@ class Adoption:
         return backup
 
 
+class _SkippedError(Exception):
+    """An entry can't be adopted; the message says why."""
+
+
 class _ChangedError(Exception):
     """The file changed while it was being replaced."""
 
@@ -351,83 +337,47 @@ def pegboard_command() -> list[str]:
     return [str(program)] if program.is_file() else [sys.executable, "-Pm", "pegboard"]
 
 
-def masked(text: str) -> str:
+def masked(name: str, text: str) -> str:
     """Return a client's file for display, with secrets masked.
 
-    Masked are, in entries, the values of variables and headers, and secret arguments; everywhere, texts whose name or
-    content indicates a secret.
+    Args:
+        name: Name of the file.
+        text: Its text.
     """
-    body = text.removeprefix(_BOM)
     try:
-        root = spans(body, comments=True)
-    except JsonTextError:
+        return _client_text(name, text.removeprefix(BOM)).masked()
+    except ClientTextError:
         return MASK
-    entries = [span for _, span in _entries(root)]
-    secret = {place: safe for span in entries for place, safe in _secrets_of(span)}
-    starts = {span.start for span in entries}
-    waiting = [(False, root)]
-    while waiting:
-        is_named, span = waiting.pop()
-        if (span.start, span.end) in secret:
-            continue
-        is_named = is_named and span.start not in starts  # A server may have any name.
-        waiting += [(is_named or speaks_of_secret(one.name), one.value) for one in span.members or ()]
-        waiting += [(is_named, one) for one in span.items or ()]
-        if isinstance(span.value, str) and (is_named or looks_secret(span.value)):
-            secret[span.start, span.end] = f'"{MASK}"'
-    for (start, end), new in sorted(secret.items(), reverse=True):
-        body = body[:start] + new + body[end:]
-    return body
 
 
-def _secrets_of(entry: JsonSpan) -> Iterator[tuple[tuple[int, int], str]]:
-    """Yield start and end of each secret of an entry that its keys indicate, and the text to show instead."""
-    for key in ("env", "headers"):
-        holder = entry.at(key)
-        members = holder.members if holder is not None else None
-        yield from (((one.value.start, one.value.end), f'"{MASK}"') for one in members or ())
-    args = entry.at("args")
-    items = args.items if args is not None else None
-    words = [str(item.json()) for item in items or ()]
-    for item, word, safe in zip(items or (), words, shown_words(words, Redactor({})), strict=False):
-        if word != safe:
-            yield (item.start, item.end), json.dumps(safe, ensure_ascii=False)
-    for key in ("url", "serverUrl", "httpUrl"):
-        url = entry.at(key)
-        if url is not None and isinstance(url.value, str):
-            parts = urlsplit(url.value)
-            if parts.query or "@" in parts.netloc or looks_secret(parts.path):
-                yield (url.start, url.end), f'"{parts.scheme}://{parts.hostname}/{MASK}"'
+def _client_text(name: str, body: str) -> ClientText:
+    """Return the text of a file in the format that its name indicates.
+
+    Args:
+        name: Name of the file.
+        body: Its text, without a byte order mark.
+
+    Raises:
+        ClientTextError: The text doesn't have this format.
+    """
+    if is_toml(name):
+        from pegboard.watch.client_toml import TomlText
+
+        return TomlText(body)
+    return JsonText(body)
 
 
-def _entries(root: JsonSpan) -> Iterator[tuple[tuple[str, ...], JsonSpan]]:
-    """Yield the entries of a client's file, each with the names that lead to it."""
-    holders: list[tuple[str, ...]] = [(), ("mcp",)]
-    projects = root.at("projects")
-    members = projects.members if projects is not None else None
-    holders += [("projects", member.name) for member in members or ()]
-    for holder in holders:
-        for key in ("mcpServers", "servers"):
-            listed = root.at(*holder, key)
-            for name in dict.fromkeys(member.name for member in (listed.members if listed else None) or ()):
-                span = root.at(*holder, key, name)
-                if span is not None:
-                    yield (*holder, key, name), span
+def _filled_headers(entry: Mapping[str, JsonValue]) -> dict[str, str]:
+    """Return the headers of an entry of Codex that contain environment variables, as `${NAME}`."""
+    named = entry.get("env_http_headers")
+    headers = {header: f"${{{name}}}" for header, name in (named if isinstance(named, dict) else {}).items()}
+    if token := entry.get("bearer_token_env_var"):
+        headers["Authorization"] = f"Bearer ${{{token}}}"
+    return headers
 
 
-def _prepended(text: str, span: JsonSpan, written: Sequence[str]) -> tuple[int, int, str]:
-    """Return the edit that inserts items or members at the start of a list or an object, in its layout."""
-    is_filled = bool(span.items or span.members)
-    space = re.match(r"\s*", text[span.start + 1 : span.end])
-    gap = space[0] if space is not None and is_filled else ""
-    separator = f",{gap}" if "\n" in gap else ", "
-    start = span.start + 1 + len(gap)
-    return start, start, separator.join(written) + (separator if is_filled and written else "")
-
-
-def _start(root: JsonSpan, path: Sequence[str]) -> int:
-    span = root.at(*path)
-    return span.start if span is not None else -1
+def _start(entry: ClientEntry | None) -> int:
+    return entry.start if entry is not None else -1
 
 
 def _read(file: Path) -> str:

@@ -18,7 +18,7 @@ import httpx2
 
 from pegboard.config.servers import pack_name
 from pegboard.errors import PegboardError
-from pegboard.watch.adoption import FROM_ENVIRONMENT, HEADER_VARIABLE, URL_VARIABLE
+from pegboard.watch.adoption import FILLED_HEADER_VARIABLE, FROM_ENVIRONMENT, HEADER_VARIABLE, URL_VARIABLE
 from pegboard.watch.gate import Gate, print_message, stated_version, too_long
 from pegboard.watch.link import CLIENT, CLOSED, HOLD, OPENED, PASS, SERVER
 from pegboard.watch.sse import EventReader
@@ -32,6 +32,7 @@ _END_SECONDS: Final = 5.0
 _ORDER_SECONDS: Final = 2.0
 """Time for the server to accept a notification before the messages after it are sent."""
 _CONNECTION: Final = 1
+_VARIABLE: Final = re.compile(r"\$\{([^{}]*)\}")
 _BREAKS: Final = re.compile(rb"[\r\n]+")
 
 
@@ -51,9 +52,15 @@ def target(url: str, environ: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     if parts.scheme.lower() not in {"http", "https"} or not parts.hostname:
         raise RemoteError("The server can't be watched because its URL doesn't start with http:// or https://.")
     headers = {}
-    numbered = sorted(name for name in environ if name.startswith(HEADER_VARIABLE))
+    numbered = sorted(name for name in environ if name.startswith((HEADER_VARIABLE, FILLED_HEADER_VARIABLE)))
     for name in numbered:
         header, colon, value = environ[name].partition(":")
+        if name.startswith(FILLED_HEADER_VARIABLE):
+            if missing := [used for used in _VARIABLE.findall(value) if not environ.get(used)]:
+                raise RemoteError(
+                    f"The environment variable {missing[0]}, which the header {header} contains, is not set."
+                )
+            value = _VARIABLE.sub(lambda found: environ[found[1]], value)
         if not colon or not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", header.strip()) or "\n" in value:
             raise RemoteError(f"{name} is not a header such as `Authorization: Bearer TOKEN`.")
         headers[header.strip()] = value.strip()
