@@ -175,6 +175,7 @@ command = "uvx"
 
 [mcp_servers.notes]
 command = "uvx"
+client_secret = "by-name"
 args = ["notes"]
 env = { KEY = "s-4711" }
 [mcp_servers.notes.tools.write]
@@ -218,15 +219,18 @@ def test_servers_of_codex_run_behind_watch_until_undo(tmp_path: Path, home: Path
         "PEGBOARD_WATCH_FILLED_HEADER_1": "Authorization: Bearer ${FIGMA_TOKEN}",
     }
     assert figma.keys() == {"command", "args", "env", "env_vars"}
-    assert str(home / "config.toml") in done.stdout
-    for secret in ("ghp_secret", "s-4711", "sk-profile"):
+    for shown in (str(home / "config.toml"), 'bearer_token_env_var = "FIGMA_TOKEN"', 'X-Key = "FIGMA_KEY"'):
+        assert shown in done.stdout
+    for secret in ("ghp_secret", "by-name", "s-4711", "sk-profile"):
         assert secret not in done.stdout + done.stderr
 
     again = commands.pegboard("adopt", str(file), "--json")
     assert {one["reason"] for one in json.loads(again.stdout)[0]["entries"]} == {
         "it already runs behind `pegboard watch`"
     }
-    file.write_text(file.read_text() + '\n[mcp_servers.new]\ncommand = "new"\n')
+    # As a client writes it: another layout of one entry, and one more.
+    layout = file.read_text().replace('[mcp_servers."my docs"]\ncommand', "[mcp_servers.'my docs']\ncommand ")
+    file.write_text(layout + '\n[mcp_servers.new]\ncommand = "new"\n')
     assert commands.pegboard("adopt", str(file), "--undo").returncode == 0
     assert file.read_text() == CODEX + '\n[mcp_servers.new]\ncommand = "new"\n'
 
@@ -235,6 +239,10 @@ def test_servers_of_codex_run_behind_watch_until_undo(tmp_path: Path, home: Path
 def test_a_server_of_codex_without_a_table_of_its_own_is_skipped(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     content = """\
+text = '''
+[mcp_servers.quoted]
+command = "q"
+'''
 [mcp_servers]
 inline = { command = "a" }
 [mcp_servers.split]
@@ -245,6 +253,8 @@ x = 1
 A = "1"
 [mcp_servers.good]
 command = "c"
+[mcp_servers.quoted]
+command = "q"
 [mcp_servers.odd]
 command = "d"
 args = ['''
@@ -253,7 +263,7 @@ args = ['''
 """
     file.write_text(content)
     done = commands.pegboard("adopt", str(file))
-    for name in ("inline", "split", "odd"):
+    for name in ("inline", "split", "quoted", "odd"):
         assert f"Skipped {name}: it has no table [mcp_servers.{name}] of its own in one piece." in done.stderr
     servers = tomllib.loads(file.read_text())["mcp_servers"]
     assert servers["good"]["args"] == ["watch", "--name", "good", "--", "c"]
