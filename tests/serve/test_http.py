@@ -200,7 +200,7 @@ def test_other_machines_are_served_only_with_an_explicit_token(tmp_path: Path) -
     assert f"chmod 600 {file}" in open_.stderr
 
 
-CLIENTS = ["claude-code", "claude-desktop", "codex", "cursor", "gemini", "opencode", "vscode"]
+CLIENTS = ["claude-code", "claude-desktop", "codex", "cursor", "gemini", "opencode", "vscode", "windsurf"]
 HOLDERS = {"codex": "mcp_servers", "opencode": "mcp", "vscode": "servers"}
 
 
@@ -257,4 +257,4 @@ def test_wrong_options_are_explained() -> None:
     assert "need --http" in serve("--host", "localhost").stderr
     unknown = serve("--print-config", "emacs")
     assert unknown.returncode == 2
-    assert "claude-code, claude-desktop, codex, cursor, gemini, opencode, vscode" in unknown.stderr
+    assert "claude-code, claude-desktop, codex, cursor, gemini, opencode, vscode, windsurf" in unknown.stderr

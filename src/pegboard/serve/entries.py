@@ -17,6 +17,7 @@ _FILES: Final = {
     "claude-code": ".mcp.json of a project, or ~/.claude.json",
     "claude-desktop": "claude_desktop_config.json (Settings → Developer → Edit Config)",
     "cursor": "~/.cursor/mcp.json, or .cursor/mcp.json of a project",
+    "windsurf": "~/.codeium/windsurf/mcp_config.json",
     "vscode": ".vscode/mcp.json, or the user's mcp.json (MCP: Open User Configuration)",
 }
 CLIENTS: Final = tuple(sorted(_FILES))
@@ -91,6 +92,7 @@ def http_entry(client: str, url: str) -> Entry | None:
         "cursor": {"url": url, "headers": _headers(f"${{env:{VARIABLE}}}")},
         "gemini": {"httpUrl": url, "headers": _headers(f"${VARIABLE}")},
         "opencode": {"type": "remote", "url": url, "headers": _headers(f"{{env:{VARIABLE}}}"), "oauth": False},
+        "windsurf": {"serverUrl": url, "headers": _headers(f"${{env:{VARIABLE}}}")},
     }
     entry = entries.get(client) or {"type": "http", "url": url, "headers": _headers(f"${{{VARIABLE}}}")}
     return Entry({_key(client): {NAME: entry}}, _FILES[client], set_)
