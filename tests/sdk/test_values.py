@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import array
+import base64
 import collections
 import dataclasses
 import datetime as dt
 import decimal
 import enum
 import fractions
+import io
 import ipaddress
 import json
 import math
@@ -18,13 +20,16 @@ import types
 import uuid
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Any, NamedTuple  # Any: tools return any value
+from typing import IO, Any, NamedTuple  # Any: tools return any value
 
 import attrs
 import pydantic
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mcp.server.mcpserver import Image as McpImage
+from mcp_types import ImageContent
+from PIL import Image
 
 from pegboard.sdk.values import DEPTH, NotSerializableError, encode
 
@@ -201,6 +206,71 @@ def test_a_table_of_pandas_becomes_a_list_of_objects(code: str, written: object)
     assert json.loads(encode(eval(code, vars(pandas)))) == written
 
 
+class Picture:
+    """Object of IPython's display protocol."""
+
+    def __init__(self, png: object = None, jpeg: object = None) -> None:
+        self.png, self.jpeg = png, jpeg
+
+    def _repr_png_(self) -> object:
+        if isinstance(self.png, Exception):
+            raise self.png
+        return self.png
+
+    def _repr_jpeg_(self) -> object:
+        return self.jpeg
+
+
+class Sketch:
+    """A substitute for figures of Matplotlib, whose wheel is large."""
+
+    def savefig(self, target: IO[bytes], *, format: str) -> None:  # noqa: A002 - Matplotlib's name
+        target.write(f"a figure as {format}".encode())
+
+
+class Plot:
+    """A substitute for axes of Matplotlib."""
+
+    def get_figure(self) -> Sketch:
+        return Sketch()
+
+
+class BrokenSketch:
+    def savefig(self, target: IO[bytes], *, format: str) -> None:  # noqa: A002 - Matplotlib's name
+        raise RuntimeError("no font")
+
+
+def _image(kind: str, data: bytes) -> dict[str, str]:
+    return {"type": "image", "mimeType": f"image/{kind}", "data": base64.b64encode(data).decode()}
+
+
+_CONTENT = ImageContent(data="AAAA", mime_type="image/gif")
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (Picture(b"p"), _image("png", b"p")),
+        (Picture(("cA==", {"width": 3})), _image("png", b"p")),
+        (Picture(None, b"j"), _image("jpeg", b"j")),
+        (Picture(OSError("full"), b"j"), _image("jpeg", b"j")),
+        (Sketch(), _image("png", b"a figure as png")),
+        (Plot(), _image("png", b"a figure as png")),
+        (_CONTENT, {"type": "image", "mimeType": "image/gif", "data": "AAAA"}),
+        (McpImage(data=b"m", format="webp"), _image("webp", b"m")),
+        ({"a": [Picture(b"p"), math.nan]}, {"a": [_image("png", b"p"), "NaN"]}),
+    ],
+)
+def test_an_image_becomes_an_object_as_in_mcp(value: object, written: object) -> None:
+    assert json.loads(encode(value)) == written
+
+
+def test_an_image_of_pillow_becomes_a_png() -> None:
+    written = json.loads(encode(Image.new("RGB", (3, 2))))
+    assert (written["type"], written["mimeType"]) == ("image", "image/png")
+    assert Image.open(io.BytesIO(base64.b64decode(written["data"]))).size == (3, 2)
+
+
 def _nested(levels: int) -> object:
     value: object = "bottom"
     for _ in range(levels):
@@ -225,6 +295,9 @@ class Endless:
         (object(), "an object of type object at the top"),
         ({"a": [1, {"b c": lambda: 1}]}, 'an object of type function at .a[1]["b c"]'),
         ({"a": math.nan, "b": {(1, 2): 3}}, "a key of type tuple at .b"),
+        ([Picture()], "an object of type tests.sdk.test_values.Picture that can't be saved as PNG or JPEG at [0]"),
+        (Picture(OSError("full")), "Picture that can't be saved as an image (OSError: full) at the top"),
+        ({"plot": BrokenSketch()}, "BrokenSketch that can't be saved as an image (RuntimeError: no font) at .plot"),
         ([1, 10**5000], "an integer of more than 4,300 digits at [1]"),
         (_cyclic(), "an object that contains itself at .deep.x[0]"),
         (_nested(DEPTH + 1), f"nested deeper than {DEPTH} levels"),
@@ -238,7 +311,7 @@ class Endless:
         (json, "an object of type module"),
         (Point, "an object of type type"),
     ],
-    ids=range(15),
+    ids=range(18),
 )
 def test_a_value_without_a_json_form_is_reported_with_type_and_path(value: object, words: str) -> None:
     with pytest.raises(NotSerializableError) as refused:

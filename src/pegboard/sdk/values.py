@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence, ValuesView
 from collections.abc import Set as AbstractSet
 from enum import Enum
@@ -30,6 +31,10 @@ _KEY_OF_OTHER_TYPE = re.compile(r'"(?:-?[0-9][0-9.e+-]*|null|true|false)":')
 _LONE_SURROGATES = re.compile("[\ud800-\udfff]+")
 
 
+class _UnwritableError(Exception):
+    """An image can't be written; the message is the reason."""
+
+
 class NotSerializableError(Exception):
     """A value has no JSON form. The message contains the reason and path, and `fault` only these two."""
 
@@ -46,7 +51,8 @@ def encode(value: object) -> bytes:
     NaN and the infinities become text, and so do keys. Bytes become text, or base64 if they are not UTF-8. A series
     with labels becomes an object, or a list of pairs if a label repeats. A table of pandas, Polars or Arrow becomes a
     list of objects; labels of rows become columns, and missing values of pandas null. Rows of databases, attrs classes
-    and msgspec structures become objects.
+    and msgspec structures become objects. Images and figures become MCP's object for an image, with `type`, `mimeType`
+    and `data` as base64.
 
     Raises:
         NotSerializableError: A part has no JSON form, contains itself, or is nested too deeply.
@@ -158,7 +164,10 @@ def _convert(value: object, path: Sequence[str | int] = ()) -> object:
     """Convert a Python object to a type closer to JSON; its parts may need further conversion."""
     for fits, convert in _CONVERSIONS:
         if fits(type(value)):
-            return convert(value)
+            try:
+                return convert(value)
+            except _UnwritableError as error:
+                raise NotSerializableError(path, str(error)) from error.__cause__
     raise NotSerializableError(path, f"an object of type {_type_name(value)}")
 
 
@@ -231,6 +240,52 @@ def _from_duration(value: timedelta) -> str:
     return f"{'-' if value.days < 0 else ''}P{length.days}DT{length.seconds}{fraction}S"
 
 
+def _image(kind: str, raw: bytes | str) -> dict[str, str]:
+    data = raw if isinstance(raw, str) else base64.b64encode(raw).decode()
+    return {"type": "image", "mimeType": kind, "data": data}
+
+
+def _displays_image(cls: type) -> bool:
+    return callable(getattr(cls, "_repr_png_", None)) or callable(getattr(cls, "_repr_jpeg_", None))
+
+
+def _from_displayed(value: Any) -> dict[str, str]:  # noqa: ANN401 - IPython's display protocol
+    reason, cause = f"an object of type {_type_name(value)} that can't be saved as PNG or JPEG", None
+    for name, kind in (("_repr_png_", "image/png"), ("_repr_jpeg_", "image/jpeg")):
+        method = getattr(value, name, None)
+        try:
+            shown = method() if callable(method) else None
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the author's code may raise anything
+            reason, cause = _unwritable(value, error), error
+            continue
+        raw = shown[0] if isinstance(shown, tuple) and shown else shown  # the protocol allows metadata beside it
+        if isinstance(raw, (bytes, str)) and raw:
+            return _image(kind, raw)
+    raise _UnwritableError(reason) from cause
+
+
+def _from_figure(value: Any) -> dict[str, str]:  # noqa: ANN401 - matplotlib is not a dependency
+    from io import BytesIO
+
+    target = BytesIO()
+    try:
+        value.savefig(target, format="png")
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise _UnwritableError(_unwritable(value, error)) from error
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    if pyplot is not None:  # otherwise it would keep the figures of all calls
+        pyplot.close(getattr(value, "figure", value))
+    return _image("image/png", target.getvalue())
+
+
+def _unwritable(value: object, error: Exception) -> str:
+    return f"an object of type {_type_name(value)} that can't be saved as an image ({type(error).__name__}: {error})"
+
+
 _WRITTEN_AS_TEXT = {
     ("uuid", "UUID"),
     ("decimal", "Decimal"),
@@ -248,6 +303,11 @@ _CONVERSIONS: tuple[tuple[Callable[[type], bool], Callable[[Any], object]], ...]
     (lambda cls: cls.__module__ in {"ipaddress", "pydantic.networks"}, str),
     (lambda cls: hasattr(cls, "isoformat"), lambda value: value.isoformat()),
     (lambda cls: hasattr(cls, "total_seconds"), _from_duration),
+    (lambda cls: hasattr(cls, "to_image_content"), lambda value: value.to_image_content()),
+    (
+        lambda cls: cls.__name__ == "ImageContent" and hasattr(cls, "model_dump"),
+        lambda value: value.model_dump(mode="json", by_alias=True, exclude_none=True),
+    ),
     (lambda cls: hasattr(cls, "model_dump"), lambda value: value.model_dump(mode="json")),
     (lambda cls: hasattr(cls, "__dataclass_fields__"), _from_dataclass),
     (lambda cls: hasattr(cls, "__attrs_attrs__") or hasattr(cls, "__struct_fields__"), _from_fields),
@@ -262,6 +322,9 @@ _CONVERSIONS: tuple[tuple[Callable[[type], bool], Callable[[Any], object]], ...]
     (lambda cls: hasattr(cls, "tolist"), lambda value: value.tolist()),
     (lambda cls: issubclass(cls, (Sequence, ValuesView)), list),
     (lambda cls: issubclass(cls, Iterator) and not hasattr(cls, "fileno"), list),
+    (lambda cls: hasattr(cls, "savefig"), _from_figure),
+    (_displays_image, _from_displayed),
+    (lambda cls: hasattr(cls, "get_figure"), lambda value: value.get_figure()),  # axes, which pandas' plots return
 )
 
 _quick = json.JSONEncoder(
