@@ -87,6 +87,7 @@ class Node:
                 memory_limit=limits["memory_limit"],
                 log_limit=limits["log_limit"],
                 result_limit=limits["result_limit"],
+                save_images=False,  # the files here are deleted after the batch
             )
 
     def run(self, message: str) -> str:

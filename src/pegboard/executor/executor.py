@@ -38,12 +38,13 @@ class Executor:
     with `prewarm`.
 
     Args:
-        results: Folder for complete results that exceed the limit.
+        results: Folder for complete results that exceed the limit, and for images.
         workers: Maximum number of processes, and thereby of concurrent calls, per event loop. Further calls wait.
         memory_limit: Memory limit of one process, in bytes. Shared memory, which the system's limit ignores, is
             measured at least once a second, on Linux only.
         log_limit: Maximum output kept per call, in bytes; the rest is only counted.
         result_limit: Maximum size of a result as JSON, in bytes; larger results are truncated.
+        save_images: Whether images in results are saved as files, and results contain the lines with their paths.
         environment: Additional environment variables for packs that are not built in.
         grants: Source of the secrets and configuration of packs; None grants them none.
     """
@@ -56,6 +57,7 @@ class Executor:
         memory_limit: int = 2 * 2**30,
         log_limit: int = 10_000_000,
         result_limit: int = 1_000_000,
+        save_images: bool = True,
         environment: Mapping[str, str] | None = None,
         grants: Grants | None = None,
     ) -> None:
@@ -64,6 +66,7 @@ class Executor:
         self._memory_limit = memory_limit
         self._log_limit = log_limit
         self._result_limit = result_limit
+        self._save_images = save_images
         self._environment = dict(environment or {})
         self._grants = grants
         self._pools: dict[asyncio.AbstractEventLoop, Pool] = {}
@@ -220,6 +223,7 @@ class Executor:
             "args": running.call.args,
             "keep": f"{self._results}/{file_stem(running.call.id)}.json",
             "limit": self._result_limit,
+            "images": self._save_images,
             "caller": running.call.caller,
         }
         if granted.secrets:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
 
 from mcp_types import (
     AudioContent,
@@ -26,16 +23,11 @@ from pegboard import storage
 from pegboard.data.json_text import JsonTextError, comparable, parse
 from pegboard.models import OF_CLIENTS, JsonObject, ResultMeta, ToolCall, ToolError, ToolResult, ToolSpec, Truncation
 from pegboard.models.call import file_stem
+from pegboard.results.media import MediaFiles, media_line
 from pegboard.results.shorten import shorten
 from pegboard.results.sizes import size
 from pegboard.schema.validation import validator
 from pegboard.sdk.values import NotSerializableError, encode
-
-_SUFFIXES: Final = {
-    "audio/mpeg": ".mp3", "audio/ogg": ".ogg", "audio/wav": ".wav", "audio/webm": ".webm", "audio/x-wav": ".wav",
-    "application/pdf": ".pdf", "image/gif": ".gif", "image/jpeg": ".jpg", "image/png": ".png", "image/svg+xml": ".svg",
-    "image/webp": ".webp", "text/plain": ".txt", "text/html": ".html",
-}  # fmt: skip
 
 
 class ResultReader:
@@ -51,7 +43,7 @@ class ResultReader:
         self._folder = folder
         self._limit = limit
         self._stem = file_stem(call_id)
-        self._files = 0
+        self._media = MediaFiles(folder, self._stem)
 
     def tool_result(
         self, result: CallToolResult, spec: ToolSpec, call: ToolCall, *, milliseconds: float, dropped: int
@@ -106,7 +98,7 @@ class ResultReader:
             shown["mimeType"] = contents.mime_type
         if isinstance(contents, TextResourceContents):
             return {**shown, "text": contents.text}
-        return {**shown, **self._saved(contents.blob, contents.mime_type or "")}
+        return {**shown, **self._media.save(contents.blob, contents.mime_type or "")}
 
     def block(self, block: ContentBlock) -> JsonValue:
         """Return one block of content: text as it is, an image or audio as a line with its file."""
@@ -114,8 +106,7 @@ class ResultReader:
             case TextContent(text=text):
                 return text
             case ImageContent(data=encoded, mime_type=kind) | AudioContent(data=encoded, mime_type=kind):
-                saved = self._saved(encoded, kind)
-                return f"{kind}, {saved['size']}: {saved['file']}" if "file" in saved else f"{kind}: {saved['problem']}"
+                return media_line(kind, self._media.save(encoded, kind))
             case ResourceLink():
                 return {"resource": _plain(block.model_dump(by_alias=True, mode="json", exclude_none=True))}
             case EmbeddedResource(resource=resource):
@@ -125,25 +116,7 @@ class ResultReader:
         """Return blocks beside structured content; if they are large, a file with all of them."""
         shown = [self.block(block) for block in blocks]
         encoded = encode(shown)
-        return tuple(shown) if len(encoded) <= self._limit else (self._file(encoded, ".txt"),)
-
-    def _saved(self, encoded: str, kind: str) -> JsonObject:
-        """Save binary content; return its size and file, or the problem."""
-        try:
-            raw = base64.b64decode(encoded, validate=True)
-        except (binascii.Error, ValueError):
-            return {"problem": "invalid base64"}
-        return self._file(raw, _SUFFIXES.get(kind.lower(), ".bin"))
-
-    def _file(self, raw: bytes, suffix: str) -> JsonObject:
-        self._files += 1
-        file = self._folder / f"{self._stem}-{self._files}{suffix}"
-        try:
-            storage.make_folder(self._folder)
-            storage.write(file, raw, durable=False)
-        except OSError as error:
-            return {"problem": f"could not be saved: {error.strerror}"}
-        return {"size": size(len(raw)), "file": str(file)}
+        return tuple(shown) if len(encoded) <= self._limit else (self._media.write(encoded, ".txt"),)
 
     def _bounded(self, data: JsonValue, error: ToolError | None, meta: ResultMeta) -> ToolResult:
         """Return the result; write large data to a file and pass on only its beginning."""

@@ -81,6 +81,8 @@ def _image(value: object) -> ResultImage | None:
     if not isinstance(kind, str) or not kind.startswith("image/") or kind[6:] not in _SUFFIXES:
         return None
     data = value.get("data") or value.get("blob")
+    if isinstance(data, str) and (saved := _image_of_text(data)) is not None:
+        return saved
     if isinstance(data, str) and len(data) <= _BIGGEST:
         return ResultImage(kind[6:], _size_of(data), encoded=data)
     link = link_of(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from _thread import RLock
+from contextlib import suppress
 from itertools import count
 from json import loads
 from os import getpid, write
@@ -102,6 +103,8 @@ class Worker(Host):
         spent = not self._state.restore() or outcome.spent or self._leftovers.any()
         flush_native()
         self._write_held_progress()
+        if request["images"] and b':"image/' in outcome.data:
+            _save_images(outcome, request["keep"])
         size = len(outcome.data)
         truncated = _truncate(outcome, request["keep"], request["limit"]) if size > request["limit"] else None
         head = {
@@ -260,6 +263,22 @@ class Worker(Host):
         with self._writing:
             while rest:
                 rest = rest[write(self._answers, rest) :]
+
+
+def _save_images(outcome: CallOutcome, file: str) -> None:
+    """Save the images in the data, and keep the lines with their files in the outcome.
+
+    Args:
+        outcome: Outcome of the call.
+        file: File for large data; those of images are beside it.
+    """
+    from pegboard.results.media import MediaFiles, may_have_images, with_saved_images
+
+    if not may_have_images(outcome.data):
+        return
+    folder, _, name = file.rpartition(os.sep)
+    with suppress(MemoryError):
+        outcome.data = encode(with_saved_images(loads(outcome.data), MediaFiles(folder, name.removesuffix(".json"))))
 
 
 def _truncate(outcome: CallOutcome, file: str, limit: int) -> dict[str, object] | None:

@@ -3,8 +3,8 @@
 Executor → worker: one request at a time, and replies to the questions of the running tool::
 
     {"id": 7, "pack": "fs", "file": "/…/fs.py", "function": "read_file", "args": {…}, "keep": "/…/ab12.json",
-     "limit": 1000000, "caller": "user" | "agent", "config": {…}, "secrets": {"NAME": "…" | null},
-     "environment": {"NAME": "…"}}
+     "limit": 1000000, "images": true, "caller": "user" | "agent", "config": {…},
+     "secrets": {"NAME": "…" | null}, "environment": {"NAME": "…"}}
     {"reply": 1, "data": …, "file": null | "/…/cd34.json", "error": null | {…}}
     {"reply": 2, "packs": {"fs": {"tools": ["read_file", …], "aliases": {…}, "file": "/…/fs.py"}, …}}
     {"reply": 3, "source": null | "environment", "reason": ""}
@@ -22,6 +22,7 @@ Worker → executor: `ready` at the start; then for each request any number of m
 
 `caller`: who started the call, as in `pegboard.sdk.caller`.
 `keep`: file for a result larger than `limit` bytes. A reply with a `file` has its data there.
+`images`: whether images in a result are saved beside that file.
 `config`, `secrets`: configuration of the pack and secrets granted to it; omitted if empty.
 `environment`: variables for packs that are not built in; omitted if empty.
     A worker that received `config`, `secrets` or `environment` runs only that pack.

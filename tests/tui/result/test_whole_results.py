@@ -267,6 +267,13 @@ async def test_an_image_of_a_server_is_drawn_and_saved(stage: OpenStage, tmp_pat
         await on.until(lambda: "30 × 20 pixels" in on.text, "the image beside structured content is drawn")
 
 
+async def test_an_object_whose_base64_was_saved_to_a_file_is_drawn(stage: OpenStage, tmp_path: Path) -> None:
+    (tmp_path / "kept.png").write_bytes(base64.b64decode(png(30, 20)))
+    async with stage(width=120) as on:
+        await on.show({"mimeType": "image/png", "data": f"image/png, 1 kB: {tmp_path / 'kept.png'}"})
+        await on.until(lambda: "30 × 20 pixels" in on.text, "the image is drawn")
+
+
 async def test_an_image_with_a_wrong_checksum_in_its_color_profile_is_drawn(stage: OpenStage, tmp_path: Path) -> None:
     image = base64.b64decode(png())
     header = image.index(b"IDAT") - 4
