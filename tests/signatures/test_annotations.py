@@ -717,10 +717,16 @@ def test_future_annotations_and_quotes_change_nothing() -> None:
         ("-> 'int'", {"type": "integer"}),
         ("-> pd.DataFrame", {"type": "array", "items": {"type": "object"}}),
         ("-> Series | None", {"anyOf": [{"type": ["array", "object"]}, {"type": "null"}]}),
+        ("-> Image.Image", None),
+        ("-> Image.Image | None", None),
+        ("-> list[Image.Image]", {"type": "array"}),
+        ("-> 'Figure'", None),
+        ("-> dict[str, Figure]", {"type": "object", "additionalProperties": True}),
     ],
 )
 def test_the_return_annotation_becomes_the_output_schema(returns: str, expected: dict[str, Any] | None) -> None:
     head = "import pandas as pd\nfrom pandas import Series\nfrom typing import Any\n"
+    head += "from PIL import Image\nfrom matplotlib.figure import Figure\n"
     (spec,), problems = read(f'{head}def f() {returns}:\n    """Do it."""\n', "/packs/s.py")
     assert (spec.output_schema, problems) == (expected, ())
 

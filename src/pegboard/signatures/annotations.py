@@ -386,7 +386,8 @@ def _name(to: Annotations, node: ast.Name | ast.Attribute) -> JsonObject:
         return bound
     name = canonical(to.scope.qualified(node))
     if name:
-        known = (WRITTEN.get(name) if to.is_output else None) or SIMPLE.get(name)
+        known = WRITTEN.get(name) if to.is_output else None
+        known = SIMPLE.get(name) if known is None else known
         if known is not None:
             if isinstance(node, ast.Name) and "anyOf" not in known:
                 to.remember(node.id, known)

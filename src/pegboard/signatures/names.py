@@ -121,10 +121,25 @@ WRITTEN: dict[str, JsonObject] = {
     "datetime.datetime": {"type": "string"},
     "datetime.time": {"type": "string"},
     "datetime.timedelta": {"type": "string"},
+    **{
+        name: {}
+        for name in (
+            "PIL.Image.Image",
+            "matplotlib.axes.Axes",
+            "matplotlib.figure.Figure",
+            "fastmcp.utilities.types.Image",
+            "mcp.server.fastmcp.Image",
+            "mcp.server.mcpserver.Image",
+            "mcp.types.ImageContent",
+            "mcp_types.ImageContent",
+            "IPython.display.Image",
+        )
+    },
 }
 """Schemas of types without parameters in results, if they differ.
 
-The formats of JSON Schema require an offset of every time, and allow no negative duration.
+The formats of JSON Schema require an offset of every time, and allow no negative duration. An image is an
+object, or the line with its file.
 """
 
 CONSTRAINED: dict[str, JsonObject] = {
