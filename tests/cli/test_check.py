@@ -196,6 +196,20 @@ def test_references_in_the_expected_schema_are_followed(
 
 
 @pytest.mark.promise("BAT-3")
+def test_an_image_as_an_object_matches_the_output_schema_although_it_is_saved(
+    pegboard: Command, write_pack: Callable[[str, str], Path], check_file: Callable[[str, str], Path]
+) -> None:
+    packs = write_pack(
+        "camera.py",
+        'def shoot() -> list[dict[str, str]]:\n    """Return an image."""\n'
+        '    return [{"type": "image", "mimeType": "image/png", "data": "AAAA"}]\n',
+    )
+    check_file("one", 'tool = "camera.shoot"\nexpect.schema = "output"\n')
+    done = pegboard("check", "run", "--json", "--packs", str(packs))
+    assert (done.returncode, _messages(done, "one")) == (0, [])
+
+
+@pytest.mark.promise("BAT-3")
 @pytest.mark.parametrize(
     ("expect", "message"),
     [

@@ -14,6 +14,7 @@ from pegboard.checks.model import Check, CheckReport, CheckStatus, Expectations,
 from pegboard.config.trust import REVIEW
 from pegboard.errors import FormFaults
 from pegboard.models import Problem, ToolCall, ToolResult
+from pegboard.results.images import as_objects
 from pegboard.runtime import Runtime
 
 CallEngine: TypeAlias = Callable[[ToolCall], Awaitable[tuple[ToolCall, ToolResult]]]
@@ -140,7 +141,10 @@ class CheckRunner:
             if flaw.path.rpartition("/")[2] in REFERENCES:
                 message = f"The schema can't be applied: at `{flaw.path}`, {flaw.message}."
                 yield FailedExpectation(expectation="schema", path="", message=message)
-        for fault in checker.faults(data)[:MOST]:
+        faults = checker.faults(data)
+        if faults and (described := as_objects(data)) is not data:  # images are saved, and only their lines are kept
+            faults = checker.faults(described)
+        for fault in faults[:MOST]:
             message = f"{named(fault.path)} {fault.message}."
             yield FailedExpectation(expectation="schema", path=fault.path, message=message)
 

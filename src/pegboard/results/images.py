@@ -9,13 +9,18 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 
+from pydantic import JsonValue
+
+from pegboard.models.call import FILE_STEM
 from pegboard.results.links import link_of
 from pegboard.results.sizes import size
 
 _SUFFIXES = {"png": ".png", "jpeg": ".jpg", "jpg": ".jpg", "gif": ".gif", "webp": ".webp", "bmp": ".bmp"}
 _LINE = re.compile(r"image/(?P<kind>[\w.+-]+), (?P<size>[\d.,]+ \w+): /.+")
 _DATA_URL = re.compile(r"data:image/(?P<kind>[\w.+-]+);base64,(?P<data>[A-Za-z0-9+/=\s]+)")
+_SAVED = re.compile(rf"{FILE_STEM}-[0-9]{{1,6}}\.[a-z0-9]{{1,5}}")
 _LOOKED_AT = 2_000
 _MOST = 50
 _BIGGEST = 50_000_000
@@ -53,6 +58,22 @@ class ResultImage:
         except binascii.Error as error:
             raise ValueError(f"The image is not valid base64: {error}") from None
 
+    def saved(self, folder: Path) -> bytes | None:
+        """Return the content of a file that a call saved; None for any other file, or if it can't be read.
+
+        Text that a tool read elsewhere may look like the line of an image, with the path of a private file.
+
+        Args:
+            folder: Folder of results.
+        """
+        file = Path(self.file)
+        if not self.file or file.parent != folder or not _SAVED.fullmatch(file.name):
+            return None
+        try:
+            return file.read_bytes() if file.stat().st_size <= _BIGGEST else None
+        except OSError:
+            return None
+
 
 def images(value: object) -> list[ResultImage]:
     """Return the images near the root of a result or of its metadata, in reading order, at most 50."""
@@ -70,6 +91,24 @@ def images(value: object) -> list[ResultImage]:
         elif isinstance(part, list):
             waiting.extend(part[:_LOOKED_AT])
     return found
+
+
+def as_objects(value: JsonValue) -> JsonValue:
+    """Return a result with MCP's object for an image in place of each line of a saved one, as schemas describe it.
+
+    Its `data` is the line. A result without such lines is returned itself.
+    """
+    if isinstance(value, str):
+        image = _image_of_text(value)
+        saved: JsonValue = {"type": "image", "mimeType": f"image/{image.kind}", "data": value} if image else value
+        return saved if image is not None and image.file else value
+    if isinstance(value, list):
+        items = [as_objects(item) for item in value]
+        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+    if isinstance(value, dict):
+        fields = {key: as_objects(item) for key, item in value.items()}
+        return fields if any(fields[key] is not value[key] for key in value) else value
+    return value
 
 
 def _image(value: object) -> ResultImage | None:

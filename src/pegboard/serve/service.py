@@ -28,6 +28,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pegboard import __version__
 from pegboard.brake import NOT_SHOWN
 from pegboard.models import Agent, JsonObject, McpHandler, ToolCall, ToolResult, ToolSpec
+from pegboard.results.images import as_objects, images
 from pegboard.serve.calls import Context, Input, ServedCall, ServedCalls, set_log_level
 from pegboard.serve.contents import Contents
 from pegboard.serve.offer import ServedTools
@@ -250,11 +251,15 @@ class Service:
             hint = await asyncio.to_thread(self._advice, spec, call)
 
         def convert() -> JsonObject:
-            has_fault = result.ok and result.original is None and result.meta.truncated is None
-            fault = self._runtime.tools.output_fault(spec, result.data) if has_fault else ""
-            return call_result(spec, result, hint, fault)
+            fault, data = "", None
+            if result.ok and result.original is None and result.meta.truncated is None:
+                fault = self._runtime.tools.output_fault(spec, result.data)
+                if fault and (described := as_objects(result.data)) is not result.data:
+                    fault, data = self._runtime.tools.output_fault(spec, described), described
+            return call_result(spec, result, self._runtime.paths.results.absolute(), hint, fault, data)
 
-        return convert() if result.meta.size < _LARGE else await asyncio.to_thread(convert)
+        is_quick = result.meta.size < _LARGE and not images(result.data)
+        return convert() if is_quick else await asyncio.to_thread(convert)
 
     def _was_asked(self, message: str) -> bool:
         """Return whether a person decided on a rejected call."""
