@@ -196,6 +196,21 @@ def test_references_in_the_expected_schema_are_followed(
 
 
 @pytest.mark.promise("BAT-3")
+def test_a_kept_image_is_compared_by_its_type_and_size(
+    pegboard: Command, write_pack: Callable[[str, str], Path]
+) -> None:
+    source = 'def shoot():\n    """Return an image."""\n    return {{"mimeType": "image/png", "data": "{}"}}\n'
+    packs = str(write_pack("camera.py", source.format("AAAA")))
+    pegboard("tools", "invoke", "camera.shoot", "--packs", packs)
+    pegboard("check", "keep", "-", "--name", "one", "--packs", packs)
+    assert pegboard("check", "run", "--packs", packs).returncode == 0
+    write_pack("camera.py", source.format("AAAAAAAA"))
+    done = pegboard("check", "run", "--json", "--packs", packs)
+    assert done.returncode == 1
+    assert 'Expected `data` to be "image/png, 3 B: ' in _messages(done, "one")[0]
+
+
+@pytest.mark.promise("BAT-3")
 def test_an_image_as_an_object_matches_the_output_schema_although_it_is_saved(
     pegboard: Command, write_pack: Callable[[str, str], Path], check_file: Callable[[str, str], Path]
 ) -> None:

@@ -11,6 +11,7 @@ from pegboard.checks.model import FailedExpectation
 from pegboard.data.json_text import same, write
 from pegboard.data.pointer import pointer, steps
 from pegboard.models.readable_path import readable
+from pegboard.results.images import are_alike
 
 MOST = 100
 """Differences that one expectation reports."""
@@ -67,7 +68,7 @@ def _compare(
                 yield from _compare(expected[name], got[name], inner, is_subset=is_subset, ignored=ignored)
     elif isinstance(expected, list) and isinstance(got, list):
         yield from _compare_lists(expected, got, at, is_subset=is_subset, ignored=ignored)
-    elif not same(expected, got):
+    elif not same(expected, got) and not are_alike(expected, got):
         yield path, f"Expected {where} to be {shortened(expected)}, got {shortened(got)}.", expected, got
 
 

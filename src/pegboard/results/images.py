@@ -111,6 +111,14 @@ def as_objects(value: JsonValue) -> JsonValue:
     return value
 
 
+def are_alike(one: JsonValue, other: JsonValue) -> bool:
+    """Return whether two values are lines of saved images with equal type and size; each call has its own file."""
+    if not isinstance(one, str) or not isinstance(other, str):
+        return False
+    lines = _LINE.fullmatch(one), _LINE.fullmatch(other)
+    return lines[0] is not None and lines[1] is not None and lines[0].groups() == lines[1].groups()
+
+
 def _image(value: object) -> ResultImage | None:
     if isinstance(value, str):
         return _image_of_text(value)
