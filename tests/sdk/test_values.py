@@ -196,12 +196,15 @@ FRAMES = {
     "levels": ("DataFrame([[1, 2]], columns=MultiIndex.from_tuples([(0, 'a'), ('b', '')]))", [{"0.a": 1, "b": 2}]),
     "kinds": ('DataFrame({"c": Categorical(["x"]), "i": array([1], dtype="Int64")})', [{"c": "x", "i": 1}]),
     "empty": ('DataFrame({"a": []})', []),
+    "series": ("Series([1, 2])", [1, 2]),
+    "labeled series": ("Series([1, 2], ['a', 'b'])", {"a": 1, "b": 2}),
+    "repeated labels": ("Series([1, 2], ['a', 'a'])", [["a", 1], ["a", 2]]),
     "nested": ('{"rows": [DataFrame({"a": [1]})]}', {"rows": [[{"a": 1}]]}),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("code", "written"), FRAMES.values(), ids=FRAMES.keys())
-def test_a_table_of_pandas_becomes_a_list_of_objects(code: str, written: object) -> None:
+def test_tables_and_series_of_pandas_become_lists_and_objects(code: str, written: object) -> None:
     pandas = pytest.importorskip("pandas")
     assert json.loads(encode(eval(code, vars(pandas)))) == written
 

@@ -315,10 +315,10 @@ _CONVERSIONS: tuple[tuple[Callable[[type], bool], Callable[[Any], object]], ...]
     (lambda cls: hasattr(cls, "to_dicts"), lambda value: value.to_dicts()),  # Polars
     (lambda cls: hasattr(cls, "to_pylist"), lambda value: value.to_pylist()),  # Arrow
     (lambda cls: hasattr(cls, "itertuples") and hasattr(cls, "to_dict"), _from_frame),  # pandas
+    (lambda cls: hasattr(cls, "tolist") and hasattr(cls, "to_dict"), _from_series),  # has `keys`, too
     (lambda cls: hasattr(cls, "_asdict"), lambda value: value._asdict()),  # SQLAlchemy; a tuple is a list before this
     (lambda cls: hasattr(cls, "keys") and hasattr(cls, "__getitem__"), dict),  # sqlite3
     (lambda cls: issubclass(cls, AbstractSet), _from_set),
-    (lambda cls: hasattr(cls, "tolist") and hasattr(cls, "to_dict"), _from_series),
     (lambda cls: hasattr(cls, "tolist"), lambda value: value.tolist()),
     (lambda cls: issubclass(cls, (Sequence, ValuesView)), list),
     (lambda cls: issubclass(cls, Iterator) and not hasattr(cls, "fileno"), list),
