@@ -33,7 +33,8 @@ from pegboard.tui.commands import Command, bindings, key_of
 Protocol = Literal["kitty", "sixel", "blocks"]
 """How the terminal shows images."""
 
-_CELL = (10, 20)
+_CELL, _BLOCK = (10, 20), (1, 2)
+"""Pixels of a cell, width and height: if the terminal doesn't say, and drawn as half blocks."""
 _MOST_CELLS = 250
 """Maximum width and height in cells; the protocol of kitty can't place more."""
 _SIXEL = ("foot", "mlterm", "contour", "yaft")
@@ -110,12 +111,13 @@ class ImageView(Vertical, can_focus=True):
             about = [f"{self._at + 1} of {len(self._images)}", *about]
         keys = f"{key_of(self.parent.parent, 'result.save')} saves it" if self.parent and self.parent.parent else ""
         self._caption.update(Content(" · ".join([*about, "reading…"])))
-        cell = _cell_size()
+        protocol = image_protocol(os.environ)
+        cell = _BLOCK if protocol == "blocks" else _cell_size()
         columns, rows = min(columns, _MOST_CELLS), min(rows, _MOST_CELLS)
         try:
             facts, pixels = await picture(image, columns * cell[0], rows * cell[1])
             size = facts["shown_width"], facts["shown_height"]
-            made = await asyncio.to_thread(_image_widget, image_protocol(os.environ), size, pixels)
+            made = await asyncio.to_thread(_image_widget, protocol, size, pixels)
         except (StoredResultError, ImportError) as error:
             self._caption.update(Content(" · ".join([*about, keys])))
             await self._room.remove_children()
