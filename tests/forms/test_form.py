@@ -88,6 +88,76 @@ def test_text_is_sent_exactly_as_typed(text: str) -> None:
 
 @pytest.mark.promise("TUI-3")
 @pytest.mark.parametrize(
+    ("form", "text", "value"),
+    [
+        ("time", "8:30", "08:30:00"),
+        ("time", "08:30", "08:30:00"),
+        ("time", "8:30 pm", "20:30:00"),
+        ("time", "12 am", "00:00:00"),
+        ("time", "08:30 +02", "08:30:00+02:00"),
+        ("time", "08:30:15.250z", "08:30:15.250Z"),
+        ("date", "2026/11/7", "2026-11-07"),
+        ("date-time", "2026-11-27 08:30", "2026-11-27T08:30:00"),
+        ("date-time", " 2026-11-27T8:30  UTC ", "2026-11-27T08:30:00Z"),
+        ("duration", "01:30:00", "PT1H30M"),
+        ("duration", "90 min", "PT1H30M"),
+        ("duration", "1h30m", "PT1H30M"),
+        ("duration", "1.5 days", "P1DT12H"),
+        ("duration", "1 day, 2:03:04.50", "P1DT2H3M4.5S"),
+        ("duration", "2 hours and 5 seconds", "PT2H5S"),
+        ("duration", "0s", "PT0S"),
+    ],
+)
+def test_dates_times_and_durations_are_sent_in_the_form_of_their_standard(form: str, text: str, value: str) -> None:
+    built, field = only({"type": "string", "format": form})
+    field.write(text)
+    assert isinstance(field, TextField)
+    assert (field.text, field.converted, built.arguments()) == (text, value, {"x": value})
+
+
+@pytest.mark.parametrize(
+    ("schema", "text"),
+    [
+        ({"format": "time"}, "8"),
+        ({"format": "time"}, "25:30"),
+        ({"format": "time"}, "13 pm"),
+        ({"format": "date"}, "3/7/2026"),
+        ({"format": "date"}, "2026/02/30"),
+        ({"format": "date-time"}, "2026-11-27"),
+        ({"format": "date-time"}, "2026-11-27 now"),
+        ({"format": "duration"}, "1:30"),
+        ({"format": "duration"}, "90"),
+        ({"format": "duration"}, "90M"),
+        ({"format": "duration"}, "5m 1h"),
+        ({"format": "duration"}, "3 fortnights"),
+        ({"format": "duration"}, "9" * 60 + "w"),
+        ({"format": "time", "pattern": "^..:..$"}, "08:30"),
+        ({"format": "date-time"}, "2026-11-27 08:30 or later"),
+    ],
+)
+def test_a_date_time_or_duration_with_several_meanings_is_an_error(schema: JsonObject, text: str) -> None:
+    built, field = only({"type": "string", **schema})
+    field.write(text)
+    assert "like" in errors(built)["/x"] or "real date" in errors(built)["/x"]
+    assert built.draft() == {"x": text}
+
+
+def test_a_date_or_time_of_several_formats_is_converted_to_the_one_that_fits() -> None:
+    built, field = only({"anyOf": [{"type": "string", "format": name} for name in ("date", "date-time", "time")]})
+    assert field.type_label == "string · date or date-time or time"
+    for text, value in {"2026/1/2": "2026-01-02", "2026-1-2 8:30": "2026-01-02T08:30:00", "8:30": "08:30:00"}.items():
+        field.write(text)
+        assert built.arguments() == {"x": value}
+
+
+def test_a_time_that_was_not_typed_is_sent_and_validated_as_it_is() -> None:
+    built, field = only({"type": "string", "format": "time"})
+    field.load("8:30")
+    assert errors(built) == {"/x": "must be a time like 08:30:00Z"}
+
+
+@pytest.mark.promise("TUI-3")
+@pytest.mark.parametrize(
     ("kind", "text", "value"),
     [
         ("integer", "12", 12),

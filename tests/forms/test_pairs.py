@@ -328,6 +328,18 @@ def test_the_variant_that_declares_the_keys_is_selected_unless_another_is_named(
     assert arguments_from_pairs(schema, ["v.kind=c", "v.y=1", "v.z=2"]) == {"v": {"kind": "c", "y": 1, "z": 2}}
 
 
+@pytest.mark.promise("CLI-1")
+def test_a_time_or_duration_is_converted_as_in_the_form() -> None:
+    form: JsonObject = {"type": "string", "format": "duration"}
+    properties: JsonObject = {
+        "at": {"type": "string", "format": "time"},
+        "every": {"anyOf": [{"type": "integer"}, form]},
+        "waits": {"type": "array", "items": form},
+    }
+    found = arguments_from_pairs({"properties": properties}, ["at=8:30", "every=1h30m", "waits=90 s", "waits=PT5M"])
+    assert found == {"at": "08:30:00", "every": "PT1H30M", "waits": ["PT1M30S", "PT5M"]}
+
+
 def test_keys_are_completed_to_the_typed_depth() -> None:
     assert keys(SCHEMA, "p") == ["path=", "picked=", "pair="]
     assert keys(SCHEMA, "a") == ["auto_or_n=", "any=", "a.", "a.c="]

@@ -16,6 +16,8 @@ from pegboard.forms.variants import Variant, VariantField
 from pegboard.schema.patterns import occurs
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pydantic import JsonValue
 
     from pegboard.forms.containers import Maker
@@ -136,7 +138,7 @@ class Builder:
     def _typed(self, node: JsonObject, facts: FieldDescription, position: FieldPosition) -> Field:
         match without_null(meant_types(node)):
             case ["string"]:
-                return _text_field(node, facts, position)
+                return _text_field(node, facts, position, self._types.formats(node))
             case ["integer" | "number" as kind]:
                 return NumberField(facts, position, integer=kind == "integer")
             case ["boolean"]:
@@ -322,13 +324,18 @@ def _options(listed: list[tuple[JsonValue, str | None]]) -> tuple[Option, ...]:
     )
 
 
-def _text_field(node: JsonObject, facts: FieldDescription, position: FieldPosition) -> TextField:
+def _text_field(
+    node: JsonObject, facts: FieldDescription, position: FieldPosition, formats: Sequence[str]
+) -> TextField:
     is_password = node.get("format") == "password"
     secret = is_password or is_secret(position.name)
+    # These keywords can describe another form than that of the standard.
+    is_narrower = bool({"pattern", "minLength", "maxLength"} & node.keys())
     return TextField(
         facts,
         position,
         secret=is_password,
         multiline=not secret and not facts.in_list and is_long(node, position.name),
         picks="" if secret else picks(node, position.name),
+        formats=() if is_narrower else formats,
     )

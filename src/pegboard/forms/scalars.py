@@ -13,6 +13,7 @@ from pegboard.data.json_text import JsonTextError, parse, same, write
 from pegboard.data.mask import MASK
 from pegboard.forms.fields import Field, FieldReading, key_of
 from pegboard.forms.labels import is_secret
+from pegboard.forms.moments import canonical
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -27,7 +28,7 @@ _MOST_DIGITS = 4000
 
 
 class TextField(Field):
-    """Text, used exactly as typed.
+    """Text, used exactly as typed unless it is a date, a time or a duration.
 
     Args:
         facts: Facts about the argument from its schema.
@@ -35,6 +36,7 @@ class TextField(Field):
         multiline: Whether the editor starts with several lines.
         secret: Whether to mask the text whatever its name is.
         picks: Kind of path that the text is, if any.
+        formats: Formats to the first fitting of which a typed date, time or duration is converted.
     """
 
     kind = "text"
@@ -47,17 +49,27 @@ class TextField(Field):
         multiline: bool = False,
         secret: bool = False,
         picks: PathKind = "",
+        formats: Sequence[str] = (),
     ) -> None:
         super().__init__(facts, position)
         self.multiline = multiline
         self._is_secret = secret
         self.picks = picks
+        self._formats = formats
         self._state = "value" if self.in_list else "unset"
 
     @property
     def secret(self) -> bool:
         """Whether to mask the text."""
         return self._is_secret or is_secret(key_of(self))
+
+    @property
+    def converted(self) -> str:
+        """The text that is sent instead of the typed one, such as `08:30:00` for `8:30`; empty if it is the same."""
+        if not self._formats or not self.is_typed:
+            return ""
+        found = canonical(self._formats, self._text)
+        return found if found != self._text else ""
 
     def write(self, text: str) -> None:
         """Replace the text. Empty text unsets a field, but not a row."""
@@ -83,7 +95,7 @@ class TextField(Field):
         self._text = value if isinstance(value, str) else write(value)
 
     def _read(self) -> FieldReading:
-        return FieldReading((self._text,))
+        return FieldReading((self.converted or self._text,))
 
 
 class NumberField(Field):

@@ -99,6 +99,13 @@ class SchemaTypes:
             return "integer" if kinds == {("integer",)} else "number"
         return None
 
+    def formats(self, node: JsonObject) -> list[str]:
+        """Return the format of a text, or those of all variants of a text; nothing if a variant has none."""
+        nodes = [node] if "format" in node else [self._shapes.plain(one) for one in self._shapes.variants(node)]
+        found = [one.get("format") for one in nodes if not is_null(one)]
+        formats = [one for one in found if isinstance(one, str)]
+        return list(dict.fromkeys(formats)) if len(formats) == len(found) else []
+
     def is_object(self, schema: JsonValue) -> bool:
         """Return True if a variant describes an object."""
         node = self._shapes.plain(schema)
@@ -200,7 +207,7 @@ class SchemaTypes:
         if parts == ["object"] and not inner:
             return self.map_label(node, depth) if not node.get("properties") else "object"
         if parts == ["string"]:
-            return f"string · {node['format']}" if isinstance(node.get("format"), str) else "string"
+            return " · ".join(filter(None, ("string", " or ".join(self.formats(node)))))
         return parts[0] if parts else "null" if types(node) == ["null"] else "any"
 
     def _label_of(self, schema: JsonValue, depth: int) -> str:

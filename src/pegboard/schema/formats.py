@@ -103,7 +103,7 @@ FORMATS: dict[str, tuple[str, Callable[[str], bool]]] = {
     "date": ("a date like 2024-05-31", _is_date),
     "date-time": ("a date and time like 2024-05-31T08:30:00Z", _is_date_time),
     "time": ("a time like 08:30:00Z", _is_time),
-    "duration": ("a duration like P1DT12H", _matches(_DURATION)),
+    "duration": ("a duration like PT1H30M", _matches(_DURATION)),
     "email": ("an email address", _matches(_EMAIL)),
     "idn-email": ("an email address", _matches(_EMAIL)),
     "hostname": ("a host name", _is_hostname),

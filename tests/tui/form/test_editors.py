@@ -57,7 +57,7 @@ async def paste(stage: Stage, text: str) -> None:
 async def test_the_line_breaks_of_a_pasted_text_are_line_feeds_in_every_editor(tmp_path: Path) -> None:
     texts: JsonObject = {"type": "array", "items": {"type": "string"}}
     lines: JsonObject = {"type": "string", "format": "textarea", "maxLength": 5000}
-    async with on_stage(given_tool(tmp_path, tags=texts, body=lines)) as stage:
+    async with on_stage(given_tool(tmp_path, tags={**texts, **OPTIONAL}, body=lines)) as stage:
         await stage.open("p.t")
         await stage.until(lambda: isinstance(stage.app.focused, TextBox), "the text area is focused")
         await paste(stage, "three\r\nfour\rfive")
@@ -66,6 +66,16 @@ async def test_the_line_breaks_of_a_pasted_text_are_line_feeds_in_every_editor(t
         await paste(stage, "one\rtwo\r")
         await stage.until(lambda: isinstance(stage.app.focused, TextBox), "the row has a box")
         assert draft(stage) == {"tags": ["one\ntwo\n"], "body": "three\nfour\nfive"}
+
+
+@pytest.mark.promise("TUI-3")
+async def test_the_form_shows_what_it_sends_instead_of_a_typed_time(tmp_path: Path) -> None:
+    async with on_stage(given_tool(tmp_path, at={"type": "string", "format": "time"})) as stage:
+        await stage.open("p.t")
+        await stage.type("8:30")
+        await stage.until_seen("sends 08:30:00")
+        await stage.press("backspace")
+        await stage.until(lambda: "sends" not in stage.text, "an incomplete time is not converted")
 
 
 # Choices

@@ -285,6 +285,8 @@ def _state(one: Field) -> tuple[str, str]:
     empty = _empty(one)
     if empty:
         return f"  {empty}", _SENT
+    if isinstance(one, TextField) and not one.secret and one.converted:
+        return f"  sends {one.converted}", _SENT
     return f"  {default}" if default else "", _STATE
 
 
