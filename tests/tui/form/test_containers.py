@@ -294,6 +294,20 @@ async def test_opening_a_form_focuses_the_first_editor(app: FormApp) -> None:
 
 
 @pytest.mark.promise("TUI-3")
+@pytest.mark.parametrize("kind", [{"type": "array", "items": TEXT}, {"type": "object", "additionalProperties": TEXT}])
+async def test_opening_a_form_focuses_a_required_list_before_later_fields(app: FormApp, kind: JsonObject) -> None:
+    async with app.run_test(size=SIZE) as pilot:
+        await show(pilot, spec_of({"names": kind, "note": TEXT}, "names"), focus=False)
+        app.pane.focus_field()
+        await settled(pilot)
+        assert app.path == "/names"
+        await show(pilot, spec_of({"names": kind, "note": TEXT}, name="pack.other"), focus=False)
+        app.pane.focus_field()
+        await settled(pilot)
+        assert app.path == "/note"
+
+
+@pytest.mark.promise("TUI-3")
 async def test_any_json_value_can_be_entered_if_the_schema_allows_any(app: FormApp) -> None:
     async with app.run_test(size=SIZE) as pilot:
         await show(pilot, spec_of({"v": {}}))

@@ -106,8 +106,8 @@ class ItemList:
         return None
 
     def first_editor(self) -> int | None:
-        """Return the index of the first item with the editor of a value, else of the first focusable item."""
-        editors = (at for at, item in enumerate(self.items) if item.is_stop and item.part in {"field", "raw"})
+        """Return the index of the first item with a value or of a required list to fill, else of the first stop."""
+        editors = (at for at, item in enumerate(self.items) if item.is_stop and _asks_for_value(item))
         return next(editors, self.next_stop(-1, 1))
 
     def field_at(self, path: str) -> Field | None:
@@ -182,6 +182,10 @@ class ItemList:
         else:
             item.messages += (_message(fault, item.field.path if is_inside else one.path),)
         return True
+
+
+def _asks_for_value(item: FormItem) -> bool:
+    return item.part in {"field", "raw"} or (item.part == "add" and item.is_named and item.field.required)
 
 
 def _message(fault: Fault, path: str) -> str:
