@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby, zip_longest
 from textwrap import wrap
 from typing import Any, ClassVar
@@ -19,7 +18,7 @@ from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widgets import Static
 
-from pegboard.tui.commands import Command, bindings, help_now, in_reach
+from pegboard.tui.commands import Command, bindings, in_reach, is_possible
 from pegboard.tui.shell.app_commands import APPROVAL_COMMANDS
 from pegboard.tui.widgets.dialog import Dialog
 from pegboard.tui.widgets.filter_line import FilterLine
@@ -30,6 +29,9 @@ _LEAST_HELP = 16
 _WIDTH, _SHARE, _EDGES = 92, 0.94, 7
 """Width of the box, its maximum share of the screen, and its border, padding and scrollbar."""
 _LONGEST_FILTER = 200
+_MARK, _NOT_POSSIBLE = "○", "not possible now"
+_PLAIN, _MARKED = ("$text-secondary", ""), ("$text-muted", "$text-muted")
+"""Styles of keys and help line of a command that is possible, and of one that isn't."""
 
 
 class HelpScreen(Dialog[None]):
@@ -39,6 +41,7 @@ class HelpScreen(Dialog[None]):
         reach: The commands, each with the title of its widget.
         keymap: Remapped keys by command id.
         legend: Marks and their meanings.
+        impossible: Ids of the commands that aren't possible now.
     """
 
     PAGE = "Help"
@@ -69,24 +72,25 @@ class HelpScreen(Dialog[None]):
         reach: Sequence[tuple[str, Command]],
         keymap: Mapping[str, str],
         legend: Iterable[tuple[str, str]] = (),
+        impossible: Collection[str] = (),
     ) -> None:
         super().__init__("Help", "f2 guide · esc closes · [keys] in the config remaps by id")
         self._reach = reach
         self._keymap = keymap
         self._legend = list(legend)
+        self._impossible = impossible
         self._filter_line = FilterLine("type to filter")
         self._text = Static()
 
     @classmethod
     def of(cls, screen: Screen[Any], keymap: Mapping[str, str]) -> HelpScreen:
         """Return the help for the focused widget of a screen, and for calls awaiting approval."""
-        reach = [
-            (help_title(owner), replace(command, help=help_now(owner, command)))
-            for owner, command in in_reach(screen.focused or screen)
-        ]
+        commands = list(in_reach(screen.focused or screen))
+        reach = [(help_title(owner), command) for owner, command in commands]
+        impossible = {command.id for owner, command in commands if not is_possible(owner, command)}
         listed = {command.id for _, command in reach}
         reach += [("Selected call awaiting approval", one) for one in APPROVAL_COMMANDS if one.id not in listed]
-        return cls(reach, keymap, getattr(screen, "LEGEND", ()))
+        return cls(reach, keymap, getattr(screen, "LEGEND", ()), impossible)
 
     def compose_body(self) -> ComposeResult:
         """Compose the filter, one block of keys per widget, and the legend."""
@@ -113,7 +117,7 @@ class HelpScreen(Dialog[None]):
         shown = [
             (title, one)
             for title, one in self._reach
-            if matches(title, one.title, one.help, one.id, one.words, shown_keys(keymap.get(one.id, one.keys)))
+            if matches(title, *self._texts(one), shown_keys(keymap.get(one.id, one.keys)))
         ]
         marks = [(mark, meaning) for mark, meaning in self._legend if matches("marks", mark, meaning)]
         blocks = [
@@ -124,6 +128,11 @@ class HelpScreen(Dialog[None]):
             blocks.append(_marks(marks))
         self._text.update(Content("\n").join(blocks) if blocks else Content("No matches."))
         self._filter_line.show(self.sought, f"{len(shown):,} of {len(self._reach):,}")
+
+    def _texts(self, command: Command) -> tuple[str, ...]:
+        """Return the texts by which a command is found, in addition to its keys."""
+        note = _NOT_POSSIBLE if command.id in self._impossible else ""
+        return command.title, command.help, command.id, command.words, note
 
     def on_key(self, event: events.Key) -> None:
         """Append printable keys to the filter."""
@@ -156,18 +165,25 @@ class HelpScreen(Dialog[None]):
     def _block(self, title: str, commands: Sequence[Command]) -> Content:
         width = min(_WIDTH, int(self.app.size.width * _SHARE)) - _EDGES
         keys_width = _KEYS_WIDTH if width > _NARROW else _KEYS_WIDTH_NARROW
-        lines = [Content.styled(f"\n{title}", "$text-primary bold")]
+        are_marked = any(command.id in self._impossible for command in commands)
+        note = f"  {_MARK} {_NOT_POSSIBLE}" if are_marked else ""
+        lines = [Content.assemble((f"\n{title}", "$text-primary bold"), (note, "$text-muted"))]
         for command in commands:
             keys = shown_keys(self._keymap.get(command.id, command.keys)) or "palette"
             rest = width - keys_width - len(command.id) - 2
+            is_marked = command.id in self._impossible
+            mark, styles = (_MARK, _MARKED) if is_marked else ("", _PLAIN)
             if rest < _LEAST_HELP:
-                lines += _stacked(keys, command, max(width, 1))
+                lines += _stacked(keys, command.id, f"{mark} {command.help}".lstrip(), max(width, 1), styles)
                 continue
-            texts = (wrap(keys, keys_width - 1, break_long_words=False), wrap(command.help, rest), [command.id])
-            for key, help_, id_ in zip_longest(*texts, fillvalue=""):
+            wrapped_keys = wrap(keys, keys_width - (3 if is_marked else 1), break_long_words=False)
+            texts = wrapped_keys, [mark], wrap(command.help, rest), [command.id]
+            for key, sign, help_, id_ in zip_longest(*texts, fillvalue=""):
                 lines.append(
                     Content.assemble(
-                        (f"{key:<{keys_width}}", "$text-secondary"), f"{help_:<{rest + 2}}", (id_, "$text-disabled")
+                        (f"{key:<{keys_width - 2}}{sign:<2}" if sign else f"{key:<{keys_width}}", styles[0]),
+                        (f"{help_:<{rest + 2}}", styles[1]),
+                        (id_, "$text-disabled"),
                     )
                 )
         return Content("\n").join(lines)
@@ -191,11 +207,11 @@ def shown_key(key: str) -> str:
     return "+".join([*modifiers, format_key(last)])
 
 
-def _stacked(keys: str, command: Command, width: int) -> list[Content]:
+def _stacked(keys: str, command_id: str, text: str, width: int, styles: tuple[str, str]) -> list[Content]:
     """Return the lines of a command for a narrow screen: keys and id, then the help line."""
-    head = Content.assemble((keys, "$text-secondary"), "  ", (command.id, "$text-disabled"))
+    head = Content.assemble((keys, styles[0]), "  ", (command_id, "$text-disabled"))
     inset = "  " if width > _LEAST_HELP else ""
-    return [head, *(Content(inset + line) for line in wrap(command.help, width - len(inset)))]
+    return [head, *(Content.styled(inset + line, styles[1]) for line in wrap(text, width - len(inset)))]
 
 
 def _marks(legend: Iterable[tuple[str, str]]) -> Content:
