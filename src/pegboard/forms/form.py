@@ -117,6 +117,14 @@ class Form:
         judged = [fault for fault in checked if not any(_is_within(path, fault.path) for path in paths)]
         return tuple(self._sorted_by_field([*unread, *judged]))
 
+    def path_to_fix(self, fault: Fault) -> str:
+        """Return the path of the field to change: of a section that is missing, its first required argument."""
+        section = self.field_at(fault.path)
+        if not isinstance(section, SectionField) or section.path != fault.path or section.state != "unset":
+            return fault.path
+        missing = next(iter(self.validator.faults_within(section.schema, {}, fault.path)), fault)
+        return fault.path if missing.path == fault.path else self.path_to_fix(missing)
+
     # --- JSON text ---
 
     @property

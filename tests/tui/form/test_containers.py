@@ -384,8 +384,20 @@ async def test_a_missing_property_of_a_folded_section_is_focused_on_run(app: For
         app.pane.load({"a": {"deep": {}}})
         app.pane.action_fold_all()
         assert app.pane.submit() is None
-        await until(pilot, lambda: app.path == "/a/deep/p3")
+        await until(pilot, lambda: app.path == "/a/deep/p3/x")
         await until(pilot, lambda: "✗ is required" in app.text)
+
+
+@pytest.mark.promise("TUI-3")
+async def test_the_first_required_field_of_an_untouched_section_is_focused_on_run(app: FormApp) -> None:
+    outer: JsonObject = {"type": "object", "properties": {"note": TEXT, "at": POINT}, "required": ["at"]}
+    async with app.run_test(size=SIZE) as pilot:
+        await show(pilot, spec_of({"outer": outer}, "outer"))
+        assert app.pane.submit() is None
+        await until(pilot, lambda: app.path == "/outer/at/x")
+        await until(pilot, lambda: "✗ is required" in app.text)
+        await pilot.press("7")
+        assert app.pane.submit() == {"outer": {"at": {"x": 7}}}
 
 
 @pytest.mark.promise("TUI-3")

@@ -157,7 +157,7 @@ class FormPane(Widget):
         except FormFaults as error:
             kept.was_run = True
             self._show_faults(error.faults)
-            self.focus_field(error.faults[0].path)
+            self.focus_field(kept.form.path_to_fix(error.faults[0]))
             self.post_message(Rejected(error.faults))
             return None
         kept.was_run = False
