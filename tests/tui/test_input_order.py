@@ -226,3 +226,35 @@ async def test_input_is_handled_although_a_widget_is_busy_with_a_key(tmp_path: P
             await asyncio.sleep(0.01)
         assert isinstance(stage.app.screen, CommandPalette)
         ready.set()
+
+
+@pytest.mark.parametrize(
+    ("kind", "keys", "value"),
+    [
+        (
+            {"type": "array", "items": {"type": "string"}},
+            ["enter", *"ab", "enter", *"cd", "enter", "e"],
+            ["ab", "cd", "e"],
+        ),
+        (
+            {"type": "array", "items": {"type": "string"}},
+            ["enter", *"ab", "enter", *"cd", "ctrl+delete", *"ef"],
+            ["abef"],
+        ),
+        (
+            {"type": "object", "additionalProperties": {"type": "integer"}},
+            ["enter", *"ab", "enter", "1", "enter", *"cd", "enter", "2"],
+            {"ab": 1, "cd": 2},
+        ),
+    ],
+)
+async def test_keys_after_one_that_adds_or_removes_a_row_go_into_the_row_that_it_focuses(
+    tmp_path: Path, kind: JsonObject, keys: list[str], value: object
+) -> None:
+    names = tool("odd.names", "Has rows.", None, names=kind, note={"type": "string", "default": ""})
+    given = GivenRuntime(tmp_path, [names])
+    async with on_stage(given) as stage:
+        await stage.type("odd.names")
+        type_at_once(stage, "enter", *keys, "ctrl+r")
+        await stage.until(lambda: given.calls, "the tool was run")
+        assert given.calls[0].args == {"names": value}

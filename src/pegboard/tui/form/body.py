@@ -387,13 +387,14 @@ class FormBody(Widget):
         elif isinstance(editor, TextBox):
             editor.insert(event.text)
 
-    def on_add_line_pressed(self, event: AddLine.Pressed) -> None:
+    async def on_add_line_pressed(self, event: AddLine.Pressed) -> None:
         """Add a row at the end."""
         event.stop()
         if isinstance(event.field, ListField):
             self._insert_row(event.field, len(event.field.rows))
         elif isinstance(event.field, MapField):
             self._show_row(event.field, event.field.add().field)
+        await self._form_focus.wait()
 
     async def on_line_submitted(self, event: LineSubmitted) -> None:
         """Add a row below the current one, or focus the next field."""
@@ -408,6 +409,7 @@ class FormBody(Widget):
             self._show_row(holder, holder.add().field)
         elif not await self.focus_next(1):
             self.screen.focus_next()
+        await self._form_focus.wait()
 
     def on_row_view_moved(self, event: RowView.Moved) -> None:
         """Move a row."""
@@ -416,7 +418,7 @@ class FormBody(Widget):
         if holder.move(index, event.by) != index:
             self._show_rows(holder)
 
-    def on_row_view_removed(self, event: RowView.Removed) -> None:
+    async def on_row_view_removed(self, event: RowView.Removed) -> None:
         """Remove a row, and focus the next one."""
         event.stop()
         holder, index = _row_of(event.item)
@@ -428,6 +430,7 @@ class FormBody(Widget):
         position = self._items.position_of_field(rows[min(index, len(rows) - 1)] if rows else holder)
         assert position is not None, "the list is unfolded"
         self._form_focus.move_to(position)
+        await self._form_focus.wait()
 
     def _insert_row(self, holder: ListField, index: int) -> None:
         self._show_row(holder, holder.add(index))

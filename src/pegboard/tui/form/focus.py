@@ -164,17 +164,19 @@ class FormFocus:
         position = self._items.next_stop(self._items.position(view.item.key), by)
         if position is None:
             return False
-        key = self._items.items[position].key
         self.move_to(position, from_end=by < 0)
-        target = self._views.get(key)
-        assert target is not None, "move_to mounts it"
-        if not target.is_mounted:
-            # The next key may already be typed, and belongs to the field that is being mounted.
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_MOUNT_TIMEOUT):
-                    await target.mounted.wait()
-            self.view_mounted(target)
+        await self.wait()
         return True
+
+    async def wait(self) -> None:
+        """Wait until the item to focus is mounted: the next key may already be typed, and belongs to it."""
+        view = self._views.get(self._target[0]) if self._target is not None else None
+        if view is None or view.is_mounted:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_MOUNT_TIMEOUT):
+                await view.mounted.wait()
+        self.view_mounted(view)
 
     def move_to(self, position: int, *, from_end: bool = False) -> None:
         """Focus an item as soon as it is mounted."""

@@ -27,6 +27,8 @@ _LONGEST_PREPARATION: Final = 1.0
 """Seconds after which input is handled although a dialog or a form isn't ready for it."""
 _LOOK_SECONDS: Final = 0.01
 """Seconds after which input looks again whether a dialog or a form is ready."""
+_ROUNDS: Final = 1
+"""How often the wait for a key begins again, for messages that widgets send when they handle those of the key."""
 _FIRST_TURNS: Final = 8
 """Turns of the event loop in which a worker that an action started opens its dialog, unless it waits for something."""
 
@@ -68,6 +70,8 @@ class InputOrder:
         """The widget to which it was forwarded."""
         self._number = 0
         """Number of the last wait."""
+        self._rounds = 0
+        """How often the wait for the last key begins again."""
         self._timer: asyncio.TimerHandle | None = None
         """Ends the wait; None while no message follows the key or text."""
         self._looking: asyncio.TimerHandle | None = None
@@ -88,6 +92,13 @@ class InputOrder:
         if not message.number:
             self._looking = None
         elif self._timer is not None and message.number == self._number:
+            if self._rounds and not self._was_typed():
+                # What a widget announced when it handled the key comes after this message, such as a complete line.
+                self._rounds -= 1
+                self._stop_timer()
+                self._follow()
+                if self._timer is not None:
+                    return
             # Text opens no dialog. It may open completions, which a key typed before they appear must not reach.
             self._turns = 0 if self._was_typed() else _FIRST_TURNS
             self._end_wait()
@@ -99,6 +110,7 @@ class InputOrder:
         """Wait for the messages of the action that a key ran when it arrived at the app, such as to move the focus."""
         if event is self._last:
             self._stop_timer()
+            self._rounds = _ROUNDS
             self._follow()
             await self._continue()
 
@@ -116,7 +128,7 @@ class InputOrder:
             await self._handle(event)
             if isinstance(event, events.Key | events.Paste) and event.is_forwarded:
                 self._end_wait()
-                self._last = event
+                self._last, self._rounds = event, _ROUNDS
                 self._target = self._app.focused or self._app.screen
 
     def _is_typed(self, last: events.Event, event: events.Event) -> bool:
