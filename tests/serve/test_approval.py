@@ -69,7 +69,11 @@ async def test_a_person_in_another_process_approves_edits_and_rejects(
             rerun = commands.pegboard("history", "rerun", call_id)
             assert (rerun.returncode, "It waits for approval, and hasn't run." in rerun.stderr) == (1, True)
             questions.answer(question.id, Answer("approve", args={"file": str(second)}))
-            assert not (await call).is_error
+            result = await call
+            assert not result.is_error
+            note = f"The user edited the arguments. The call ran with {json.dumps({'file': str(second)})}."
+            assert [getattr(part, "text", "") for part in result.content][1:] == [note]
+            assert note not in str(result.structured_content)
             assert second.exists()
             assert not first.exists()
 

@@ -215,7 +215,10 @@ def test_a_person_approves_edits_and_rejects(watched: Watched, home: Path, log: 
         params = b'{"arguments":{"path":"b"},"name":"delete"}'
         watched.send(b'{"jsonrpc" : "2.0","id":3,"x":1e400,"method":"tools/call","params":' + params + b"}\n")
         questions.answer(waiting(questions).id, Answer("approve", args={"path": "c"}))
-        assert watched.receive()["id"] == 3
+        assert [block["text"] for block in watched.receive()["result"]["content"]] == [
+            "hi",
+            'The user edited the arguments. The call ran with {"path": "c"}.',
+        ]
 
         watched.call(4, "delete", path="d")
         done = commands.pegboard("approve", waiting(questions).id, "--no", "not today")
@@ -232,6 +235,54 @@ def test_a_person_approves_edits_and_rejects(watched: Watched, home: Path, log: 
         '{"path": "c"}': True,
         '{"path": "d"}': False,
     }
+
+
+RESPONSES = {
+    "data": '{"id": %s, "jsonrpc":"2.0","result":{"content": [ ], "structuredContent":{"n":1e400}}}\r',
+    "error": '{"error" : {"code":-32000,"message":"No file \\"b\\"."},"id":%s}',
+    "task": '{"id":%s,"result":{"task":{"taskId":"7"}}}',
+    "mark": '\ufeff{"id":%s,"result":{"content":[]}}',
+}
+"""Responses of a server by the names of its tools."""
+ECHO = f"""
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    sys.stdout.buffer.write(({RESPONSES!r}[message["params"]["name"]] % message["id"] + "\\n").encode())
+    sys.stdout.flush()
+"""
+
+
+@pytest.mark.promise("WAT-4", "WAT-1")
+@pytest.mark.parametrize("name", RESPONSES)
+def test_the_response_to_an_edited_call_has_a_note_and_is_otherwise_unchanged(
+    home: Path, questions: Questions, name: str
+) -> None:
+    write_rules(home, '[[rule]]\nask = "echo.*"\nwhere = { path = "a" }\n')
+    note = r"The user edited the arguments. The call ran with {\"path\": \"b\"}."
+    expected = {
+        "data": RESPONSES["data"].replace("[ ]", f'[ {{"type": "text", "text": "{note}"}}]'),
+        "error": RESPONSES["error"].replace('b\\"."', f'b\\". {note}"'),
+    }
+    with Watched(sys.executable, "-c", ECHO, name="echo") as watched, questions.announce():
+        watched.call(1, name, path="a")
+        questions.answer(waiting(questions).id, Answer("approve", args={"path": "b"}))
+        assert watched.line().decode() == expected.get(name, RESPONSES[name]) % 1
+        watched.call(2, name, path="b")
+        assert watched.line().decode() == RESPONSES[name] % 2
+
+
+@pytest.mark.promise("WAT-4", "SEC-3")
+def test_the_note_on_an_edited_call_contains_no_secret(
+    home: Path, questions: Questions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEARCH_API_KEY", "sk-1234567890abcdef")
+    write_rules(home, ASK)
+    with Watched() as watched, questions.announce():
+        watched.call(1, "delete", path="a")
+        questions.answer(waiting(questions).id, Answer("approve", args={"path": "sk-1234567890abcdef"}))
+        note = watched.receive()["result"]["content"][-1]["text"]
+    assert note == 'The user edited the arguments. The call ran with {"path": "«secret SEARCH_API_KEY»"}.'
 
 
 @pytest.mark.promise("WAT-3", "WAT-5")

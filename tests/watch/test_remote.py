@@ -292,6 +292,56 @@ def test_the_brake_holds_calls_over_http(home: Path) -> None:
     assert last.error.detail == "cancelled"
 
 
+class _Kinds(JsonServer):
+    """A server whose tool `x` returns its arguments, as JSON or as an event."""
+
+    def answer(self, body: Any) -> None:
+        args = body["params"].get("arguments")
+        content = [{"type": "text", "text": json.dumps(args)}]
+        message = {"jsonrpc": "2.0", "id": body.get("id"), "result": {"content": content}}
+        if "stream" not in args["kind"]:
+            respond(self, message)
+            return
+        data = b"event: message\r\ndata: %s\r\nid: 7\r\n\r\n" % json.dumps(message).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+
+@pytest.mark.promise("WAT-4")
+@pytest.mark.parametrize("kind", ["json", "stream"])
+@pytest.mark.parametrize("is_bridge", [False, True], ids=["proxy", "bridge"])
+def test_the_response_to_a_call_that_was_edited_over_http_says_so(home: Path, kind: str, is_bridge: bool) -> None:
+    (home / "approvals.toml").write_text('[[rule]]\nask = "remote.*"\n')
+    questions = Questions(home / "state")
+    call = call_of(1, kind=kind)
+
+    def answer() -> None:
+        (question,) = eventually(questions.pending)
+        questions.answer(question.id, Answer("approve", args={"kind": f"{kind}!"}))
+
+    with echo_server(_Kinds) as url, questions.announce():
+        answering = threading.Thread(target=answer)
+        answering.start()
+        if is_bridge:
+            with Watched(PROGRAM, "watch", "--name", "remote", "--url", url, direct=True) as bridge:
+                bridge.send(call)
+                received = bridge.line().decode()
+        else:
+            with http_proxy(url) as address:
+                received = httpx2.post(address, json=call, timeout=30).text
+        answering.join(20)
+    if kind == "stream" and not is_bridge:
+        assert received.startswith("event: message\nid: 7\ndata: ")
+        received = received.partition("data: ")[2]
+    assert [block["text"] for block in json.loads(received)["result"]["content"]] == [
+        json.dumps({"kind": f"{kind}!"}),
+        f'The user edited the arguments. The call ran with {{"kind": "{kind}!"}}.',
+    ]
+
+
 @pytest.mark.promise("WAT-4", "SEC-4")
 def test_a_deny_rule_knows_the_defaults_of_a_server_without_sessions_over_http(home: Path) -> None:
     called: list[Any] = []

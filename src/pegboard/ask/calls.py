@@ -12,8 +12,8 @@ from typing import TypeAlias
 from pegboard.ask.call_text import UnreadableArguments, arguments
 from pegboard.ask.offer import Offer
 from pegboard.ask.result_text import MORE, excerpt, parse_more, result_text
-from pegboard.data.json_text import write
 from pegboard.models import ApprovalRequested, CallEvent, Finished, JsonObject, Started, ToolCall, ToolResult
+from pegboard.models.approval import edit_note
 from pegboard.models.ask import CallHappened
 from pegboard.models.conversation import ProposedCall
 from pegboard.ports import Calls
@@ -216,7 +216,7 @@ class CallRunner:
         text = result_text(result, whole, proposal.call.id, self._limit)
         if proposal.edited is None:
             return text
-        return f"The user edited the arguments. The call ran with {write(proposal.edited)}.\n{text}"
+        return f"{edit_note(proposal.edited)}\n{text}"
 
 
 def _update(proposal: Proposal, event: CallEvent) -> None:

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import model_validator
 
+from pegboard.data.json_text import write
 from pegboard.models.model import DataModel, JsonObject
 from pegboard.models.rule import Rule
 
@@ -45,3 +46,12 @@ class AddedRule(DataModel):
     """Why the rule wasn't added; empty if it was."""
     call: str = ""
     """Id of the call that was approved."""
+
+
+def edit_note(args: JsonObject) -> str:
+    """Return what the author of a call reads if the user edited its arguments.
+
+    Args:
+        args: The arguments that the call ran with, without secrets.
+    """
+    return f"The user edited the arguments. The call ran with {write(args)}."

@@ -31,7 +31,7 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, ValidationError
 
-from pegboard.models import Finished, JsonObject, Log, Progress, ToolCall, ToolResult
+from pegboard.models import ApprovalRequested, Finished, JsonObject, Log, Progress, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -74,6 +74,8 @@ class ServedCall:
         self.name = call.name
         self.missing: set[str] = set()
         """Capabilities that the call needs, and that the client didn't declare."""
+        self._asked: ToolCall | None = None
+        self._ran = call
         self._runtime = runtime
         self._context: Context | None = context
         self._known = dict(answers)
@@ -83,6 +85,11 @@ class ServedCall:
         self._expiry: asyncio.TimerHandle | None = None
         self._task = asyncio.create_task(self._run())
         self._task.add_done_callback(lambda _: self._changed.set())
+
+    @property
+    def edited(self) -> JsonObject | None:
+        """The arguments that the call ran with, if a person edited them, without secrets; otherwise None."""
+        return self._ran.args if self._asked is not None and self._asked.args != self._ran.args else None
 
     @property
     def task(self) -> asyncio.Task[ToolResult]:
@@ -174,7 +181,10 @@ class ServedCall:
                 if event.owner != self.call.id:
                     continue
                 match event:
-                    case Finished(result=result):
+                    case ApprovalRequested(call=asked):
+                        self._asked = asked
+                    case Finished(call=ran, result=result):
+                        self._ran = ran
                         return result
                     case Progress() | Log() if self._context is not None:
                         with suppress(*_UNSENDABLE, MCPError):

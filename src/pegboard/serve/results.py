@@ -54,6 +54,19 @@ def call_result(
     return answer
 
 
+def with_note(answer: JsonObject, note: str) -> JsonObject:
+    """Return a result with a note for the agent as the last block of its content.
+
+    Args:
+        answer: The result of `tools/call`.
+        note: The note; empty for none.
+    """
+    content = answer.get("content")
+    if not note or not isinstance(content, list):
+        return answer
+    return {**answer, "content": [*content, {"type": "text", "text": note}]}
+
+
 def _passed_on(spec: ToolSpec, original: JsonObject) -> JsonObject:
     """Return a server's result, whose structured content gets a key if it isn't an object."""
     answer = dict(original)

@@ -28,11 +28,12 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pegboard import __version__
 from pegboard.brake import NOT_SHOWN
 from pegboard.models import Agent, JsonObject, McpHandler, ToolCall, ToolResult, ToolSpec
+from pegboard.models.approval import edit_note
 from pegboard.results.images import as_objects, images
 from pegboard.serve.calls import Context, Input, ServedCall, ServedCalls, set_log_level
 from pegboard.serve.contents import Contents
 from pegboard.serve.offer import ServedTools
-from pegboard.serve.results import call_result
+from pegboard.serve.results import call_result, with_note
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -216,7 +217,7 @@ class Service:
             needed: JsonObject = {name: {} for name in sorted(served.missing)}
             message = f"{spec.name} needs capabilities of the client: {', '.join(needed)}."
             raise MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, message, {"requiredCapabilities": needed})
-        return _for_version(context, await self._answer(spec, served.call, outcome))
+        return _for_version(context, await self._answer(spec, served, outcome))
 
     async def _outcome(self, context: Context, served: ServedCall) -> ToolResult | Input:
         """Wait for the outcome; cancel the call if its client disconnects."""
@@ -245,10 +246,11 @@ class Service:
         client = self._client(context)
         return ToolCall(name=name, args=arguments, source="serve", session=client.session, agent=client.agent)
 
-    async def _answer(self, spec: ToolSpec, call: ToolCall, result: ToolResult) -> JsonObject:
+    async def _answer(self, spec: ToolSpec, served: ServedCall, result: ToolResult) -> JsonObject:
         hint = ""
+        note = "" if served.edited is None else edit_note(served.edited)
         if result.error is not None and result.error.detail == "denied" and not self._was_asked(result.error.message):
-            hint = await asyncio.to_thread(self._advice, spec, call)
+            hint = await asyncio.to_thread(self._advice, spec, served.call)
 
         def convert() -> JsonObject:
             fault, data = "", None
@@ -256,7 +258,8 @@ class Service:
                 fault = self._runtime.tools.output_fault(spec, result.data)
                 if fault and (described := as_objects(result.data)) is not result.data:
                     fault, data = self._runtime.tools.output_fault(spec, described), described
-            return call_result(spec, result, self._runtime.paths.results.absolute(), hint, fault, data)
+            folder = self._runtime.paths.results.absolute()
+            return with_note(call_result(spec, result, folder, hint, fault, data), note)
 
         is_quick = result.meta.size < _LARGE and not images(result.data)
         return convert() if is_quick else await asyncio.to_thread(convert)

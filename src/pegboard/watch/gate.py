@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
+from pegboard.watch.edit_notes import EditNotes
 from pegboard.watch.lines import LONGEST_PARSED
 from pegboard.watch.link import CLIENT, GONE, HELLO, HOLD, MESSAGE, REJECT, VERDICT, Frame, ObserverLink
 
@@ -57,6 +58,8 @@ class Gate:
         self._rules = ""
         self._state = ""
         self._harmless: Mark = ()
+        self.edits = EditNotes()
+        """Notes for the responses to edited calls."""
         self.link = ObserverLink(self._receive, self._lose)
 
     def may_be_call(self, line: bytes) -> bool:
@@ -160,7 +163,10 @@ class Gate:
             elif decision.then is not None:
                 # Under the lock, so that a cancellation is forwarded either before this decision, and revokes it, or
                 # after the call.
-                decision.then(payload[:1], payload[1:])
+                edited, has_note, note = payload[1:].partition(b"\0")
+                if has_note:
+                    self.edits.expect(decision.connection, decision.line, note.decode())
+                decision.then(payload[:1], edited)
 
     def _lose(self) -> None:
         """Reject what waits for a decision, because none will come."""

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
+from pegboard.watch.edit_notes import NotedBody
 from pegboard.watch.gate import Gate, print_message, rejections
 from pegboard.watch.lines import LONGEST_PARSED, LineCopies
 from pegboard.watch.link import CLIENT, CLOSED, OPENED, SERVER
@@ -201,6 +202,7 @@ class _Exchange:
         self._sent = b""
         self._long_body = LineCopies()
         self._connection = proxy.connection(self._session) if self._session else proxy.open_sessionless()
+        self._is_edited = False
         self.has_started = False
         """Whether the response has begun."""
 
@@ -226,6 +228,7 @@ class _Exchange:
                 if not passes:
                     await _respond(self._send, 200, payload, b"application/json")
                     return
+                self._is_edited = bool(payload)
                 body = payload or body
             else:
                 link.send(CLIENT, self._connection, body)
@@ -318,7 +321,8 @@ class _Exchange:
 
     async def _pass_on(self, response: httpx2.Response) -> None:
         raw = [(name.lower(), value) for name, value in response.headers.raw]
-        headers = [(name, value) for name, value in raw if name not in _HOP_BY_HOP]
+        dropped = {*_HOP_BY_HOP, b"content-length"} if self._is_edited else _HOP_BY_HOP
+        headers = [(name, value) for name, value in raw if name not in dropped]
         session = dict(headers).get(b"mcp-session-id")
         if session and not self._session:
             self._proxy.assign(session, self._connection)
@@ -344,15 +348,18 @@ class _Exchange:
     async def _pass_body(
         self, response: httpx2.Response, is_stream: bool, events: EventReader, lines: LineCopies
     ) -> None:
-        link = self._proxy.gate.link
+        gate, link = self._proxy.gate, self._proxy.gate.link
+        noted = NotedBody(gate.edits, self._connection, is_stream=is_stream) if self._is_edited else None
         async for chunk in response.aiter_raw():
-            await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
+            to_client = chunk if noted is None else noted.feed(chunk)
+            if to_client:
+                await self._send({"type": "http.response.body", "body": to_client, "more_body": True})
             if is_stream:
                 for data in events.feed(chunk):
                     link.send(SERVER, self._connection, data)
             else:
                 [*lines.feed(chunk.replace(b"\n", b" "))]
-        await self._send({"type": "http.response.body", "body": b""})
+        await self._send({"type": "http.response.body", "body": b"" if noted is None else noted.rest()})
 
     async def _wait_for_leaving(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":

@@ -7,13 +7,16 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, cast
+
+from pydantic import JsonValue
 
 from pegboard.brake import RESUMED, Answer, AskedQuestion, BrakeError, Question, Questions
 from pegboard.data.json_spans import spans
-from pegboard.data.json_text import JsonTextError
+from pegboard.data.json_text import JsonTextError, write
 from pegboard.gateway.rules import Rules
 from pegboard.models import JsonObject, ToolCall
+from pegboard.models.approval import edit_note
 from pegboard.watch.connection import ClientConnection
 from pegboard.watch.gate import Mark, mark_of, rejections
 from pegboard.watch.link import HOLD, PASS, REJECT
@@ -45,6 +48,7 @@ class Judge:
         rules: The rules.
         rules_file: Their file.
         questions: The questions to people.
+        redact: Returns arguments without secrets, or the same object if they contain none.
         wait: Seconds to wait for a person if no app is open.
         send: Called with the number of a message and the decision.
     """
@@ -52,6 +56,7 @@ class Judge:
     rules: Rules
     rules_file: str
     questions: Questions
+    redact: Callable[[JsonObject], JsonValue]
     wait: float
     send: Callable[[int, bytes], None]
     _held: dict[int, _Held] = field(default_factory=dict)
@@ -172,16 +177,19 @@ class Judge:
             self._decide(number, held.connection, held.line, calls, held.at, is_held=True)
             return
         line: bytes | None = b""
-        note = ""
+        note, for_agent = "", b""
         if answer.args is not None:
             calls = [(held.key, held.call.model_copy(update={"args": answer.args}))]
             line = with_arguments(held.line, answer.args)
-            note = "The user edited the arguments."
+            if write(answer.args) != write(held.call.args):
+                note = "The user edited the arguments."
+                shown = cast("JsonObject", self.redact(answer.args))
+                for_agent = b"\0" + edit_note(shown).encode("utf-8", "backslashreplace")
         action, reason = self._verdict(held.connection, calls[0][1])  # The rules may have changed meanwhile.
         if action == "deny" or line is None:
             self._reject(number, held.connection, held.line, calls, held.at, reason or "The edit can't be applied.")
             return
-        self._release(number, held.connection, calls, held.at, PASS + line, note, is_held=True)
+        self._release(number, held.connection, calls, held.at, PASS + line + for_agent, note, is_held=True)
 
     def _release(
         self,

@@ -36,7 +36,8 @@ OPENED, CLIENT, SERVER, CLIPPED_CLIENT, CLIPPED_SERVER, GONE, CLOSED = b"o", b"c
 HELLO, VERDICT, MESSAGE = b"h", b"v", b"m"
 """Kinds of frames from the observer: the files that decide whether calls are checked, a decision, text for stderr."""
 PASS, HOLD, REJECT = b"p", b"h", b"r"
-"""First byte of a decision. After `PASS` follows the edited line, if any; after `REJECT` the response."""
+"""First byte of a decision. After `PASS` follow the edited line and, after a null byte, the note for the agent, if any;
+after `REJECT` the response."""
 
 _HEADER = struct.Struct("!cIIdQ")
 _SIZE = struct.Struct("!Q")

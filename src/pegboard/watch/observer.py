@@ -58,7 +58,9 @@ class Observer:
         self._recorder = CallRecorder(History(paths.database, paths.results), redaction, self._tell)
         rules = Rules(paths.approvals)
         questions = Questions(paths.state, redaction.value_now)
-        self._judge = Judge(rules, str(paths.approvals), questions, settings.brake.wait, self._decided)
+        self._judge = Judge(
+            rules, str(paths.approvals), questions, redaction.value_now, settings.brake.wait, self._decided
+        )
         self._connections: dict[int, ClientConnection] = {}
         self._tools: dict[str, ToolSpec] = {}
         self._send(HELLO, 0, b"\0".join((os.fsencode(paths.approvals), os.fsencode(paths.brake))))

@@ -9,6 +9,7 @@ import threading
 import time
 from contextlib import suppress
 
+from pegboard.watch.edit_notes import NotedLines
 from pegboard.watch.gate import Gate, print_message, too_long
 from pegboard.watch.lines import LONGEST_PARSED, Clipped, LineCopies
 from pegboard.watch.link import CLIENT, CLOSED, HOLD, OPENED, PASS, SERVER
@@ -135,19 +136,22 @@ class Proxy:
     # From the server
 
     def _forward_server(self) -> None:
-        copies = LineCopies()
+        copies, noted = LineCopies(), NotedLines(self._gate.edits, _CONNECTION)
         read, source = os.read, self._server.stdout
         while True:
             chunk = read(source, _CHUNK)
             if not chunk:
                 break
-            self._to_client.forward(chunk)
+            if to_client := noted.feed(chunk):
+                self._to_client.forward(to_client)
             if self._to_client.is_broken:
                 break
             if not self._link.is_lost:
                 for line in copies.feed(chunk):
                     if b'"result"' in line or b'"error"' in line or isinstance(line, Clipped):
                         self._link.send(SERVER, _CONNECTION, line)
+        if rest := noted.rest():
+            self._to_client.forward(rest)
         os.close(source)
         self._to_client.close()
 

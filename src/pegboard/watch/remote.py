@@ -306,7 +306,7 @@ class _Bridge:
     def _receive(self, body: bytes) -> None:
         # A line break in JSON is never part of a text, and stdio messages have none.
         line = _BREAKS.sub(b" ", body.strip()) if b"\n" in body or b"\r" in body else body
-        self._write(line)
+        self._write(self._gate.edits.added(_CONNECTION, line))
         if not self._protocol and b"protocolVersion" in line:
             message = _parsed(line)
             result = message.get("result") if isinstance(message, dict) else None
