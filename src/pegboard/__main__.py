@@ -8,7 +8,7 @@ from contextlib import suppress
 from io import TextIOWrapper
 from typing import NoReturn
 
-INTERRUPTED = 130
+INTERRUPTED, READER_ENDED = 130, 141
 
 
 def main() -> NoReturn:
@@ -29,9 +29,10 @@ def main() -> NoReturn:
     except OSError as error:
         # The rest of the buffer can't be written either; Python would fail again when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        if not isinstance(error, BrokenPipeError):  # a reader such as `head` has read enough
-            with suppress(OSError):
-                sys.stderr.write(f"pegboard: {_reason(error)}\n")
+        if isinstance(error, BrokenPipeError):  # a reader such as `head` has read enough
+            sys.exit(READER_ENDED)
+        with suppress(OSError):
+            sys.stderr.write(f"pegboard: {_reason(error)}\n")
         sys.exit(1)
     except Exception as error:  # noqa: BLE001 - Python would print it with a traceback
         with suppress(OSError):

@@ -397,6 +397,7 @@ def test_a_reader_that_has_read_enough_ends_a_batch_without_a_message(program: l
         assert process.stdout.readline()
         process.stdout.close()
         assert process.stderr.read() == ""
+    assert process.returncode == 141
 
 
 def test_results_never_replace_a_device_or_a_folder(pegboard: Command, tmp_path: Path) -> None:

@@ -402,6 +402,15 @@ def test_broken_streams_end_in_an_exit_code_and_never_in_a_traceback(home: Path,
         assert json.loads(done.stdout)["result"]["error"]["code"] == "tool_not_found"
 
 
+@pytest.mark.promise("CLI-2")
+@pytest.mark.parametrize("line", ["paths", "--help", "--help --json", "guide commands", "tools list --json"])
+def test_a_command_whose_reader_has_ended_exits_as_if_by_a_broken_pipe(home: Path, line: str) -> None:
+    program = f"{shlex.quote(sys.executable)} -m pegboard"
+    script = f'{program} {line} | true; exit "${{PIPESTATUS[0]}}"'
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
 @pytest.mark.promise("CLI-2", "CFG-1")
 def test_a_call_reports_problems_of_the_configuration_but_not_of_other_packs(
     pegboard: Command, packs: str, home: Path

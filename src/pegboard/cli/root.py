@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
@@ -31,6 +32,7 @@ EXIT_CODES = {
     PROVIDER: "the model's provider failed",
     129: "the terminal was closed",
     INTERRUPTED: "interrupted by ctrl+c",
+    141: "a reader of the output has ended",
     143: "ended by kill",
 }
 """Exit code → meaning, for all commands."""
@@ -86,9 +88,27 @@ class _SortedGroup(_Group):
     def _meant(self, word: str) -> list[str]:
         return [f"tools invoke {shlex.quote(word)}"] if "." in word else super()._meant(word)
 
+    def make_context(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - typer's own classes
+        """Parse a command line."""
+        with _passing_on_broken_pipes():
+            return super().make_context(*args, **options)
+
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]  # noqa: ANN401 - as above
+        """Run the command."""
+        with _passing_on_broken_pipes():
+            return super().invoke(ctx)
+
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]  # as in `ask`
         """Return the names of the commands."""
         return sorted(self.commands)
+
+
+@contextmanager
+def _passing_on_broken_pipes() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise BrokenPipeError from error  # With its number, typer would exit with 1.
 
 
 CommandT = TypeVar("CommandT", bound=Callable[..., object])
