@@ -316,6 +316,24 @@ def test_a_rule_that_can_never_match_is_a_problem_with_its_line(
 
 @pytest.mark.promise("SEC-4")
 @pytest.mark.parametrize(
+    ("rule", "severity", "fix"),
+    [
+        ('ask = "elsewhere.*"', "hint", "Ignore this if 'elsewhere' is a server behind `pegboard watch`"),
+        ('deny = "*.destroy_all"', "hint", "ignore this if it is for a server behind `pegboard watch`"),
+        ('deny = "boook.remove"', "warning", "Did you mean 'book.remove'?"),
+    ],
+)
+def test_a_rule_for_a_watched_server_is_a_hint_and_a_misspelt_pack_a_problem(
+    runtime: Runtime, rule: str, severity: str, fix: str
+) -> None:
+    _rules(runtime, f"[[rule]]\n{rule}\n")
+    [problem] = _told(runtime)
+    assert (problem.severity, problem.needs_action) == (severity, severity != "hint")
+    assert fix in problem.fix
+
+
+@pytest.mark.promise("SEC-4")
+@pytest.mark.parametrize(
     ("text", "line"),
     [
         ("[[rule]", 1),

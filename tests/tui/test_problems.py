@@ -27,6 +27,17 @@ async def test_problems_are_counted_in_the_header_and_listed_errors_first(given:
         assert "Fix the syntax." in stage.text
 
 
+@pytest.mark.promise("DSC-7")
+async def test_a_hint_about_no_pack_is_listed_and_not_counted(given: GivenRuntime) -> None:
+    hint = Problem(message="Rule 1 matches no tool now.", file="/config/approvals.toml", line=1, severity="hint")
+    given.wrong = [hint]
+    async with on_stage(given) as stage:
+        assert "✓ no problems" in stage.lines[0]
+        await stage.press("ctrl+g")
+        await stage.until_seen("0 problems, 1 hint")
+        assert "Rule 1 matches no tool now." in stage.text
+
+
 async def test_problems_that_are_read_twice_in_one_moment_print_no_warning_of_python(
     given: GivenRuntime, recwarn: pytest.WarningsRecorder
 ) -> None:

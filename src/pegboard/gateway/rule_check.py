@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pegboard.gateway.matching import (
     Arguments,
@@ -31,6 +31,14 @@ class RuleFinding(NamedTuple):
     """The incorrect text in the file: a pattern or the name of an argument."""
     is_final: bool = True
     """Whether the finding stays true whatever packs are installed."""
+    is_expected: bool = False
+    """Whether the rule is probably for a server that only other clients use."""
+
+    def severity(self, rule: Rule) -> Literal["error", "warning", "hint"]:
+        """Return the severity of the problem that a rule has with this finding."""
+        if self.is_expected:
+            return "hint"
+        return "error" if self.is_final and rule.action != "allow" else "warning"
 
 
 def findings(rule: Rule, specs: Sequence[ToolSpec]) -> Iterator[RuleFinding]:
@@ -70,11 +78,17 @@ def _unknown_tool(pattern: str, specs: Sequence[ToolSpec]) -> RuleFinding:
     packs = {spec.pack for spec in specs}
     if dot and literal(pack) is not None and pack not in packs:
         message = f"{pattern!r} matches no tool because no pack {pack!r} is installed"
+        if meant := _near(pack, packs):
+            return RuleFinding(message, f"Did you mean {f'{meant}{pattern[len(pack) :]}'!r}?", pattern, is_final=False)
         fix = f"Ignore this if {pack!r} is a server behind `pegboard watch`, or a pack that you install later."
-        return RuleFinding(message, fix, pattern, is_final=False)
+        return RuleFinding(message, fix, pattern, is_final=False, is_expected=True)
     if literal(pack) is None:
         return RuleFinding(
-            f"{pattern!r} matches no tool now", "Correct the pattern, or ignore this.", pattern, is_final=False
+            f"{pattern!r} matches no tool now",
+            "Correct the pattern, or ignore this if it is for a server behind `pegboard watch`.",
+            pattern,
+            is_final=False,
+            is_expected=True,
         )
     names = [name for spec in specs for name in (spec.name, *spec.aliases)]
     return RuleFinding(f"the tool {pattern!r} doesn't exist", _nearest(pattern, names), pattern)
@@ -93,11 +107,17 @@ def _arguments(spec: ToolSpec) -> Iterable[str]:
 
 
 def _nearest(wanted: str, names: Iterable[str]) -> str:
+    found = _near(wanted, names)
+    return f"Did you mean {found!r}?" if found else "Correct the name or remove the rule."
+
+
+def _near(wanted: str, names: Iterable[str]) -> str:
+    """Return the name that is most like another one; empty if none is."""
     from difflib import get_close_matches
 
     likely = {name for name in names if name[:1] == wanted[:1]}  # difflib takes a second for 10,000 names.
     found = get_close_matches(wanted, sorted(likely), n=1)
-    return f"Did you mean {found[0]!r}?" if found else "Correct the name or remove the rule."
+    return found[0] if found else ""
 
 
 def _can_match(pattern: str, key: str, nodes: tuple[JsonObject, ...], arguments: Arguments) -> bool:

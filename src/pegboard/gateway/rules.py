@@ -156,7 +156,7 @@ class Rules:
                 yield Problem(
                     message=f"In rule {number + 1}, {found.message}.",
                     fix=found.fix,
-                    severity="error" if found.is_final and rule.action != "allow" else "warning",
+                    severity=found.severity(rule),
                     file=shown(self._file),
                     line=line_of(self._text, number, found.about),
                 )

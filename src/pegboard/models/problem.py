@@ -29,6 +29,11 @@ class Problem(DataModel):
     """The qualified name of the tool concerned, if known."""
 
     @property
+    def needs_action(self) -> bool:
+        """Whether it is counted. A hint about no pack, such as on a rule for a server of another client, may stay."""
+        return self.severity != "hint" or self.pack is not None
+
+    @property
     def rank(self) -> int:
         """Sort key in a list of problems: errors first, hints last."""
         return ("error", "warning", "hint").index(self.severity)

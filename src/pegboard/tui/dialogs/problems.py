@@ -59,7 +59,9 @@ class ProblemsScreen(Dialog[Problem | None]):
     _list = query_one(OptionList)
 
     def __init__(self, problems: Sequence[Problem]) -> None:
-        super().__init__(count(len(problems), "problem"), "enter opens the file · c copies · esc closes")
+        hints = sum(not problem.needs_action for problem in problems)
+        title = count(len(problems) - hints, "problem") + (f", {count(hints, 'hint')}" if hints else "")
+        super().__init__(title, "enter opens the file · c copies · esc closes")
         self._problems = sorted(problems, key=lambda problem: problem.rank)
 
     def compose_body(self) -> ComposeResult:

@@ -205,10 +205,10 @@ class HeaderLine(Horizontal):
         return Content(f"{'' if is_short else 'agents '}{state}{f': {held:,}' if held else ''}")
 
     def _problems(self, *, is_short: bool) -> Content:
-        """Count every problem, including the requirements that are not met."""
+        """Count every problem that needs an action, including the requirements that are not met."""
         app = self.app
         assert isinstance(app, AppState)
-        total = len(app.problems)
+        total = sum(problem.needs_action for problem in app.problems)
         if app.tool_scan.scanning and not total:
             return Content()
         if is_short:
@@ -218,7 +218,7 @@ class HeaderLine(Horizontal):
     @property
     def _problem_kind(self) -> tuple[str, str]:
         """Class and symbol of the worst problem."""
-        problems = getattr(self.app, "problems", ())
+        problems = [problem for problem in getattr(self.app, "problems", ()) if problem.needs_action]
         if any(problem.severity == "error" for problem in problems):
             return "-error", "✖"
         return ("-warning", "!") if problems else ("-none", "✓")
