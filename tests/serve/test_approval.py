@@ -82,6 +82,9 @@ async def test_a_person_in_another_process_approves_edits_and_rejects(
             rejected = await call
             assert rejected.is_error
             assert text(rejected) == "kit.write was not called. The user rejected this call. They said: not today"
+            newest, *_ = json.loads(commands.pegboard("history", "--json").stdout)
+            meta = json.loads(commands.pegboard("history", "show", newest["id"], "--json").stdout)["result"]["meta"]
+            assert (meta["durationMs"], meta["waitedMs"] > 0) == (0, True)
         alone = await client.call_tool("kit_write", {"file": str(first)})
     assert "kit.write was not called. No Pegboard app is open" in text(alone)
     assert "[[rule]]" in text(alone)

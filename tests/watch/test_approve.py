@@ -11,7 +11,7 @@ from pathlib import Path
 import commands
 import pytest
 from terminals import Terminal, pegboard
-from watched import PLAIN_SERVER, Watched, eventually, records
+from watched import PLAIN_SERVER, Watched, eventually, records, result_of
 
 from pegboard.brake import Answer, Questions
 
@@ -140,6 +140,27 @@ def test_the_duration_of_a_call_excludes_the_time_for_which_it_waited(home: Path
             questions.answer(question.id, Answer("approve", args={"path": "b"} if by == "edit" else None))
         (record,) = eventually(lambda: [one for one in records() if one.ok])
     assert record.duration_ms <= (time.time() - answered) * 1000
+    assert result_of(record).meta.waited_ms > 0
+
+
+@pytest.mark.promise("WAT-4", "ACT-1")
+def test_a_rejected_call_has_no_duration_and_the_time_for_which_it_waited(home: Path) -> None:
+    (home / "approvals.toml").write_text('[[rule]]\nask = "plain.delete"\n')
+    questions = Questions(home / "state")
+    with Watched() as started, questions.announce():
+        started.initialize()
+        started.call(1, "delete", path="a")
+        (question,) = eventually(questions.pending)
+        asked = time.time()
+        commands.pegboard("approve", "--json")  # A person looks at it for a while.
+        answered = time.time()
+        questions.answer(question.id, Answer("reject", "no"))
+        (record,) = eventually(lambda: [one for one in records() if one.error])
+    assert record.duration_ms == 0
+    assert result_of(record).meta.waited_ms >= (answered - asked) * 1000
+    assert " ms" not in commands.pegboard("history").stdout
+    shown = json.loads(commands.pegboard("history", "show", record.id, "--json").stdout)
+    assert shown["result"]["meta"]["waitedMs"] == result_of(record).meta.waited_ms
 
 
 @pytest.mark.promise("WAT-4", "STO-2")

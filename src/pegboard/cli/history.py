@@ -479,7 +479,7 @@ def _row(call: RecordedCall) -> tuple[str, ...]:
         call.id[:_SHOWN_ID],
         _local(call.at),
         call.error.detail or call.error.code if call.error else call.state,
-        duration(call.duration_ms),
+        duration(call.duration_ms) if call.duration_ms else "",
         call.source,
         call.tool,
         _compact(ModelTurn.of(call).text if call.is_turn else call.args),

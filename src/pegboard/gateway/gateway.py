@@ -95,6 +95,7 @@ class Gateway:
         began: float | None = None
         result: ToolResult | None = None
         redacting = Redacting(self._redaction) if self._redaction else None
+        wait = _ApprovalWait()
         try:
             if self._redaction is not None:
                 await self._redaction.renew()
@@ -103,6 +104,7 @@ class Gateway:
             self._recorder.start(begun, asked_at)
 
             def note_approval(approved: ToolCall) -> None:
+                wait.end()
                 self._recorder.start(redacting.call(approved) if redacting else approved, asked_at)
 
             async with aclosing(self._run(call, note_approval)) as events:
@@ -115,13 +117,15 @@ class Gateway:
                             call, began = event.call, perf_counter()
                         if isinstance(event, ApprovalRequested):
                             begun = event.call
+                            wait.begin()
                             self._recorder.start(begun, asked_at, waits=True)
                         elif isinstance(event, Started) and event.call is not begun:
                             begun = event.call  # The name and the arguments are complete now.
                             self._recorder.start(begun, asked_at)
                         if isinstance(event, Finished):
                             # Record before yielding: clients that receive a result also find it in the history.
-                            call, result = event.call, event.result
+                            call, result = event.call, wait.added(event.result)
+                            event = event.model_copy(update={"result": result})  # noqa: PLW2901
                             self._recorder.record(call, result, asked_at)
                             await self._cache.save(call.id)
                         yield event
@@ -132,7 +136,7 @@ class Gateway:
                 )
                 if began is not None:
                     gone = gone.timed((perf_counter() - began) * 1000)
-                self._recorder.record(redacting.call(call) if redacting else call, gone, asked_at)
+                self._recorder.record(redacting.call(call) if redacting else call, wait.added(gone), asked_at)
 
     def forget_results(self) -> None:
         """Drop the results that are kept in memory for reuse."""
@@ -332,6 +336,28 @@ class Gateway:
         except FormFaults as faults:
             message = f"{spec.name} was not called because the edited arguments are invalid: {faults}"
             return ToolResult.failed("invalid_args", message, None, *faults.faults)
+
+
+class _ApprovalWait:
+    """The time for which a call waits for approval."""
+
+    def __init__(self) -> None:
+        self._began: float | None = None
+        self._waited = 0.0
+
+    def begin(self) -> None:
+        """Begin to wait."""
+        self._began = perf_counter()
+
+    def end(self) -> None:
+        """End the wait, if the call waits."""
+        if self._began is not None:
+            self._waited, self._began = perf_counter() - self._began, None
+
+    def added(self, result: ToolResult) -> ToolResult:
+        """Return a result with the time; a call that still waits has ended by it."""
+        self.end()
+        return result.after_wait(self._waited * 1000)
 
 
 def _identity(spec: ToolSpec) -> tuple[object, ...]:

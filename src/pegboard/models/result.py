@@ -42,7 +42,9 @@ class ResultMeta(DataModel):
     """Measurements of a call, whatever its result."""
 
     duration_ms: float = 0.0
-    """Time from the start of the tool to its end, without waiting for a worker."""
+    """Time from the start of the tool to its end, without waiting for a worker or for approval."""
+    waited_ms: float = Field(default=0.0, exclude_if=lambda waited: not waited)
+    """Time for which the call waited for approval or for the end of a pause; 0 if it didn't."""
     worker: str | None = None
     """The process that ran it (`pid 4711`), for people."""
     size: int = 0
@@ -80,6 +82,12 @@ class ToolResult(DataModel):
     def failed(cls, code: ErrorCode, message: str, detail: str | None = None, *faults: Fault) -> ToolResult:
         """Build the result of a call that failed before or without running."""
         return cls(ok=False, error=ToolError(code=code, message=message, detail=detail, faults=faults))
+
+    def after_wait(self, milliseconds: float) -> ToolResult:
+        """Return this result with the time for which its call waited for approval."""
+        if milliseconds <= 0:
+            return self
+        return self.model_copy(update={"meta": self.meta.model_copy(update={"waited_ms": milliseconds})})
 
     def timed(self, milliseconds: float) -> ToolResult:
         """Return this result with the duration of its call."""

@@ -28,7 +28,7 @@ class Flight:
     note: str = ""
     """What a person did with the call, such as an edit."""
     released: float = 0.0
-    """When it was forwarded, if it waited; its duration starts then."""
+    """When it was forwarded or rejected, if it waited; its duration starts then."""
 
     def milliseconds(self, end: float) -> float:
         """Return its duration, without the time for which it waited."""
@@ -122,9 +122,9 @@ class ClientConnection:
         call = self._call(f"{self.server}.unknown", {})
         self.begin(key, call, at, f"The arguments are not recorded because the message is too long ({total} bytes).")
 
-    def rejected(self, call: ToolCall, at: float, text: str, detail: str = "denied") -> None:
-        """Record a call that is not forwarded."""
-        self._finish(Flight("", call, at), failed_result(text, detail))
+    def rejected(self, call: ToolCall, at: float, text: str, detail: str = "denied", released: float = 0.0) -> None:
+        """Record a call that is not forwarded; `released` is the end of its wait, if it waited."""
+        self._finish(Flight("", call, at, released=released), failed_result(text, detail))
 
     # Messages of the server
 
@@ -212,6 +212,7 @@ class ClientConnection:
     def _finish(self, flight: Flight, result: Any) -> None:  # noqa: ANN401 - a result, or a function that returns it
         def finish() -> ToolResult:
             found: ToolResult = result() if callable(result) else result
+            found = found.after_wait((flight.released - flight.at) * 1000 if flight.released else 0.0)
             if flight.note:
                 meta = found.meta.model_copy(update={"warnings": (*found.meta.warnings, flight.note)})
                 found = found.model_copy(update={"meta": meta})

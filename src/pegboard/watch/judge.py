@@ -104,9 +104,10 @@ class Judge:
         denied = next((reason for action, reason in verdicts if action == "deny"), None)
         asking = next((reason for action, reason in verdicts if action == "ask"), None)
         if calls and denied is not None:
-            self._reject(number, connection, line, calls, at, denied)
+            self._reject(number, connection, line, calls, at, denied, is_held=is_held)
         elif calls and state == "stopped":
-            self._reject(number, connection, line, calls, at, "All calls from agents are stopped in Pegboard.")
+            text = "All calls from agents are stopped in Pegboard."
+            self._reject(number, connection, line, calls, at, text, is_held=is_held)
         elif calls and (asking is not None or state == "paused"):
             if len(items(read(line))) > 1:
                 text = "Calls in a batch can't wait for approval. Send them one by one."
@@ -125,7 +126,7 @@ class Judge:
             try:
                 asked = self.questions.open(question, wait=self.wait)
             except BrakeError as error:
-                self._reject(number, connection, line, calls, at, str(error))
+                self._reject(number, connection, line, calls, at, str(error), is_held=is_held)
                 return
             if not is_held:
                 connection.recorder.started(call, moment(at), waits=True)
@@ -154,7 +155,7 @@ class Judge:
         held = self._held.pop(number, None)
         if held is not None:
             held.asked.close(text)
-            held.connection.rejected(held.call, held.at, text, "cancelled")
+            held.connection.rejected(held.call, held.at, text, "cancelled", time.time())
         elif number in self._released:
             connection, keys = self._released.pop(number)
             for key in keys:
@@ -171,7 +172,7 @@ class Judge:
             said = answer.reason
             if answer.by_person:
                 said = f"The user rejected this call.{f' They said: {said}' if said.strip() else ''}"
-            self._reject(number, held.connection, held.line, calls, held.at, said)
+            self._reject(number, held.connection, held.line, calls, held.at, said, is_held=True)
             return
         if held.asked.question.kind == "paused" and answer.by == RESUMED:
             self._decide(number, held.connection, held.line, calls, held.at, is_held=True)
@@ -187,7 +188,8 @@ class Judge:
                 for_agent = b"\0" + edit_note(shown).encode("utf-8", "backslashreplace")
         action, reason = self._verdict(held.connection, calls[0][1])  # The rules may have changed meanwhile.
         if action == "deny" or line is None:
-            self._reject(number, held.connection, held.line, calls, held.at, reason or "The edit can't be applied.")
+            text = reason or "The edit can't be applied."
+            self._reject(number, held.connection, held.line, calls, held.at, text, is_held=True)
             return
         self._release(number, held.connection, calls, held.at, PASS + line + for_agent, note, is_held=True)
 
@@ -219,11 +221,13 @@ class Judge:
         calls: list[tuple[str, ToolCall]],
         at: float,
         reason: str,
+        *,
+        is_held: bool = False,
     ) -> None:
         name = calls[0][1].name if calls else "The message"
         text = f"{name} was not called. {reason}"
         for _, call in calls:
-            connection.rejected(call, at, text)
+            connection.rejected(call, at, text, released=time.time() if is_held else 0.0)
         self.send(number, REJECT + rejections(line, text))
 
     def _verdict(self, connection: ClientConnection, call: ToolCall) -> tuple[str, str]:

@@ -226,7 +226,8 @@ class CompareScreen(Dialog[None]):
 
 def _described(sign: str, call: RecordedCall) -> Content:
     symbol, style = SIGNS[call.state]
-    facts = f"{call.at.astimezone():%Y-%m-%d %H:%M:%S} · {call.source} · {duration(call.duration_ms)} · "
+    took = f"{duration(call.duration_ms)} · " if call.duration_ms else ""
+    facts = f"{call.at.astimezone():%Y-%m-%d %H:%M:%S} · {call.source} · {took}"
     colour = "$text-error" if sign == "-" else "$text-success"
     return Content.assemble(
         (f"{sign} ", colour),

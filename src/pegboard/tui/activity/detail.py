@@ -13,7 +13,7 @@ from textual.widgets import Static
 from pegboard.models import Agent, RecordedCall, ToolCall, ToolResult
 from pegboard.models.turn import ModelTurn
 from pegboard.results.clean import clean, clean_line
-from pegboard.results.sizes import count, thousands
+from pegboard.results.sizes import count, duration, thousands
 from pegboard.results.text import as_text
 from pegboard.tui.activity.call_list import SIGNS
 from pegboard.tui.activity.rows import CallRow
@@ -161,6 +161,8 @@ def _facts(call: RecordedCall, result: ToolResult | None) -> list[str]:
         facts += [count(turn.steps, "response")] if turn.steps else []
     elif call.calls:
         facts.append(count(call.calls, "inner call"))
+    if result is not None and result.meta.waited_ms:
+        facts.append(f"waited {duration(result.meta.waited_ms)} for approval")
     if call.parent:
         facts.append(f"made by {clean_line(call.parent)[:12]}")
     if call.pinned:
