@@ -135,6 +135,10 @@ class Recorder(Protocol):
         """Record a finished call that was requested at `at`; write in the background, never raise."""
         ...
 
+    def flush(self) -> None:
+        """Write what is queued. Blocks; never raises."""
+        ...
+
     def records(self, *, tool: str | None = None, limit: int = 100) -> Sequence[CallRecord]:
         """Return records, the newest first."""
         ...

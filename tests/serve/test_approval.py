@@ -6,13 +6,17 @@ import asyncio
 import json
 import os
 import shlex
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 import commands
 import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
 from mcp.types import CallToolResult
 from servers import SDK_SERVER, start_of
 from serving import Connect
@@ -23,6 +27,19 @@ from pegboard.models import JsonObject
 from pegboard.models.rule import Rule
 
 SECONDS = 30.0
+FATAL = """
+import os, signal, subprocess
+from pegboard.sdk import hints
+
+@hints(read_only=True)
+def server() -> int:
+    \"\"\"Return the process that started the one that starts workers.\"\"\"
+    return int(subprocess.check_output(["ps", "-o", "ppid=", "-p", str(os.getppid())]))
+
+def end(*, process: int) -> None:
+    \"\"\"Kill a process.\"\"\"
+    os.kill(process, signal.SIGKILL)
+"""
 
 
 @pytest.fixture
@@ -89,6 +106,23 @@ async def test_a_person_in_another_process_approves_edits_and_rejects(
     assert "kit.write was not called. No Pegboard app is open" in text(alone)
     assert "[[rule]]" in text(alone)
     assert not first.exists()
+
+
+@pytest.mark.promise("WAT-4", "STO-2")
+async def test_a_call_that_ends_its_server_right_after_its_approval_is_recorded_as_interrupted(
+    write_pack: Callable[[str, str], Path], questions: Questions
+) -> None:
+    packs = write_pack("fatal.py", FATAL)
+    arguments = ["-m", "pegboard", "--packs", str(packs), "serve"]
+    parameters = StdioServerParameters(command=sys.executable, args=arguments, env=dict(os.environ))
+    with questions.announce(), suppress(Exception):
+        async with Client(stdio_client(parameters)) as client:
+            server = int(text(await client.call_tool("fatal_server", {})))
+            call = asyncio.create_task(client.call_tool("fatal_end", {"process": server}))
+            questions.answer((await waiting(questions)).id, Answer("approve"))
+            await asyncio.wait({call}, timeout=30)
+    listed = json.loads(commands.pegboard("history", "--json", "tool:fatal.end").stdout)
+    assert [one["state"] for one in listed] == ["interrupted"]
 
 
 @pytest.mark.promise("ASK-7", "SDK-11")

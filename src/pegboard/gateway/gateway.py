@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from datetime import UTC, datetime
 from time import perf_counter
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
     from pegboard.models.approval import Approval
     from pegboard.models.rule import Rule
+
+_WRITE_SECONDS = 1.0
+"""Time for which an approved call waits until the record says that it runs."""
 
 
 class Gateway:
@@ -103,9 +106,10 @@ class Gateway:
             begun = redacting.call(call) if redacting else call
             self._recorder.start(begun, asked_at)
 
-            def note_approval(approved: ToolCall) -> None:
+            async def note_approval(approved: ToolCall) -> None:
                 wait.end()
                 self._recorder.start(redacting.call(approved) if redacting else approved, asked_at)
+                await self._write_record()
 
             async with aclosing(self._run(call, note_approval)) as events:
                 async for happened in events:
@@ -137,6 +141,12 @@ class Gateway:
                 if began is not None:
                     gone = gone.timed((perf_counter() - began) * 1000)
                 self._recorder.record(redacting.call(call) if redacting else call, wait.added(gone), asked_at)
+
+    async def _write_record(self) -> None:
+        """Write that an approved call runs: if this process is killed, the record must not say that it didn't run."""
+        import asyncio
+
+        await asyncio.wait({asyncio.ensure_future(asyncio.to_thread(self._recorder.flush))}, timeout=_WRITE_SECONDS)
 
     def forget_results(self) -> None:
         """Drop the results that are kept in memory for reuse."""
@@ -174,7 +184,9 @@ class Gateway:
                 return True
         return False
 
-    async def _run(self, call: ToolCall, on_approval: Callable[[ToolCall], object]) -> AsyncGenerator[CallEvent]:
+    async def _run(
+        self, call: ToolCall, on_approval: Callable[[ToolCall], Awaitable[None]]
+    ) -> AsyncGenerator[CallEvent]:
         """Yield the events of a call, with secrets; call `on_approval` when a call of an agent may run."""
         found = await self._find(call.name)
         if isinstance(found, ToolResult):
@@ -199,7 +211,7 @@ class Gateway:
             if isinstance(approved, ToolResult):
                 yield Finished(call=call, result=approved)
                 return
-            on_approval(approved)
+            await on_approval(approved)
             call = approved
         if (cached := await self._cache.get(found, call)) is not None:
             yield Started(call=call)

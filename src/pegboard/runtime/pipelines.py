@@ -115,6 +115,10 @@ class GroupedRecords:
         self.close()
         return self._recorder.records(tool=tool, limit=limit)
 
+    def flush(self) -> None:
+        """Write what was passed on."""
+        self._recorder.flush()
+
     def keep_for_reuse(self, key: str, call_id: str) -> None:
         """Store under a key that a result can be reused."""
         self._recorder.keep_for_reuse(key, call_id)
