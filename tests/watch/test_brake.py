@@ -285,6 +285,17 @@ def test_the_note_on_an_edited_call_contains_no_secret(
     assert note == 'The user edited the arguments. The call ran with {"path": "«secret SEARCH_API_KEY»"}.'
 
 
+@pytest.mark.promise("WAT-4", "SEC-8")
+def test_the_note_on_an_edited_call_has_only_the_start_of_long_arguments(home: Path, questions: Questions) -> None:
+    write_rules(home, ASK)
+    with Watched() as watched, questions.announce():
+        watched.call(1, "delete", path="a")
+        questions.answer(waiting(questions).id, Answer("approve", args={"path": "x" * 100_000}))
+        note = watched.receive()["result"]["content"][-1]["text"]
+    assert note.startswith('The user edited the arguments. The call ran with {"path": "xxx')
+    assert note.endswith("x… (96,012 more characters).")
+
+
 @pytest.mark.promise("WAT-3", "WAT-5")
 async def test_a_call_appears_as_waiting_and_then_as_done(watched: Watched, home: Path, questions: Questions) -> None:
     write_rules(home, ASK)
