@@ -401,6 +401,21 @@ def test_the_question_of_a_killed_proxy_closes(watched: Watched, home: Path, log
 
 
 @pytest.mark.promise("WAT-4")
+def test_a_call_whose_server_ends_while_it_waits_is_recorded_with_that_reason(
+    watched: Watched, home: Path, questions: Questions
+) -> None:
+    write_rules(home, ASK)
+    with questions.announce():
+        watched.call(1, "delete")
+        waiting(questions)
+        watched.call(2, "die")
+        assert watched.process.wait(20) != 0
+        eventually(lambda: not questions.pending())
+        found = eventually(lambda: [one for one in records() if one.tool == "plain.delete" and one.error])
+    assert [one.error.message for one in found] == ["The server or the proxy ended while the call waited."]
+
+
+@pytest.mark.promise("WAT-4")
 def test_a_pause_holds_calls_until_they_are_resumed_or_stopped(
     watched: Watched, home: Path, log: Path, questions: Questions
 ) -> None:

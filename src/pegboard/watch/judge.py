@@ -24,6 +24,11 @@ from pegboard.watch.messages import has_repeated_keys, items, read
 from pegboard.watch.record import moment
 
 _MOST_RELEASED: Final = 10_000
+_GONE: Final = {
+    "cancelled": "The client cancelled the call.",
+    "ended": "The server or the proxy ended while the call waited.",
+}
+"""Why a call is no longer held."""
 _LONE_RETURN: Final = re.compile(rb"\r(?!\n)")
 """A line break to many servers, for which a call may follow it; JSON allows it between any two values."""
 
@@ -151,7 +156,7 @@ class Judge:
 
     def gone(self, number: int, reason: str, at: float) -> None:
         """Close the question of a call that won't be forwarded: its client cancelled it or has left."""
-        text = "The client cancelled the call." if reason == "cancelled" else "The client disconnected."
+        text = _GONE.get(reason, "The client disconnected.")
         held = self._held.pop(number, None)
         if held is not None:
             held.asked.close(text)
@@ -164,7 +169,7 @@ class Judge:
     def close(self) -> None:
         """Close all questions."""
         for number in [*self._held]:
-            self.gone(number, "disconnected", 0.0)
+            self.gone(number, "ended", 0.0)
 
     def _apply(self, number: int, held: _Held, answer: Answer) -> None:
         calls = [(held.key, held.call)]
