@@ -250,3 +250,13 @@ async def test_without_rules_the_key_for_a_new_one_is_shown(runtime: Runtime) ->
         await stage.press("ctrl+s")
         await stage.until(lambda: len(_listed(screen)) == 1, "it is there")
         assert _saved(runtime) == ["allow book.*"]
+
+
+@pytest.mark.promise("SEC-4", "CFG-1")
+async def test_problems_of_rules_that_another_program_changes_appear_while_the_app_runs(runtime: Runtime) -> None:
+    async with on_stage(runtime) as stage:
+        await stage.until(lambda: "no problems" in stage.lines[0], "the rules are valid")
+        runtime.paths.approvals.write_text("[[rule]\n", encoding="utf-8")
+        await stage.until(lambda: "✖ 1 problem" in stage.lines[0], "the invalid file is counted")
+        runtime.paths.approvals.write_text(MINE, encoding="utf-8")
+        await stage.until(lambda: "no problems" in stage.lines[0], "the file is valid again")

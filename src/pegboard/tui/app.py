@@ -128,6 +128,10 @@ class PegboardApp(PagesApp, inherit_bindings=False):
         self._check_keys()
         await self._scanner.read_problems()
 
+    async def read_problems(self) -> None:
+        """Read the problems of packs, settings and rules again."""
+        await self._scanner.read_problems()
+
     @work(exclusive=True, group="keys")
     async def _check_keys(self) -> None:
         settings = self.runtime.settings

@@ -89,15 +89,22 @@ class DialogApp(ThemedApp, AppState):
 
     @work(group="settings")
     async def follow_settings(self) -> None:
-        """Apply the configuration whenever one of its files changes; never return."""
+        """Apply the configuration, or read the problems of the rules, whenever their files change; never return."""
         files = (self.runtime.paths.config_file, working_directory() / "pegboard.toml")
-        seen = await asyncio.to_thread(_fingerprint, files)
+        rules = (self.runtime.paths.approvals,)
+        seen, seen_rules = await asyncio.to_thread(lambda: (_fingerprint(files), _fingerprint(rules)))
         while True:
             await asyncio.sleep(_CHECK_SECONDS)
-            found = await asyncio.to_thread(_fingerprint, files)
+            found, found_rules = await asyncio.to_thread(lambda: (_fingerprint(files), _fingerprint(rules)))
             if found != seen:
                 seen = found
                 await self.reload_settings()
+            if found_rules != seen_rules:
+                seen_rules = found_rules
+                await self.read_problems()
+
+    async def read_problems(self) -> None:
+        """Read the problems again; does nothing by default."""
 
     async def reload_settings(self) -> None:
         """Read the configuration again, apply what can change now, and name what can't."""
