@@ -136,7 +136,7 @@ class Recorder(Protocol):
         ...
 
     def flush(self) -> None:
-        """Write what is queued. Blocks; never raises."""
+        """Write the queue. Blocks; never raises."""
         ...
 
     def records(self, *, tool: str | None = None, limit: int = 100) -> Sequence[CallRecord]:

@@ -13,10 +13,10 @@ from pegboard.ask.call_text import UnreadableArguments, arguments
 from pegboard.ask.offer import Offer
 from pegboard.ask.result_text import MORE, excerpt, parse_more, result_text
 from pegboard.models import ApprovalRequested, CallEvent, Finished, JsonObject, Started, ToolCall, ToolResult
-from pegboard.models.approval import edit_note
 from pegboard.models.ask import CallHappened
 from pegboard.models.conversation import ProposedCall
 from pegboard.ports import Calls
+from pegboard.results.edits import edit_note
 
 UNFINISHED = "unfinished_turn"
 """Detail of the result of a call whose turn didn't end properly."""

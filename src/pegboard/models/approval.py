@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Literal
 
 from pydantic import model_validator
 
-from pegboard.data.json_text import write
 from pegboard.models.model import DataModel, JsonObject
 from pegboard.models.rule import Rule
-
-LONGEST_EDIT: Final = 4_000
-"""Characters of edited arguments that the author of a call reads; clients may drop a result that is too long."""
 
 ApprovalAnswer = Literal["once", "session", "always", "reject"]
 """Run this call; run it and add a rule for the session; run it and add a permanent rule; don't run it."""
@@ -49,16 +45,3 @@ class AddedRule(DataModel):
     """Why the rule wasn't added; empty if it was."""
     call: str = ""
     """Id of the call that was approved."""
-
-
-def edit_note(args: JsonObject) -> str:
-    """Return what the author of a call reads if the user edited its arguments.
-
-    Args:
-        args: The arguments that the call ran with, without secrets.
-    """
-    text = write(args)
-    left = len(text) - LONGEST_EDIT
-    if left > 0:
-        text = f"{text[:LONGEST_EDIT]}… ({left:,} more characters)"
-    return f"The user edited the arguments. The call ran with {text}."

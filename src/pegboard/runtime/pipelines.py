@@ -116,7 +116,7 @@ class GroupedRecords:
         return self._recorder.records(tool=tool, limit=limit)
 
     def flush(self) -> None:
-        """Write what was passed on."""
+        """Write the records that were passed on."""
         self._recorder.flush()
 
     def keep_for_reuse(self, key: str, call_id: str) -> None:

@@ -28,7 +28,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pegboard import __version__
 from pegboard.brake import NOT_SHOWN
 from pegboard.models import Agent, JsonObject, McpHandler, ToolCall, ToolResult, ToolSpec
-from pegboard.models.approval import edit_note
+from pegboard.results.edits import edit_note
 from pegboard.results.images import as_objects, images
 from pegboard.serve.calls import Context, Input, ServedCall, ServedCalls, set_log_level
 from pegboard.serve.contents import Contents

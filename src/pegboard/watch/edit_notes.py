@@ -1,4 +1,4 @@
-"""Notes about edited calls, added to the responses of the server, so that an agent knows what ran."""
+"""Edits of calls, described in notes that are added to the responses of the server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _EVENT_END = re.compile(rb"(?:\r\n){2}|\n\n|\r\r")
 
 
 class EditNotes:
-    """Notes on calls whose arguments a person edited, until their responses arrive. All methods are thread-safe."""
+    """Store of notes on edited calls, until their responses arrive. All methods are thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -16,7 +16,7 @@ from pegboard.data.json_spans import spans
 from pegboard.data.json_text import JsonTextError, write
 from pegboard.gateway.rules import Rules
 from pegboard.models import JsonObject, ToolCall
-from pegboard.models.approval import edit_note
+from pegboard.results.edits import edit_note
 from pegboard.watch.connection import ClientConnection
 from pegboard.watch.gate import Mark, mark_of, rejections
 from pegboard.watch.link import HOLD, PASS, REJECT

@@ -1,0 +1,24 @@
+"""The text about an edit for the author of the call."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pegboard.data.json_text import write
+from pegboard.models import JsonObject
+
+LONGEST_EDIT: Final = 4_000
+"""Characters of edited arguments that the author of a call reads; clients may drop a result that is too long."""
+
+
+def edit_note(args: JsonObject) -> str:
+    """Return the text that the author of a call reads if the user edited its arguments.
+
+    Args:
+        args: The arguments that the call ran with, without secrets.
+    """
+    text = write(args)
+    left = len(text) - LONGEST_EDIT
+    if left > 0:
+        text = f"{text[:LONGEST_EDIT]}… ({left:,} more characters)"
+    return f"The user edited the arguments. The call ran with {text}."
