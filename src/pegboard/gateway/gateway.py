@@ -107,9 +107,8 @@ class Gateway:
             self._recorder.start(begun, asked_at)
 
             async def note_approval(approved: ToolCall) -> None:
-                wait.end()
                 self._recorder.start(redacting.call(approved) if redacting else approved, asked_at)
-                await self._write_record()
+                await self._end_wait(wait)
 
             async with aclosing(self._run(call, note_approval)) as events:
                 async for happened in events:
@@ -142,11 +141,13 @@ class Gateway:
                     gone = gone.timed((perf_counter() - began) * 1000)
                 self._recorder.record(redacting.call(call) if redacting else call, wait.added(gone), asked_at)
 
-    async def _write_record(self) -> None:
-        """Write that an approved call runs: if this process is killed, the record must not say that it didn't run."""
+    async def _end_wait(self, wait: _ApprovalWait) -> None:
+        """End a wait for approval and write that the call runs: no record of a killed process may say that it waits."""
         import asyncio
 
-        await asyncio.wait({asyncio.ensure_future(asyncio.to_thread(self._recorder.flush))}, timeout=_WRITE_SECONDS)
+        if wait.end():
+            written = asyncio.ensure_future(asyncio.to_thread(self._recorder.flush))
+            await asyncio.wait({written}, timeout=_WRITE_SECONDS)
 
     def forget_results(self) -> None:
         """Drop the results that are kept in memory for reuse."""
@@ -361,10 +362,12 @@ class _ApprovalWait:
         """Begin to wait."""
         self._began = perf_counter()
 
-    def end(self) -> None:
-        """End the wait, if the call waits."""
-        if self._began is not None:
-            self._waited, self._began = perf_counter() - self._began, None
+    def end(self) -> bool:
+        """End the wait; return False if the call didn't wait."""
+        if self._began is None:
+            return False
+        self._waited, self._began = perf_counter() - self._began, None
+        return True
 
     def added(self, result: ToolResult) -> ToolResult:
         """Return a result with the time; a call that still waits has ended by it."""
