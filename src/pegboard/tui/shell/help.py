@@ -166,7 +166,7 @@ class HelpScreen(Dialog[None]):
         width = min(_WIDTH, int(self.app.size.width * _SHARE)) - _EDGES
         keys_width = _KEYS_WIDTH if width > _NARROW else _KEYS_WIDTH_NARROW
         are_marked = any(command.id in self._impossible for command in commands)
-        note = f"  {_MARK} {_NOT_POSSIBLE}" if are_marked else ""
+        note = f"  ({_MARK} {_NOT_POSSIBLE})" if are_marked else ""
         lines = [Content.assemble((f"\n{title}", "$text-primary bold"), (note, "$text-muted"))]
         for command in commands:
             keys = shown_keys(self._keymap.get(command.id, command.keys)) or "palette"
