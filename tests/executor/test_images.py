@@ -22,7 +22,7 @@ from PIL import Image
 
 
 class Figure:
-    """Stand-in for a figure of Matplotlib."""
+    """Substitute for a figure of Matplotlib."""
 
     def savefig(self, target, *, format):
         image(9).save(target, format)
@@ -44,10 +44,10 @@ def report():
     return {"title": "Sales", "charts": [image(3), {"name": "second", "chart": image(4)}]}
 
 
-def encoded(width=3):
+def encoded(width=3, *, key):
     target = io.BytesIO()
     image(width).save(target, "JPEG")
-    return {"name": "photo", "mimeType": "image/jpeg", "data": base64.b64encode(target.getvalue()).decode()}
+    return {"name": "photo", "mimeType": "image/jpeg", key: base64.b64encode(target.getvalue()).decode()}
 
 
 def not_an_image():
@@ -100,10 +100,11 @@ async def test_images_inside_of_a_result_are_saved_in_their_order(harness: Any, 
     assert result.data == {"title": "Sales", "charts": [line(folder, "one-1.png"), second]}
 
 
-async def test_base64_of_an_image_is_replaced_in_its_object(harness: Any, pack: Path, tmp_path: Path) -> None:
-    result = harness.result(await harness.events("encoded", pack, call_id="one"))
+@pytest.mark.parametrize("key", ["data", "blob"])
+async def test_base64_of_an_image_is_replaced_in_its_object(harness: Any, pack: Path, tmp_path: Path, key: str) -> None:
+    result = harness.result(await harness.events("encoded", pack, call_id="one", key=key))
     text = line(tmp_path / "results", "one-1.jpg", "image/jpeg")
-    assert result.data == {"name": "photo", "mimeType": "image/jpeg", "data": text}
+    assert result.data == {"name": "photo", "mimeType": "image/jpeg", key: text}
 
 
 async def test_invalid_base64_stays_in_the_result(harness: Any, pack: Path, tmp_path: Path) -> None:

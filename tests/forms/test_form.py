@@ -94,6 +94,7 @@ def test_text_is_sent_exactly_as_typed(text: str) -> None:
         ("time", "08:30", "08:30:00"),
         ("time", "8:30 pm", "20:30:00"),
         ("time", "12 am", "00:00:00"),
+        ("time", "1 a.m.", "01:00:00"),
         ("time", "08:30 +02", "08:30:00+02:00"),
         ("time", "08:30:15.250z", "08:30:15.250Z"),
         ("date", "2026/11/7", "2026-11-07"),
@@ -105,6 +106,7 @@ def test_text_is_sent_exactly_as_typed(text: str) -> None:
         ("duration", "1.5 days", "P1DT12H"),
         ("duration", "1 day, 2:03:04.50", "P1DT2H3M4.5S"),
         ("duration", "2 hours and 5 seconds", "PT2H5S"),
+        ("duration", "2 days", "P2D"),
         ("duration", "0s", "PT0S"),
     ],
 )
