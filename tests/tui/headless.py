@@ -2,7 +2,8 @@
 
 - Apps of one process share parsed CSS.
 - A key has the character that a terminal sends with it; Textual's pilot omits it for keys with a modifier.
-- A frame that no terminal displays isn't composed. Tests compose the screen when they read it: `compose_frame`.
+- A frame that no terminal displays isn't composed. Tests compose the screen when they read it, unless nothing was
+  painted since: `compose_frame`.
 - A pilot waits until every widget has handled its messages and the screen is up to date. Textual's own pilot sends
   every widget a message and sleeps several times per key.
 """
@@ -14,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet, ref
 
 import pytest
 import textual.app
@@ -95,6 +96,8 @@ def _skip_invisible(
     simplify: bool = False,
 ) -> RenderableType | None:
     """Compose a frame for a terminal or a screenshot; forget the changed regions if it is for neither."""
+    if compositor.root is not None and (full or compositor._dirty_regions):
+        _outdated.add(compositor.root.app)
     if full or compositor.root is None or not compositor.root.app.is_headless:
         return _render_update(compositor, full, screen_stack, simplify)
     visible_screen_stack.set(screen_stack or [])
@@ -206,8 +209,10 @@ def no_invisible_work() -> Iterator[None]:
         yield
 
 
-_composed: WeakKeyDictionary[App[Any], list[Strip]] = WeakKeyDictionary()
-"""What the terminals of the apps display."""
+_composed: WeakKeyDictionary[App[Any], tuple[ref[Screen[Any]] | None, Sequence[Strip]]] = WeakKeyDictionary()
+"""What the terminals of the apps display, and the screen that it shows."""
+_outdated: WeakSet[App[Any]] = WeakSet()
+"""The apps that have painted since."""
 
 
 def compose_strips(app: App[Any]) -> Sequence[Strip]:
@@ -215,11 +220,16 @@ def compose_strips(app: App[Any]) -> Sequence[Strip]:
 
     While the layout that follows the removal of a widget is still to come, a terminal displays the previous frame.
     """
-    compositor = app.screen._compositor
-    if app not in _composed or all(widget.is_attached for widget in compositor.visible_widgets):
+    screen, compositor = app.screen, app.screen._compositor
+    shown, strips = _composed.get(app, (None, ()))
+    if shown is not None and shown() is screen and len(strips) == app.size.height and app not in _outdated:
+        return strips
+    if shown is None or all(widget.is_attached for widget in compositor.visible_widgets):
         visible_screen_stack.set(app._background_screens)  # a dialog draws them behind itself
-        _composed[app] = compositor.render_strips(app.size)
-    return _composed[app]
+        strips = compositor.render_strips(app.size)
+        _composed[app] = ref(screen), strips
+        _outdated.discard(app)
+    return strips
 
 
 def compose_frame(app: App[Any]) -> Sequence[str]:
