@@ -53,6 +53,30 @@ async def test_an_unchanged_text_is_returned_unchanged(given: GivenRuntime, text
     assert closed == [None]
 
 
+@pytest.mark.promise("TUI-1")
+@pytest.mark.parametrize(
+    ("text", "keys", "left"),
+    [
+        ("", ["ctrl+k"], ""),
+        ("", ["ctrl+x"], ""),
+        ("one", ["ctrl+x"], ""),
+        ("one", ["ctrl+shift+k"], ""),
+        ("one\ntwo", ["ctrl+shift+k"], "one\n"),
+        ("one\n", ["ctrl+k"], "one\n"),
+        ("one", ["ctrl+shift+k", "ctrl+z"], "one"),
+        ("one\ntwo", ["up", "ctrl+x"], "two"),
+    ],
+)
+async def test_the_last_line_of_a_text_is_deleted_like_the_others(
+    given: GivenRuntime, text: str, keys: list[str], left: str
+) -> None:
+    async with on_stage(given) as stage:
+        closed = await ask(stage, text)
+        await stage.press(*keys, "ctrl+s")
+        await has_closed(stage, closed)
+    assert closed == [left]
+
+
 async def test_changes_are_discarded_only_after_confirmation(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         closed = await ask(stage, "Be brief.")

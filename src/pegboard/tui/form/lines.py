@@ -151,7 +151,8 @@ class Lines(TextArea, inherit_bindings=False):
 
         An edit of a part of a notice is refused with a message; text that is typed into a notice follows it.
         """
-        start, end, text = edit.top, edit.bottom, edit.text
+        # Textual deletes the last line with a line break that it doesn't have
+        start, end, text = edit.top, min(edit.bottom, self.document.end), edit.text
         first, last = self._notice_around(start), self._notice_around(end)
         if last is not None and start == end:
             start = end = (end[0], last.end())
