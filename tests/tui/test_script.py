@@ -56,6 +56,15 @@ async def test_concurrent_calls_are_marked_and_esc_cancels_them(tmp_path: Path) 
 
 
 @pytest.mark.promise("SCR-6")
+async def test_the_title_counts_only_the_calls_of_the_last_run(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        await stage.run("work.look here")
+        assert stage.tree.border_title == "Calls  1"
+        await stage.run("echo nothing")
+        assert stage.tree.border_title == "Calls"
+
+
+@pytest.mark.promise("SCR-6")
 async def test_the_marked_call_shows_its_error_and_its_last_log_lines(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         (tmp_path / "gate").touch()

@@ -122,9 +122,10 @@ class CallsTree(MarkedLines):
         if self._run is not None and self.cursor is not None:
             self._at = next(index for index, node in enumerate(self._run.rows) if node is self.cursor)
             self._detail_rows = [*_details(self.cursor)]
+        title = "Calls"
         if self._run is not None and self._run.calls:
-            failed = f", {self._run.failed:,} failed" if self._run.failed else ""
-            self.border_title = Content(f"Calls  {self._run.calls:,}{failed}")
+            title += f"  {self._run.calls:,}" + (f", {self._run.failed:,} failed" if self._run.failed else "")
+        self.border_title = Content(title)
         self.resize_rows()
         if self.cursor is None and self._following:
             self.scroll_end(animate=False, immediate=True, x_axis=False)
