@@ -220,6 +220,32 @@ async def test_a_message_waits_until_another_client_of_the_session_finishes(tmp_
 
 
 @pytest.mark.promise("ASK-6")
+async def test_a_message_is_shown_after_those_that_another_client_has_added(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, says("1"), says("2"), says("3")) as stage:
+        await stage.ask("one")
+        session = stage.chat.session
+        with stage.runtime.sessions.held(session):
+            await stage.say("two")
+            await stage.until_seen("Another client uses this session")
+            stage.runtime.sessions.append(session, user("from elsewhere"))
+            stage.runtime.sessions.append(session, answer("an answer for elsewhere"))
+        await stage.idle()
+        await stage.ask("three")
+        assert said(stage, session) == [
+            "one",
+            "1",
+            "from elsewhere",
+            "an answer for elsewhere",
+            "two",
+            "2",
+            "three",
+            "3",
+        ]
+        assert stage.users == ["one", "from elsewhere", "two", "three"]
+        assert stage.answers == ["1", "an answer for elsewhere", "2", "3"]
+
+
+@pytest.mark.promise("ASK-6")
 async def test_an_unsent_message_returns_to_the_prompt(tmp_path: Path) -> None:
     async with on_chat(tmp_path, says("drei"), sessions=[("old", TALK)]) as stage:
         await opened(stage, "old")

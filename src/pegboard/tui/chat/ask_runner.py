@@ -12,7 +12,7 @@ from textual.screen import Screen
 
 from pegboard.errors import SessionError, StoreError
 from pegboard.models import ToolCall
-from pegboard.models.ask import AskFinished, CallHappened
+from pegboard.models.ask import AskFinished, AskStarted, CallHappened
 from pegboard.models.events import ApprovalRequested
 from pegboard.tui.chat.blocks import NoteBlock
 from pegboard.tui.chat.open_session import OpenSession
@@ -137,6 +137,8 @@ class AskRunner:
                         await session.update(outcome)
                         if not self._page.app.app_focus:
                             self._page.app.bell()
+                    case AskStarted():
+                        await session.show_missed()
                     case CallHappened(event=ApprovalRequested(call=call)):
                         self._approval_requested(call)
                     case _:

@@ -82,6 +82,8 @@ class OpenSession:
         self._listener = listener
         self._base_urls: dict[str, str | None] = {}
         self._limit = SHOWN
+        self._known: int | None = 0
+        """Number of stored messages up to the end of the conversation; None if it is unknown."""
         self.story = self._new_story()
 
     @property
@@ -112,8 +114,34 @@ class OpenSession:
         """Update record and cost after an ask."""
         self.system = None
         self.record = await asyncio.to_thread(self._runtime.sessions.get, self.id)
+        self._known = self.record.messages if self.record is not None else 0
         cost = await asyncio.to_thread(self._runtime.models.price, self.model_name, self.model[1], outcome.usage)
         self.cost += cost or 0.0
+
+    async def show_missed(self) -> None:
+        """Show before the last user message, which is stored, what other clients have added since the last change."""
+        # unknown until the next update: messages of an ask that fails are on the screen already
+        known, self._known = self._known, None
+        if known is None:
+            return
+        try:
+            entries = await asyncio.to_thread(self._entries_from, known)
+        except StoreError as error:
+            self._page.notify(clean_line(str(error)), severity="error", markup=False)
+            return
+        last = max((one.position for one in entries if isinstance(one.message, UserMessage)), default=0)
+        missed = [entry for entry in entries if entry.position < last][-SHOWN:]
+        if missed:
+            story = self._new_story()
+            names = await asyncio.to_thread(self._runtime.models.tool_names)
+            await asyncio.to_thread(story.recall, missed, names, self._recorded)
+            self.story.insert(story.blocks)
+
+    def _entries_from(self, position: int) -> list[SessionEntry]:
+        record = self._runtime.sessions.get(self.id)
+        if record is None or record.messages <= position + 1:
+            return []
+        return [entry for entry in self._runtime.sessions.entries(self.id) if entry.position >= position]
 
     # Loading
 
@@ -191,6 +219,7 @@ class OpenSession:
             story.usage = self.story.usage
         before = _stored_blocks(self.story.blocks)
         self.id, self.record, self.story, self._limit = session, record, story, limit
+        self._known = entries[-1].position + 1 if entries else 0
         self._transcript.hidden = len(entries) - len(shown)
         self._transcript.show(story.blocks)
         self._prompt.remember([entry.message.text for entry in entries if isinstance(entry.message, UserMessage)])

@@ -169,6 +169,13 @@ class Story:
             if isinstance(block, UserBlock):
                 return
 
+    def insert(self, blocks: Sequence[Block]) -> None:
+        """Insert the blocks of stored messages before the last user message."""
+        last = next(at for at in reversed(range(len(self.blocks))) if isinstance(self.blocks[at], UserBlock))
+        self.blocks[last:last] = blocks
+        for block in blocks:
+            self._changed(block)
+
     def note(self, block: NoteBlock) -> None:
         """Show a notice."""
         self._add(block)
