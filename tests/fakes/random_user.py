@@ -17,6 +17,7 @@ from unittest.mock import patch
 
 import evil
 from textual import events
+from textual.binding import Binding
 from textual.keys import _character_to_key
 from textual.worker import WorkerFailed
 
@@ -332,8 +333,9 @@ class _User:
 
 
 def _keys() -> list[str]:
-    """Return every key of every command, except those that end the app."""
+    """Return every key of every command, except those that end the app, and the keys of text editors."""
     from pegboard.tui.app import PegboardApp
+    from pegboard.tui.form.lines import LineInput, Lines
     from pegboard.tui.shell.keymap import command_groups
     from pegboard.tui.tools.screen import ToolsScreen
 
@@ -345,4 +347,6 @@ def _keys() -> list[str]:
         for key in command.keys.split(",")
         if key.strip()
     }
+    bindings = (*Lines.BINDINGS, *LineInput.BINDINGS)
+    found |= {key for one in bindings if isinstance(one, Binding) for key in one.key.split(",")}
     return sorted(found | {f"f{number}" for number in range(1, 13)} | {"home", "end", "pageup", "pagedown", "delete"})
