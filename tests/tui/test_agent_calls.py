@@ -8,7 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import commands
 import pytest
@@ -22,6 +22,7 @@ from pegboard.runtime import Runtime
 from pegboard.tui.dialogs.agent_call import AgentCallScreen
 from pegboard.tui.dialogs.ask_name import AskName
 from pegboard.tui.dialogs.ask_text import AskText
+from pegboard.tui.dialogs.confirm import Confirm
 from pegboard.tui.form.lines import Lines
 from pegboard.tui.state.remembered import Remembered
 from pegboard.tui.widgets import answer_guard
@@ -206,6 +207,48 @@ async def test_the_first_of_two_apps_answers_and_the_other_shows_who(watched: Wa
         await answered(first)
         assert "approved plain.delete" not in first.text
     assert len(calls(log)) == 1
+
+
+@pytest.mark.promise("WAT-4")
+async def test_a_call_that_was_answered_elsewhere_is_no_longer_edited(watched: Watched, questions: Questions) -> None:
+    async with on_app() as stage:
+        watched.call(1, "delete", path="a")
+        await open_card(stage)
+        await stage.press("e")
+        await stage.until(lambda: isinstance(stage.app.screen, AskText), "the arguments are edited")
+        editor = stage.app.screen.query_one(Lines)
+        editor.text = '{"path": "typed"}'
+        [question] = questions.pending()
+        questions.answer(question.id, Answer("reject", by="Another app"))
+        await stage.until_seen("Your changes don't apply.")
+        assert "The call runs with these arguments" not in stage.text
+        assert "ctrl+s" not in stage.text
+        await stage.press("ctrl+s")
+        assert editor.text in stage.text
+        await stage.press("escape")
+        await stage.until(lambda: isinstance(stage.app.screen, Confirm), "discarding the text is asked for")
+        await stage.until(lambda: cast("Confirm", stage.app.screen).accepts_now, "answers count")
+        await stage.press("ctrl+y")
+        await answered(stage)
+
+
+@pytest.mark.promise("WAT-4")
+async def test_a_reason_that_comes_after_another_answer_is_not_used_and_the_app_says_so(
+    watched: Watched, questions: Questions
+) -> None:
+    async with on_app() as stage:
+        watched.call(1, "delete", path="a")
+        await open_card(stage)
+        await stage.press("R")
+        await stage.until(lambda: isinstance(stage.app.screen, AskName), "the reason is asked for")
+        [question] = questions.pending()
+        questions.answer(question.id, Answer("approve", by="Another app"))
+        toasts = stage.app._notifications
+        await stage.until(lambda: any("Another app approved" in one.message for one in toasts), "who answered")
+        await stage.type("too dangerous")
+        await stage.press("enter")
+        await answered(stage)
+        assert any("Your answer was not used. Another app approved" in one.message for one in toasts)
 
 
 @pytest.mark.promise("WAT-4")

@@ -40,6 +40,8 @@ _Choice: TypeAlias = Literal["once", "session", "always", "reject", "reject_why"
 _OF_RULES: Final = {"session": "agent.session", "always": "agent.always"}
 """Answers that add a rule, with their commands."""
 _NOT_LISTED: Final = "This app doesn't list {tool}, so it can't build a permanent rule. Press {key} to allow it {term}."
+_EDIT_OVER: Final = "{outcome} Your changes don't apply. Copy the text if you need it; {key} closes."
+_NOT_SENT: Final = "Your answer was not used. {outcome}"
 _NOT_WRITTEN: Final = "The rule was not added because the arguments contain a secret. Press {key} to allow it {term}."
 
 
@@ -136,6 +138,8 @@ class AgentCallScreen(QuestionScreen[None]):
         self._questions = questions
         self._call = call
         self._is_over = False
+        self._outcome = ""
+        self._editor: AskText | None = None
         self._from = Static(id="from")
         self._arguments = TextView(highlight=json_parts)
 
@@ -166,6 +170,7 @@ class AgentCallScreen(QuestionScreen[None]):
         """Show another call; the delay starts again."""
         self._call = call
         self._is_over = False
+        self._outcome = ""
         self._show()
         self._arguments.focus()
         self.on_screen_resume()
@@ -223,7 +228,11 @@ class AgentCallScreen(QuestionScreen[None]):
         """Close, and show who answered."""
         call = self._call
         answer = await asyncio.to_thread(self._questions.read_answer, call.question.id)
-        self.app.notify(_outcome(call.question, answer), markup=False)
+        self._outcome = outcome = _outcome(call.question, answer)
+        self.app.notify(outcome, markup=False)
+        editor = self._editor
+        if editor is not None and editor.is_attached:
+            editor.end(_EDIT_OVER.format(outcome=outcome, key=key_of(editor, "text.close")))
         if self._call is call:
             self.dismiss(None)
 
@@ -242,7 +251,11 @@ class AgentCallScreen(QuestionScreen[None]):
     async def _answer(self, choice: _Choice) -> None:
         call = self._call
         answer = await self._chosen(choice, call)
-        if answer is None or self._is_over or self._call is not call:
+        if answer is None or self._call is not call:
+            return
+        if self._is_over:
+            if self._outcome:  # answered by others while the dialog of this answer was open
+                self.app.notify(_NOT_SENT.format(outcome=self._outcome), severity="warning", markup=False)
             return
         self._is_over = True  # The app learns of the own answer like of every other.
         try:
@@ -309,9 +322,8 @@ class AgentCallScreen(QuestionScreen[None]):
             case "edit":
                 title = f"Edit the arguments of {clean_line(call.question.tool)}"
                 note = "JSON object. The call runs with these arguments."
-                text: str | None = await self.app.push_screen_wait(
-                    AskText(title, call.text, note, partial(_problem, call=call))
-                )
+                self._editor = AskText(title, call.text, note, partial(_problem, call=call))
+                text: str | None = await self.app.push_screen_wait(self._editor)
                 edited = None if text is None else call.restored(parse(text))
                 return Answer("approve", args=edited, by=by) if isinstance(edited, dict) else None
 

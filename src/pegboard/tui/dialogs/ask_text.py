@@ -54,6 +54,7 @@ class AskText(Dialog[str | None]):
         self._text = text
         self._note = note
         self._lines = Lines(text)
+        self._is_over = False
 
     def compose_body(self) -> ComposeResult:
         """Compose the editor and the note."""
@@ -69,13 +70,30 @@ class AskText(Dialog[str | None]):
     def _is_changed(self) -> bool:
         return self._lines.text != self._text
 
+    def end(self, reason: str) -> None:
+        """Accept the text no longer; it stays so that it can be copied.
+
+        Args:
+            reason: Why, and what the user can do; replaces the note.
+        """
+        self._is_over = True
+        self._show_problem(reason)
+        self.refresh_bindings()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Disable accepting a text that is no longer needed."""
+        return not (self._is_over and action == "take") and super().check_action(action, parameters)
+
     def action_take(self) -> None:
         """Close with the text if it is valid."""
         problem = self._check(self._lines.text) if self._check is not None else ""
         if problem:
-            self.query_one("#note", Static).update(Content.styled(clean(problem), "$text-error"))
+            self._show_problem(problem)
         else:
             self.dismiss(self._lines.text)
+
+    def _show_problem(self, problem: str) -> None:
+        self.query_one("#note", Static).update(Content.styled(clean(problem), "$text-error"))
 
     @work(exclusive=True, group="change")
     async def action_editor(self) -> None:
