@@ -268,6 +268,19 @@ def test_an_image_becomes_an_object_as_in_mcp(value: object, written: object) ->
     assert json.loads(encode(value)) == written
 
 
+def test_a_figure_is_written_once_for_an_array_of_its_axes() -> None:
+    numpy = pytest.importorskip("numpy")
+    first, second = Sketch(), Sketch()
+
+    def axes(figure: Sketch) -> object:
+        return types.SimpleNamespace(get_figure=lambda: figure)
+
+    one = numpy.array([[axes(first), axes(first)], [axes(first), axes(first)]], dtype=object)
+    assert json.loads(encode(one)) == _image("png", b"a figure as png")
+    two = numpy.array([axes(first), axes(second), axes(second)], dtype=object)
+    assert json.loads(encode({"plots": two})) == {"plots": [_image("png", b"a figure as png")] * 2}
+
+
 def test_an_image_of_pillow_becomes_a_png() -> None:
     written = json.loads(encode(Image.new("RGB", (3, 2))))
     assert (written["type"], written["mimeType"]) == ("image", "image/png")

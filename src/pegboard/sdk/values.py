@@ -212,6 +212,16 @@ def _from_series(value: Any) -> object:  # noqa: ANN401 - pandas is not a depend
     return value.to_dict() if value.index.is_unique else list(value.items())
 
 
+def _from_array(value: Any) -> object:  # noqa: ANN401 - NumPy is not a dependency
+    items: object = value.tolist()
+    objects = list(getattr(value, "flat", ())) if getattr(getattr(value, "dtype", None), "kind", "") == "O" else []
+    if not objects or not all(hasattr(item, "get_figure") for item in objects):
+        return items
+    # axes of one figure, such as those of pandas' `plot(subplots=True)`
+    figures = list({id(figure): figure for figure in (axes.get_figure() for axes in objects)}.values())
+    return figures[0] if len(figures) == 1 else figures
+
+
 def _from_frame(value: Any) -> list[dict[str, object]]:  # noqa: ANN401 - pandas is not a dependency
     if value.index.nlevels > 1 or value.index.name is not None or value.index.dtype.kind not in "iu":
         value = value.reset_index(allow_duplicates=True)  # labels, not only positions
@@ -319,7 +329,7 @@ _CONVERSIONS: tuple[tuple[Callable[[type], bool], Callable[[Any], object]], ...]
     (lambda cls: hasattr(cls, "_asdict"), lambda value: value._asdict()),  # SQLAlchemy; a tuple is a list before this
     (lambda cls: hasattr(cls, "keys") and hasattr(cls, "__getitem__"), dict),  # sqlite3
     (lambda cls: issubclass(cls, AbstractSet), _from_set),
-    (lambda cls: hasattr(cls, "tolist"), lambda value: value.tolist()),
+    (lambda cls: hasattr(cls, "tolist"), _from_array),
     (lambda cls: issubclass(cls, (Sequence, ValuesView)), list),
     (lambda cls: issubclass(cls, Iterator) and not hasattr(cls, "fileno"), list),
     (lambda cls: hasattr(cls, "savefig"), _from_figure),
