@@ -112,6 +112,17 @@ def test_two_calls_are_compared(pegboard: Command, recorded: list[str], packs: s
     assert pegboard("history", "diff", add, add).stdout == "arguments: equal\nresult: equal\n"
 
 
+@pytest.mark.promise("ACT-3")
+def test_saved_images_are_compared_by_content(pegboard: Command, write_pack: Callable[[str, str], Path]) -> None:
+    source = 'def shoot():\n    """Return an image."""\n    return [{{"mimeType": "image/png", "data": "{}"}}]\n'
+    for data in ("AAAA", "AAAA", "BBBB"):
+        packs = str(write_pack("camera.py", source.format(data)))
+        pegboard("tools", "invoke", "camera.shoot", "--packs", packs)
+    other, again, first = ids(pegboard)
+    assert pegboard("history", "diff", first, again).stdout == "arguments: equal\nresult: equal\n"
+    assert "image/png, 3 B: " in pegboard("history", "diff", first, other).stdout
+
+
 @pytest.mark.promise("ACT-2")
 def test_calls_are_exported_deleted_restored_and_pinned(pegboard: Command, recorded: list[str], tmp_path: Path) -> None:
     fail, _, hello = recorded

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import islice
+from operator import eq
 from typing import Final
 
 from pydantic import JsonValue
@@ -26,12 +27,17 @@ _CONTEXT: Final = 3
 """Number of equal lines before and after a change."""
 
 
-def diff(before: JsonValue, after: JsonValue) -> ValueDiff:
+def diff(before: JsonValue, after: JsonValue, are_equal: Callable[[str, str], bool] | None = None) -> ValueDiff:
     """Compare two JSON values.
 
     Items of lists are aligned, so that an inserted item is one difference. Texts of several lines are compared by line.
+
+    Args:
+        before: The old value.
+        after: The new value.
+        are_equal: Returns whether two different texts mean the same.
     """
-    comparison = _Comparison()
+    comparison = _Comparison(are_equal or eq)
     found = tuple(islice(comparison.values("", before, after), MOST_DIFFERENCES + 1))
     is_whole = len(found) <= MOST_DIFFERENCES and comparison.left > 0
     return ValueDiff(differences=found[:MOST_DIFFERENCES], is_whole=is_whole)
@@ -40,8 +46,9 @@ def diff(before: JsonValue, after: JsonValue) -> ValueDiff:
 class _Comparison:
     """One comparison, which ends when it has looked at too many values."""
 
-    def __init__(self) -> None:
+    def __init__(self, are_equal: Callable[[str, str], bool]) -> None:
         self.left = MOST_VISITED
+        self._are_equal = are_equal
 
     def values(self, path: str, before: JsonValue, after: JsonValue) -> Iterator[JsonDifference]:
         # Not by recursion: values may be nested deeper than Python's stack.
@@ -64,7 +71,7 @@ class _Comparison:
             elif isinstance(old, list) and isinstance(new, list):
                 waiting.append(self._lists(path, old, new))
             elif isinstance(old, str) and isinstance(new, str):
-                if old != new:
+                if old != new and not self._are_equal(old, new):
                     yield _texts(path, old, new)
             elif isinstance(old, dict | list) or isinstance(new, dict | list) or not identical(old, new):
                 yield JsonDifference(path=path, kind="changed", before=old, after=new)

@@ -119,6 +119,29 @@ def are_alike(one: JsonValue, other: JsonValue) -> bool:
     return lines[0] is not None and lines[1] is not None and lines[0].groups() == lines[1].groups()
 
 
+class SavedImages:
+    """Compares the content of saved images, at most 50 pairs of them.
+
+    Args:
+        folder: Folder of results.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._left = _MOST
+
+    def are_equal(self, one: str, other: str) -> bool:
+        """Return whether two texts are lines of saved images with equal content; False if a file can't be read."""
+        if not are_alike(one, other):
+            return False
+        first, second = _image_of_text(one), _image_of_text(other)
+        if first is None or second is None or not self._left:
+            return False
+        self._left -= 1
+        content = first.saved(self._folder)
+        return content is not None and content == second.saved(self._folder)
+
+
 def _image(value: object) -> ResultImage | None:
     if isinstance(value, str):
         return _image_of_text(value)

@@ -269,6 +269,7 @@ class Activity:
         """Compare the arguments and results of two calls; bounded in time and memory."""
         from pegboard.history.diff import diff
         from pegboard.models.difference import CallDiff
+        from pegboard.results.images import SavedImages
 
         arguments = diff(before.args, after.args)
         too_large = next((call for call in (before, after) if call.size > MOST_COMPARED), None)
@@ -283,7 +284,10 @@ class Activity:
                 problem = f"The results were not compared because the call {call.id[:12]} {reason}."
                 return CallDiff(before=before, after=after, arguments=arguments, result=None, problem=problem)
             values.append(_comparable(result))
-        return CallDiff(before=before, after=after, arguments=arguments, result=diff(*values))
+        saved = SavedImages(self._parts.paths.results.absolute())
+        return CallDiff(
+            before=before, after=after, arguments=arguments, result=diff(values[0], values[1], saved.are_equal)
+        )
 
     # Statistics
 
