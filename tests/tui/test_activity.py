@@ -427,6 +427,24 @@ async def test_a_call_is_run_again_and_with_other_arguments(runtime: Runtime, re
 
 
 @pytest.mark.promise("ACT-2")
+async def test_edited_arguments_are_discarded_only_after_a_question(runtime: Runtime, recorder: Recorder) -> None:
+    recorder.add("gate.shout", {"text": "hello"})
+    async with on_activity(runtime) as stage:
+        await stage.press("alt+e")
+        await stage.until(lambda: isinstance(stage.app.focused, TextBox), "the field has the focus")
+        await stage.press("escape")
+        await stage.until(lambda: not stage.app.screen.is_modal, "unchanged arguments need no question")
+        await stage.press("alt+e")
+        await stage.until(lambda: isinstance(stage.app.focused, TextBox), "the field has the focus")
+        await stage.press("end", "!", "escape")
+        await stage.until_seen("The changes to this form will be lost.")
+        await stage.press("n")
+        await stage.until_seen("hello!")
+        await stage.press("ctrl+r")
+        await stage.until(lambda: len(rows(stage)) == 2 and "hello!" in rows(stage)[0], "it ran with the change")
+
+
+@pytest.mark.promise("ACT-2")
 async def test_a_call_opens_in_the_form_of_its_tool(runtime: Runtime, recorder: Recorder) -> None:
     recorder.add("gate.shout", {"text": "hello"})
     async with on_activity(runtime) as stage:

@@ -165,6 +165,20 @@ async def test_a_rule_is_edited_in_a_form_and_the_rest_of_the_file_stays(runtime
         assert len(_saved(runtime)) == 2
 
 
+@pytest.mark.promise("ASK-7")
+async def test_changes_to_a_rule_are_discarded_only_after_a_question(runtime: Runtime) -> None:
+    async with _rules(runtime) as (stage, screen):
+        await stage.press("enter")
+        await stage.until(lambda: isinstance(stage.app.screen, RuleDialog), "the form is open")
+        await stage.until(lambda: isinstance(stage.app.focused, Input), "a tool is focused")
+        await stage.press("end", "x", "escape")
+        await stage.until_seen("The changes to this form will be lost.")
+        await stage.press("n")
+        await stage.until(lambda: isinstance(stage.app.screen, RuleDialog), "the form is open again")
+        await stage.press("ctrl+s")
+        await stage.until(lambda: "book.writex" in _listed(screen)[0], "it is changed")
+
+
 @pytest.mark.promise("ASK-7", "TUI-7")
 async def test_a_rule_is_deleted_after_confirmation(runtime: Runtime) -> None:
     async with _rules(runtime) as (stage, screen):

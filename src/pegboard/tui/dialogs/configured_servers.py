@@ -22,8 +22,7 @@ from pegboard.models.spec import McpHandler
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.dialogs.confirm import Confirm
-from pegboard.tui.form import FormPane
-from pegboard.tui.widgets.dialog import Dialog
+from pegboard.tui.dialogs.form_dialog import FormDialog
 from pegboard.tui.widgets.question import QuestionScreen
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ _SCHEMA: Final[JsonObject] = {
 }
 
 
-class AddServerScreen(Dialog[str | None]):
+class AddServerScreen(FormDialog[str | None]):
     """A form that adds an MCP server to the configuration file; it returns the name of the server.
 
     Args:
@@ -85,12 +84,11 @@ class AddServerScreen(Dialog[str | None]):
     def __init__(self, runtime: Runtime) -> None:
         super().__init__("Add MCP server")
         self._runtime = runtime
-        self._form = FormPane()
         self._problem = Static(id="problem")
 
     def compose_body(self) -> ComposeResult:
         """Compose the form, the reason why a server can't be added, and the buttons."""
-        yield self._form
+        yield self.form
         yield self._problem
         with Horizontal(id="answers"):
             yield Button(Content("Close"), id="close", compact=True)
@@ -100,8 +98,7 @@ class AddServerScreen(Dialog[str | None]):
         """Show the form."""
         self._problem.display = False
         handler = McpHandler(server="servers", tool="add")
-        self._form.show(ToolSpec(name="servers.add", pack="servers", input_schema=_SCHEMA, handler=handler))
-        self._form.focus_field()
+        self.show_form(ToolSpec(name="servers.add", pack="servers", input_schema=_SCHEMA, handler=handler))
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         """Add the server, or close."""
@@ -114,7 +111,7 @@ class AddServerScreen(Dialog[str | None]):
     @work(group="add server")
     async def action_add(self) -> None:
         """Add the server if the form is valid; show why it can't be added."""
-        values = self._form.submit()
+        values = self.form.submit()
         if values is None:
             return
         name = str(values["name"])

@@ -11,11 +11,10 @@ from pegboard.data.mask import moved_secret, restored, unrecorded_secret
 from pegboard.models import JsonObject, ToolSpec
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.form import FormPane
-from pegboard.tui.widgets.dialog import Dialog
+from pegboard.tui.dialogs.form_dialog import FormDialog
 
 
-class EditCallScreen(Dialog[JsonObject | None]):
+class EditCallScreen(FormDialog[JsonObject | None]):
     """A form that returns the edited arguments, or None to leave the call awaiting approval.
 
     Args:
@@ -61,20 +60,18 @@ class EditCallScreen(Dialog[JsonObject | None]):
         self._spec = spec
         self._arguments = arguments
         self._full = full
-        self._form = FormPane()
 
     def compose_body(self) -> ComposeResult:
         """Compose the form."""
-        yield self._form
+        yield self.form
 
     def on_mount(self) -> None:
         """Fill the form."""
-        self._form.show(self._spec, self._arguments)
-        self._form.focus_field()
+        self.show_form(self._spec, self._arguments)
 
     def action_run(self) -> None:
         """Close with the arguments if they are valid and complete."""
-        edited = self._form.submit()
+        edited = self.form.submit()
         if edited is None:
             return
         if self._full is None:

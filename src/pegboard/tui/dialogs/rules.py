@@ -28,9 +28,9 @@ from pegboard.models import OF_CLIENTS, JsonObject, PackHandler, ToolCall, ToolS
 from pegboard.models.rule import Rule, RuleAction, RuleFile
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings, key_of
-from pegboard.tui.form import FormPane
+from pegboard.tui.dialogs.form_dialog import FormDialog
 from pegboard.tui.widgets.control_pictures import ControlPictures
-from pegboard.tui.widgets.dialog import Dialog, ListDialog
+from pegboard.tui.widgets.dialog import ListDialog
 from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 if TYPE_CHECKING:
@@ -272,7 +272,7 @@ class RulesScreen(ListDialog[None]):
             self._test()
 
 
-class RuleDialog(Dialog[Rule | None]):
+class RuleDialog(FormDialog[Rule | None]):
     """A form that returns a rule, or None.
 
     Args:
@@ -296,8 +296,6 @@ class RuleDialog(Dialog[Rule | None]):
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
-    _form = query_one(FormPane)
-
     def __init__(self, names: Iterable[str], initial: JsonObject, *, is_new: bool = True) -> None:
         super().__init__("New rule" if is_new else "Edit rule")
         self._names = names
@@ -305,16 +303,15 @@ class RuleDialog(Dialog[Rule | None]):
 
     def compose_body(self) -> ComposeResult:
         """Compose the form."""
-        yield FormPane()
+        yield self.form
 
     def on_mount(self) -> None:
         """Fill the form."""
-        self._form.show(_form_of(self._names), self._initial)
-        self._form.focus_field("/tools/0")
+        self.show_form(_form_of(self._names), self._initial, "/tools/0")
 
     def action_save(self) -> None:
         """Close with the rule if it is valid."""
-        values = self._form.submit()
+        values = self.form.submit()
         if values is None:
             return
         action, tools = str(values.pop("action")), values.pop("tools")

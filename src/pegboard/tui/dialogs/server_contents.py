@@ -20,11 +20,11 @@ from pegboard.models.server_content import Completion, PromptInfo, ResourceInfo,
 from pegboard.models.spec import McpHandler
 from pegboard.results.clean import clean, clean_line
 from pegboard.tui.commands import Command, bindings
+from pegboard.tui.dialogs.form_dialog import FormDialog
 from pegboard.tui.dialogs.server_resource import open_resource
 from pegboard.tui.form import FormPane
 from pegboard.tui.form.editors import TextLine
 from pegboard.tui.messages import TalkAbout
-from pegboard.tui.widgets.dialog import Dialog
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -142,7 +142,7 @@ class _ServerSuggester(Suggester):
         return await self._suggest(value)
 
 
-class VariablesScreen(Dialog[dict[str, str] | None]):
+class VariablesScreen(FormDialog[dict[str, str] | None]):
     """A form for the variables of a template or the arguments of a prompt; it returns them, or None.
 
     Args:
@@ -169,22 +169,21 @@ class VariablesScreen(Dialog[dict[str, str] | None]):
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     def __init__(self, spec: ToolSpec, about: str, run: str, title: str, complete: _Complete | None) -> None:
-        super().__init__(f"{clean_line(title)}: {clean_line(spec.name)}", f"ctrl+r: {run}")
+        form = FormPane("Nothing to fill in.")
+        super().__init__(f"{clean_line(title)}: {clean_line(spec.name)}", f"ctrl+r: {run}", form)
         self._spec = spec
         self._about = clean(about)
         self._complete = complete
-        self._form = FormPane("Nothing to fill in.")
 
     def compose_body(self) -> ComposeResult:
         """Compose the description and the form."""
         if self._about:
             yield Static(Content(self._about), id="about")
-        yield self._form
+        yield self.form
 
     def on_mount(self) -> None:
         """Show the form."""
-        self._form.show(self._spec)
-        self._form.focus_field()
+        self.show_form(self._spec)
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """Let the server complete the focused line."""
@@ -193,7 +192,7 @@ class VariablesScreen(Dialog[dict[str, str] | None]):
 
     def _suggest_for(self, line: TextLine) -> Callable[[str], Awaitable[str | None]]:
         async def suggest(value: str) -> str | None:
-            draft = self._form.form.draft() if self._form.form is not None else {}
+            draft = self.form.form.draft() if self.form.form is not None else {}
             name = line.field.name
             others = {key: text for key, text in draft.items() if key != name and isinstance(text, str)}
             assert self._complete is not None, "only with it are lines completed"
@@ -205,7 +204,7 @@ class VariablesScreen(Dialog[dict[str, str] | None]):
 
     def action_run(self) -> None:
         """Close with the values if they are valid."""
-        arguments = self._form.submit()
+        arguments = self.form.submit()
         if arguments is not None:
             self.dismiss({name: value for name, value in arguments.items() if isinstance(value, str)})
 
