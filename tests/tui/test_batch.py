@@ -157,6 +157,18 @@ async def test_a_batch_that_was_interrupted_by_quitting_is_continued_later(
     assert not [*(runtime.paths.state / "batches").iterdir()]
 
 
+async def test_the_status_of_a_batch_fits_into_a_small_terminal(runtime: Runtime, tmp_path: Path) -> None:
+    file = tmp_path / "in.csv"
+    file.write_text("number,other\n2,a\n4,b\n6,c\n")
+    async with on_stage(runtime) as stage:
+        await open_dialog(stage)
+        await stage.type(str(file))
+        await stage.press("ctrl+r")
+        await stage.until_seen("3 rows, 0 failed")
+        await stage.pilot.resize_terminal(40, 12)
+        await stage.until_seen("3 rows, 0 failed")
+
+
 async def test_escape_stops_a_batch_first(
     runtime: Runtime, tmp_path: Path, write_pack: Callable[[str, str], Path]
 ) -> None:

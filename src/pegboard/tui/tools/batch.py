@@ -61,7 +61,7 @@ class BatchScreen(Dialog[None]):
         & > #box { width: 110; height: 36; }
         Input, Input:focus { border: none; border-left: outer $border; height: 1; padding: 0 1; background: $panel; }
         #maps { margin-top: 1; }
-        #preview { height: auto; max-height: 9; padding: 0 1; color: $text-muted; }
+        #preview { height: auto; max-height: 40%; padding: 0 1; color: $text-muted; }
         #status { height: 1; padding: 0 1; background: $panel; text-wrap: nowrap; text-overflow: ellipsis; }
         PickList { height: 1fr; }
     }
