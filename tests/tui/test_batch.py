@@ -153,6 +153,7 @@ async def test_a_batch_that_was_interrupted_by_quitting_is_continued_later(
         assert screen._batch is None
         (part,) = screen._parts
         assert sorted(result["row"] for result in map(json.loads, part.read_text().splitlines())) == [*range(1, 201)]
+        await stage.until_seen("200 rows, 100 failed")
         await stage.press("escape")
     assert not [*(runtime.paths.state / "batches").iterdir()]
 

@@ -314,8 +314,9 @@ class BatchScreen(Dialog[None]):
         is_interrupted = await asyncio.to_thread(folder.is_interrupted)
         if self._has_run_inputs():
             self._is_unfinished = is_interrupted
-        rows = f"{count(progress.done, 'row')}{' retried' if is_retry else ''}"
-        summary = f"{rows}, {progress.failed:,} failed, in {progress.seconds:.1f} s"
+        before, failed_before = (0, 0) if is_retry else (progress.before, progress.failed_before)
+        rows = f"{count(progress.done + before, 'row')}{' retried' if is_retry else ''}"
+        summary = f"{rows}, {progress.failed + failed_before:,} failed, in {progress.seconds:.1f} s"
         if not progress.done and message and message != _STOPPED:
             summary = ""  # it never ran
         elif is_interrupted and self._is_unfinished:
