@@ -6,10 +6,12 @@ import json
 import os
 import select
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -193,6 +195,21 @@ def test_references_in_the_expected_schema_are_followed(
     found = _messages(done, "one")
     assert (done.returncode, bool(found)) == ((0, False) if message is None else (1, True)), found
     assert message is None or message in found[0]
+
+
+@pytest.mark.promise("BAT-3")
+def test_a_call_is_kept_however_many_were_recorded_after_it(pegboard: Command, packs: str, home: Path) -> None:
+    pegboard("tools", "invoke", "time.now")
+    [first] = json.loads(pegboard("history", "--json").stdout)
+    with closing(sqlite3.connect(home / "state" / "history.db")) as database, database:
+        names = [name for _, name, *_ in database.execute("PRAGMA table_info(calls)") if name not in ("n", "id", "at")]
+        database.execute(
+            "WITH RECURSIVE later(number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM later WHERE number < 100001)"
+            f" INSERT INTO calls (id, at, {', '.join(names)}) SELECT 'later' || number, at + number, {', '.join(names)}"
+            " FROM later, calls"
+        )
+    kept = pegboard("check", "keep", first["id"], "--expect", "outcome", "--name", "old")
+    assert (kept.returncode, kept.stderr) == (0, "")
 
 
 @pytest.mark.promise("BAT-3")

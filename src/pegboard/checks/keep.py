@@ -18,7 +18,6 @@ Kept: TypeAlias = Literal["snapshot", "exact", "schema", "outcome"]
 
 _LARGEST: Final = 1_000_000
 """Bytes of data that a check contains."""
-_SEARCHED: Final = 100_000
 _SHORTEST_ID: Final = 4
 
 
@@ -38,21 +37,21 @@ def recorded(runtime: Runtime, call_id: str) -> tuple[CallRecord, ToolResult]:
 
     Raises:
         CheckError: No call or more than one has this id, or its result isn't stored.
+        StoreError: The history can't be read.
     """
-    if call_id == "-":
-        found = list(runtime.history.records(limit=1))
-    elif len(call_id) < _SHORTEST_ID:
+    if call_id != "-" and len(call_id) < _SHORTEST_ID:
         raise CheckError(f"The id `{call_id}` is too short. Enter at least {_SHORTEST_ID} characters.")
-    else:
-        found = [record for record in runtime.history.records(limit=_SEARCHED) if record.id.startswith(call_id)]
-        found = [record for record in found if record.id == call_id] or found
-    if len(found) != 1:
-        reason = "More than one recorded call has an id that starts with" if found else "No recorded call has the id"
-        raise CheckError(f"{reason} `{call_id}`. `pegboard history --json` lists the ids.")
-    result = runtime.history.result(found[0].id)
+    last = runtime.history.records(limit=1) if call_id == "-" else ()
+    record = next(iter(last), None) if call_id == "-" else runtime.activity.get(call_id)
+    if record is None or record.is_turn:
+        raise CheckError(
+            f"No recorded call has the id `{call_id}`. If other ids start with it too, enter more of it."
+            " `pegboard history --json` lists the ids."
+        )
+    result = runtime.history.result(record.id)
     if result is None:
         raise CheckError(f"The result of the call `{call_id}` is not stored.")
-    return found[0], result
+    return record, result
 
 
 def kept_check(runtime: Runtime, record: CallRecord, result: ToolResult, name: str, expect: Kept) -> Check:
