@@ -218,6 +218,14 @@ async def test_typing_filters_and_problems_are_shown_with_their_position(runtime
         await stage.until_seen("No call matches.")
 
 
+@pytest.mark.promise("ACT-1")
+async def test_a_problem_of_the_filter_is_not_cut_on_a_narrow_screen(runtime: Runtime, recorder: Recorder) -> None:
+    recorder.add("gate.shout", {"text": "apple"})
+    async with on_activity(runtime, size=(80, 24)) as stage:
+        await filtered(stage, "status:bad")
+        await stage.until_seen("interrupted.")
+
+
 async def test_tab_completes_the_filter(runtime: Runtime, recorder: Recorder) -> None:
     recorder.add()
     recorder.add(result=ToolResult.failed("execution_error", "No."))

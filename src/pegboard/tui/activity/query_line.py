@@ -14,6 +14,8 @@ from pegboard.results.sizes import count as number_of
 from pegboard.tui.widgets.control_pictures import with_control_pictures
 
 _HINT: Final = "words, or tool: source: status: session: agent: since: before: slower: pinned:"
+_MOST_LINES: Final = 3
+"""Lines of a problem; a longer one is cut."""
 
 
 class QueryLine(Static):
@@ -83,7 +85,8 @@ class QueryLine(Static):
             problem = problems[-1]
             message = with_control_pictures(problem.message)
             shown = Content.assemble((f"✗ column {problem.start + 1}: {message}", "$text-error"))
-            return shown.truncate(width, ellipsis=True)
+            lines = shown.wrap(width)
+            return Content("\n").join(lines) if len(lines) <= _MOST_LINES else shown.truncate(width, ellipsis=True)
         if typing and completions:
             # A key completes only a word that was begun.
             key = "" if not text or text.endswith(" ") else "tab "
