@@ -258,3 +258,29 @@ async def test_keys_after_one_that_adds_or_removes_a_row_go_into_the_row_that_it
         type_at_once(stage, "enter", *keys, "ctrl+r")
         await stage.until(lambda: given.calls, "the tool was run")
         assert given.calls[0].args == {"names": value}
+
+
+NAMES: JsonObject = {"type": "array", "items": {"type": "string"}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "typed", "arguments"),
+    [
+        ({"type": "string"}, [events.Paste("1\n2"), events.Key("tab", None), *"x"], {"one": "1\n2", "two": "xz"}),
+        (NAMES, [events.Key("enter", None), events.Paste("1\n2"), events.Key("tab", None), *"x"], {"one": ["1\n2"]}),
+    ],
+)
+async def test_keys_after_one_that_replaces_the_focused_editor_go_into_the_new_one(
+    tmp_path: Path, kind: JsonObject, typed: list[events.Event | str], arguments: JsonObject
+) -> None:
+    given = GivenRuntime(
+        tmp_path, [tool("odd.one", "Has two fields.", None, one=kind, two={"type": "string", "default": ""})]
+    )
+    async with on_stage(given) as stage:
+        await stage.open("odd.one")
+        for event in typed:
+            stage.app.post_message(events.Key(event, event) if isinstance(event, str) else event)
+        await stage.pilot.pause()
+        await stage.press("z", "ctrl+r")
+        await stage.until(lambda: given.calls, "the tool was run")
+        assert given.calls[0].args == arguments

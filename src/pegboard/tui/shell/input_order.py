@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from time import monotonic
 from typing import Final
 
@@ -68,6 +69,10 @@ class InputOrder:
         """The key or text that was forwarded last, until it is known that it was handled."""
         self._target: Widget | None = None
         """The widget to which it was forwarded."""
+        self._around: tuple[Widget, ...] = ()
+        """The widgets around that one, from the inside out; they remain if the key or text removes it."""
+        self._carrier: Widget | None = None
+        """The widget to which the message that follows was sent."""
         self._number = 0
         """Number of the last wait."""
         self._rounds = 0
@@ -92,8 +97,9 @@ class InputOrder:
         if not message.number:
             self._looking = None
         elif self._timer is not None and message.number == self._number:
-            if self._rounds and not self._was_typed():
-                # What a widget announced when it handled the key comes after this message, such as a complete line.
+            if self._rounds and (isinstance(self._last, events.Paste) or not self._was_typed()):
+                # What a widget announced when it handled the key comes after this message, such as a complete line,
+                # or pasted text that needs another editor.
                 self._rounds -= 1
                 self._stop_timer()
                 self._follow()
@@ -128,8 +134,10 @@ class InputOrder:
             await self._handle(event)
             if isinstance(event, events.Key | events.Paste) and event.is_forwarded:
                 self._end_wait()
-                self._last, self._rounds = event, _ROUNDS
-                self._target = self._app.focused or self._app.screen
+                with suppress(ScreenStackError):  # the app is ending
+                    self._target = self._app.focused or self._app.screen
+                    self._around = tuple(one for one in self._target.ancestors if isinstance(one, Widget))
+                    self._last, self._rounds = event, _ROUNDS
 
     def _is_typed(self, last: events.Event, event: events.Event) -> bool:
         """Return whether the same widget takes an event and the one after it as text, in their order."""
@@ -152,15 +160,15 @@ class InputOrder:
 
     def _follow(self) -> None:
         """Send a message after the last key or text, unless that is done; the wait ends if there is no way for it."""
-        target = self._target
-        if target is None or not target.is_attached:
-            self._end_wait()
-            return
         if self._timer is not None:
-            return
+            if self._carrier is not None and self._carrier.is_attached:
+                return
+            self._stop_timer()  # a widget that is removed loses its messages
         self._number += 1
         number = self._number
-        if not target.post_message(InputPassed(number)):
+        path = (self._target, *self._around) if self._target is not None else ()
+        self._carrier = next((one for one in path if one.is_attached and one.post_message(InputPassed(number))), None)
+        if self._carrier is None:
             self._end_wait()
             return
         self._timer = asyncio.get_running_loop().call_later(_LONGEST_WAIT, self._app.post_message, InputPassed(number))
@@ -198,7 +206,8 @@ class InputOrder:
         return any(worker not in self._workers and not worker.is_finished for worker in self._app.workers)
 
     def _end_wait(self) -> None:
-        self._last = self._target = None
+        self._last = self._target = self._carrier = None
+        self._around = ()
         self._stop_timer()
 
     def _stop_timer(self) -> None:
