@@ -268,6 +268,8 @@ NAMES: JsonObject = {"type": "array", "items": {"type": "string"}}
     [
         ({"type": "string"}, [events.Paste("1\n2"), events.Key("tab", None), *"x"], {"one": "1\n2", "two": "xz"}),
         (NAMES, [events.Key("enter", None), events.Paste("1\n2"), events.Key("tab", None), *"x"], {"one": ["1\n2"]}),
+        ({}, [*"x", events.Key("ctrl+k", None), "y"], {"one": "yz"}),
+        ({}, [events.Key("shift+tab", None), *"x", events.Key("ctrl+k", None), "y"], {"one": "yz"}),
     ],
 )
 async def test_keys_after_one_that_replaces_the_focused_editor_go_into_the_new_one(

@@ -132,7 +132,8 @@ class InputOrder:
             self._waiting.popleft()
             self._workers, self._turns = {*self._app.workers}, 0
             await self._handle(event)
-            if isinstance(event, events.Key | events.Paste) and event.is_forwarded:
+            # A key with a priority binding isn't forwarded, but what its action requested comes later, too.
+            if isinstance(event, events.Key) or (isinstance(event, events.Paste) and event.is_forwarded):
                 self._end_wait()
                 with suppress(ScreenStackError):  # the app is ending
                     self._target = self._app.focused or self._app.screen
