@@ -15,11 +15,14 @@ from stage import GivenRuntime, Stage, as_runtime, on_stage, tool
 from textual import events
 from textual.app import ScreenStackError
 from textual.command import CommandList, CommandPalette
+from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from pegboard.models import JsonObject
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.dialogs.ask_name import AskName
+from pegboard.tui.form.choices import Choices
+from pegboard.tui.form.rows import AddLine
 from pegboard.tui.shell import input_order
 from pegboard.tui.shell.help import HelpScreen
 from pegboard.tui.tools import screen
@@ -286,3 +289,32 @@ async def test_keys_after_one_that_replaces_the_focused_editor_go_into_the_new_o
         await stage.press("z", "ctrl+r")
         await stage.until(lambda: given.calls, "the tool was run")
         assert given.calls[0].args == arguments
+
+
+def click_at_once(stage: Stage, widget: Widget) -> None:
+    """Click a widget without waiting for anything."""
+    x, y = widget.region.offset
+    for kind in (events.MouseDown, events.MouseUp):
+        stage.app.post_message(kind(None, x, y, 0, 0, 1, False, False, False, x, y))
+
+
+async def test_keys_after_a_click_that_adds_a_row_go_into_the_row(tmp_path: Path) -> None:
+    given = GivenRuntime(tmp_path, [tool("odd.names", "Has a list.", None, names=NAMES)])
+    async with on_stage(given) as stage:
+        for keys in ("one", "two"):
+            click_at_once(stage, stage.form.query_one(AddLine))
+            type_at_once(stage, *keys)
+            await stage.pilot.pause()
+        await stage.press("ctrl+r")
+        await stage.until(lambda: given.calls, "the tool was run")
+        assert given.calls[0].args == {"names": ["one", "two"]}
+
+
+async def test_keys_after_a_click_that_lists_the_options_of_a_choice_filter_them(tmp_path: Path) -> None:
+    city: JsonObject = {"enum": [f"city-{number}" for number in range(200)]}
+    given = GivenRuntime(tmp_path, [tool("odd.city", "Has a choice.", None, city=city)])
+    async with on_stage(given) as stage:
+        click_at_once(stage, stage.form.query_one(Choices))
+        type_at_once(stage, *"123", "enter", "ctrl+r")
+        await stage.until(lambda: given.calls, "the tool was run")
+        assert given.calls[0].args == {"city": "city-123"}

@@ -2,7 +2,8 @@
 
 Textual lets the focused widget insert a character, but a key with a binding first passes every widget around it, each
 with a queue of its own. Of keys that arrive together, as from a slow connection or while the app is busy, a later
-character would be inserted before an earlier backspace deletes, and before an earlier tab moves the focus.
+character would be inserted before an earlier backspace deletes, and before an earlier tab moves the focus. The same
+holds for keys after a click, such as one that adds a row.
 
 Keys after one that opens a dialog or a form wait until its widgets are mounted.
 """
@@ -18,6 +19,7 @@ from typing import Final
 
 from textual import events
 from textual.app import App, ScreenStackError
+from textual.errors import NoWidget
 from textual.message import Message
 from textual.widget import Widget
 from textual.worker import Worker
@@ -47,7 +49,7 @@ class InputPassed(Message):
 
 
 class InputOrder:
-    """Input that waits until the key or the pasted text before it was handled, and what its action requested.
+    """Input that waits until the key, pasted text or click before it was handled, and what its action requested.
 
     Args:
         app: The app.
@@ -66,7 +68,7 @@ class InputOrder:
         self._is_early = is_early
         self._waiting: deque[events.Event] = deque()
         self._last: events.Event | None = None
-        """The key or text that was forwarded last, until it is known that it was handled."""
+        """The key, text or click that was forwarded last, until it is known that it was handled."""
         self._target: Widget | None = None
         """The widget to which it was forwarded."""
         self._around: tuple[Widget, ...] = ()
@@ -131,14 +133,24 @@ class InputOrder:
                 return
             self._waiting.popleft()
             self._workers, self._turns = {*self._app.workers}, 0
+            clicked = self._find_clicked(event)
             await self._handle(event)
             # A key with a priority binding isn't forwarded, but what its action requested comes later, too.
-            if isinstance(event, events.Key) or (isinstance(event, events.Paste) and event.is_forwarded):
+            if clicked or isinstance(event, events.Key) or (isinstance(event, events.Paste) and event.is_forwarded):
                 self._end_wait()
                 with suppress(ScreenStackError):  # the app is ending
-                    self._target = self._app.focused or self._app.screen
+                    self._target = clicked or self._app.focused or self._app.screen
                     self._around = tuple(one for one in self._target.ancestors if isinstance(one, Widget))
                     self._last, self._rounds = event, _ROUNDS
+
+    def _find_clicked(self, event: events.Event) -> Widget | None:
+        """Return the widget on which a mouse button is released, or None if the event is another one."""
+        if not isinstance(event, events.MouseUp):
+            return None
+        try:
+            return self._app.get_widget_at(event.x, event.y)[0]
+        except (NoWidget, ScreenStackError):
+            return None
 
     def _is_typed(self, last: events.Event, event: events.Event) -> bool:
         """Return whether the same widget takes an event and the one after it as text, in their order."""
@@ -153,10 +165,10 @@ class InputOrder:
         )
 
     def _was_typed(self) -> bool:
-        """Return whether the last key or text was taken as text."""
+        """Return whether the last input was a text, or a key that was taken as text."""
         last, target = self._last, self._target
         if not isinstance(last, events.Key):
-            return True
+            return isinstance(last, events.Paste)
         return target is not None and target.check_consume_key(last.key, last.character)
 
     def _follow(self) -> None:
