@@ -67,9 +67,9 @@ class PagesApp(DialogApp, inherit_bindings=False):
         """Return whether a key or text is for something that is still opening.
 
         That is what a command of the palette opens, a tool, or the best match of enter in the tool list before the
-        tools are found and their page is built.
+        tools are found and their page is built; and a form that is about to be filled in.
         """
-        if self.is_choosing or self._opening:
+        if self.is_choosing or self._opening or (isinstance(self.screen, ToolsScreen) and self.screen.is_filling):
             return isinstance(event, events.Key | events.Paste)
         return (
             isinstance(event, events.Key)

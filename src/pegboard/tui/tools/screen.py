@@ -258,6 +258,14 @@ class ToolsScreen(PageScreen):
 
     # Tool page
 
+    @property
+    def is_filling(self) -> bool:
+        """Whether arguments for the form are being read: of the last call, of a preset or of a pasted call."""
+        groups, page = ("arguments", "paste"), self._page
+        return page is not None and any(
+            worker.node is page and worker.group in groups and not worker.is_finished for worker in self.app.workers
+        )
+
     async def action_run(self) -> None:
         """Run the selected tool, with the text typed before the key."""
         if self._page is None:
