@@ -86,6 +86,14 @@ ARGUMENTS: JsonObject = {"path": "src", "depth": 2}
             Pasted("cli", "fs.list_dir", ARGUMENTS),
         ),
         (
+            "pegboard tools invoke fs.list_dir --mcp 'fs=npx -y \"a server\"' --arg path=src --arg depth=2",
+            Pasted("cli", "fs.list_dir", ARGUMENTS),
+        ),
+        (
+            "pegboard --mcp=https://localhost/mcp tools invoke ls --elicit '{}' --arg path=src --arg depth=2",
+            Pasted("cli", "fs.list_dir", ARGUMENTS),
+        ),
+        (
             "pegboard --packs ~/p tools \\\n  invoke --data ls \\\n  --arg path=src --timeout 3 --arg depth=2 --json",
             Pasted("cli", "fs.list_dir", ARGUMENTS),
         ),

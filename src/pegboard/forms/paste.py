@@ -41,7 +41,7 @@ _WORD = re.compile(
     """,
     re.DOTALL | re.VERBOSE,
 )
-_VALUED = {"--arg", "--args", "--timeout", "--packs", "--tool-allow", "--print"}
+_VALUED = {"--arg", "--args", "--elicit", "--mcp", "--packs", "--print", "--timeout", "--tool-allow"}
 _BARE = {"--data", "--json"}
 _BEFORE = {"$", "%", "env", "python", "python3", "-m", "uv", "uvx", "run"}
 """Words of a prompt or a launcher before the program."""
