@@ -22,7 +22,7 @@ from pegboard.models import Finished, ToolCall
 from pegboard.models.conversation import UserMessage
 from pegboard.models.rule import Rule
 from pegboard.runtime import Runtime
-from pegboard.tui.script.draft import Draft, DraftFile
+from pegboard.tui.state.draft import Draft, DraftFile
 from pegboard.tui.widgets.clipboard import write_file
 
 PACK = '''
@@ -138,7 +138,7 @@ async def test_all_files_that_the_app_writes_are_private(work: Path, folders: li
         runtime.presets.save("book.large", "mine", {})
         runtime.rules.add(runtime.rules.read(), Rule(allow=("book.*",)))
         assert runtime.history.records()
-        draft = DraftFile(runtime.paths.state)
+        draft = DraftFile(runtime.paths.state, "script-draft")
         draft.read()
         draft.keep(Draft("echo b"))
         draft.write()

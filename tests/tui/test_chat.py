@@ -131,6 +131,24 @@ async def test_messages_sent_during_an_answer_are_queued_and_sent_in_order(tmp_p
         assert "queued" not in stage.status
 
 
+@pytest.mark.promise("TUI-1")
+async def test_messages_that_were_not_sent_are_in_the_prompt_after_a_restart(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, [asyncio.Event(), *says("One")]) as stage:
+        await stage.say("first")
+        await stage.say("second")
+        await stage.press(*"draft")
+        kept = stage.runtime.paths.state / "chat-draft.json"
+        await stage.until(lambda: kept.exists() and "draft" in kept.read_text(), "it is kept without leaving")
+    async with on_chat(tmp_path, says("hello")) as stage:
+        await stage.until(lambda: stage.line.text, "the draft is read")
+        assert stage.line.text == "second\ndraft"
+        await stage.press("enter")
+        await stage.idle()
+    async with on_chat(tmp_path) as stage:
+        await stage.pilot.pause()
+        assert stage.line.text == ""
+
+
 async def test_queued_messages_return_to_the_prompt_before_the_draft(tmp_path: Path) -> None:
     go_on = asyncio.Event()
     async with on_chat(tmp_path, [go_on, *says("One")]) as stage:

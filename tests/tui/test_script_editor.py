@@ -12,8 +12,8 @@ from textual.events import Key, Paste
 
 from pegboard.tui.script.command_help import CommandHelp
 from pegboard.tui.script.document import EXAMPLE
-from pegboard.tui.script.draft import Draft, DraftFile
 from pegboard.tui.script.editor import ScriptEditor
+from pegboard.tui.state.draft import Draft, DraftFile
 
 
 def looks(editor: ScriptEditor, row: int) -> dict[str, set[str]]:
@@ -293,16 +293,16 @@ async def test_text_typed_before_the_draft_is_loaded_follows_it(
 
 
 async def test_a_second_process_has_its_own_draft(tmp_path: Path) -> None:
-    first, second = DraftFile(tmp_path), DraftFile(tmp_path)
+    first, second = DraftFile(tmp_path, "script-draft"), DraftFile(tmp_path, "script-draft")
     assert (first.read(), second.read()) == (Draft(), Draft())
     first.keep(Draft("one", "a", "o"))
     second.keep(Draft("two"))
     for file in (first, second):
         file.write()
         file.close()
-    again = DraftFile(tmp_path)
+    again = DraftFile(tmp_path, "script-draft")
     assert again.read() == Draft("one", "a", "o")
-    third = DraftFile(tmp_path)
+    third = DraftFile(tmp_path, "script-draft")
     assert third.read() == Draft("two")
     again.close()
     third.close()
@@ -311,9 +311,9 @@ async def test_a_second_process_has_its_own_draft(tmp_path: Path) -> None:
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"text": "a"}', "\x00"])
 async def test_a_damaged_draft_is_ignored(tmp_path: Path, damage: str) -> None:
     (tmp_path / "script-draft.json").write_text(damage)
-    file = DraftFile(tmp_path)
+    file = DraftFile(tmp_path, "script-draft")
     assert file.read() == Draft()
     file.keep(Draft("new"))
     file.write()
     file.close()
-    assert DraftFile(tmp_path).read() == Draft("new")
+    assert DraftFile(tmp_path, "script-draft").read() == Draft("new")

@@ -34,6 +34,8 @@ from pegboard.tui.shell.page import PageScreen
 from pegboard.tui.shell.too_small import TooSmall
 from pegboard.tui.state.approvals import Approvals
 from pegboard.tui.state.catalogue import ToolEntry
+from pegboard.tui.state.draft import Draft, DraftFile
+from pegboard.tui.state.kept_draft import KeptDraft
 from pegboard.tui.state.tool_scan import ToolScan
 from pegboard.tui.widgets.keys_line import KeysLine
 
@@ -98,6 +100,7 @@ class ChatScreen(PageScreen):
             approval_requested=self._cards.analyze,
         )
         """The running ask and the queue."""
+        self._draft = KeptDraft(self, DraftFile(runtime.paths.state, "chat-draft"), self._unsent)
         self.weights: dict[str, int] = {}
         """Tokens of each tool's definition, by name."""
         self._entries: Sequence[ToolEntry] = ()
@@ -122,11 +125,26 @@ class ChatScreen(PageScreen):
         self.watch(self.app, "tool_scan", self._tools_changed)
         self.watch(self.app, "requests", self._cards.update, init=False)
         self._preload()
+        self._restore_draft()
+
+    async def on_unmount(self) -> None:
+        """Save the messages that were not sent."""
+        await self._draft.close()
 
     @property
     def session(self) -> str:
         """ID of the open session."""
         return self.open_session.id
+
+    @work(group="load")
+    async def _restore_draft(self) -> None:
+        draft = await self._draft.read()
+        if draft.text:
+            self._prompt.put_before(draft.text)
+        self._draft.restored.set()
+
+    def _unsent(self) -> Draft:
+        return Draft("\n".join(filter(None, [*self.runner.queue, self._prompt.text])))
 
     @work(group="load")
     async def _preload(self) -> None:
@@ -163,6 +181,7 @@ class ChatScreen(PageScreen):
         self._update_status()
 
     def _runner_changed(self) -> None:
+        self._draft.schedule()
         self.running = self.runner.is_running
         self._update_status()
 
@@ -315,6 +334,10 @@ class ChatScreen(PageScreen):
         """Append a text to the prompt."""
         self._prompt.put(self._prompt.text + text)
         self._prompt.focus()
+
+    @on(AskLine.Changed)
+    def _text_changed(self) -> None:
+        self._draft.schedule()
 
     @on(AskLine.Sent)
     def _sent(self, event: AskLine.Sent) -> None:

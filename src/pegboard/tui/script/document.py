@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
@@ -13,9 +12,10 @@ from textual.screen import Screen
 from pegboard.errors import SavedScriptError
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import key_of
-from pegboard.tui.script.draft import Draft, DraftFile
 from pegboard.tui.script.editor import ScriptEditor
 from pegboard.tui.script.open_script import EditedScript
+from pegboard.tui.state.draft import Draft, DraftFile
+from pegboard.tui.state.kept_draft import KeptDraft
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -26,8 +26,6 @@ time.now & text.count --text 'one two' & wait
 fs.read_file nothing.txt || echo "File not found."
 """
 """Script that is offered while the editor is empty."""
-_DRAFT_SECONDS: Final = 1.0
-"""Delay before changes are written to the draft, in seconds."""
 
 
 class ScriptDocument:
@@ -45,14 +43,12 @@ class ScriptDocument:
     ) -> None:
         self.name = ""
         """Name of the saved script; empty for a new one."""
-        self._restored = asyncio.Event()
         self._saved = ""
         self._page = page
         self._runtime = runtime
         self._editor = editor
         self._changed = changed
-        self._file = DraftFile(runtime.paths.state)
-        self._is_write_scheduled = False
+        self._kept = KeptDraft(page, DraftFile(runtime.paths.state, "script-draft"), self._draft)
 
     @property
     def is_changed(self) -> bool:
@@ -69,7 +65,7 @@ class ScriptDocument:
     @property
     def is_restored(self) -> bool:
         """Whether the draft was loaded, and may be overwritten."""
-        return self._restored.is_set()
+        return self._kept.restored.is_set()
 
     # Draft
 
@@ -79,45 +75,24 @@ class ScriptDocument:
         self._page.run_worker(work, group="draft")
 
     async def _restore(self) -> None:
-        draft = await asyncio.to_thread(self._file.read)
+        draft = await self._kept.read()
         typed = self._editor.text
         self.name, self._saved = draft.name, draft.saved
         if not typed:
             self._editor.load_text(draft.text)
         elif draft.text:
             self._editor.insert(f"{draft.text.rstrip(chr(10))}\n", (0, 0))
-        self._restored.set()
+        self._kept.restored.set()
         self._changed()
 
     def schedule_draft(self) -> None:
         """Write the draft soon."""
-        if self.is_restored and not self._is_write_scheduled:
-            self._is_write_scheduled = True
-            work: Callable[[], Awaitable[None]] = self._write_draft
-            self._page.run_worker(work, group="draft")
-
-    async def _write_draft(self) -> None:
-        await asyncio.sleep(_DRAFT_SECONDS)
-        self._is_write_scheduled = False
-        if not self._file.keep(self._draft):
-            return
-        try:
-            await asyncio.to_thread(self._file.write)
-        except OSError as error:
-            self._page.notify(f"The draft was not saved: {error.strerror}.", severity="warning", markup=False)
+        self._kept.schedule()
 
     async def close(self) -> None:
         """Write and unlock the draft."""
-        self._file.keep(self._draft)
-        await asyncio.to_thread(self._close)
+        await self._kept.close()
 
-    def _close(self) -> None:
-        if self.is_restored:
-            with suppress(OSError):
-                self._file.write()
-        self._file.close()
-
-    @property
     def _draft(self) -> Draft:
         return Draft(self._editor.text, self.name, self._saved)
 
@@ -183,7 +158,7 @@ class ScriptDocument:
 
     async def open_text(self, text: str) -> None:
         """Open a text as a new script that is not saved, after confirmation if changes would be lost."""
-        await self._restored.wait()
+        await self._kept.restored.wait()
         if self._editor.text != text and await self._may_discard():
             self._load("", "")
             self._editor.load_text(text)

@@ -1,4 +1,4 @@
-"""Draft file that preserves the editor's text across sessions. Independent of Textual."""
+"""Draft file that preserves the text of an editor across sessions. Independent of Textual."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _MOST: Final = 100
 
 @dataclass(frozen=True)
 class Draft:
-    """An unsaved script."""
+    """The text of an editor."""
 
     text: str = ""
     name: str = ""
-    """Name of the saved script; empty for a new one."""
+    """Name of the saved script; empty for a new one, and for a message."""
     saved: str = ""
     """Text of the saved script when it was last read or written."""
 
@@ -34,10 +34,12 @@ class DraftFile:
 
     Args:
         folder: Folder of the file.
+        stem: Name of the file, without its number and suffix.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, stem: str) -> None:
         self._folder = folder
+        self._stem = stem
         self._file: Path | None = None
         self._lock = -1
         self._writing = Lock()
@@ -81,7 +83,7 @@ class DraftFile:
     def _lock_file(self) -> None:
         storage.make_folder(self._folder)
         for number in count(1):
-            name = "script-draft" if number == 1 else f"script-draft-{number}"
+            name = self._stem if number == 1 else f"{self._stem}-{number}"
             lock = storage.open_lock(self._folder / f"{name}.lock")
             with suppress(BlockingIOError):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
