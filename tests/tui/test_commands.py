@@ -234,8 +234,10 @@ async def test_jump_mode_focuses_the_element_whose_label_is_typed(given: GivenRu
         assert " a " in stage.text
         await stage.press("d")
         await stage.until(lambda: stage.app.focused is targets[2], "the third has the focus")
-        await stage.press("ctrl+o", "escape")
-        assert stage.app.focused is targets[2]
+        for key in ("escape", "ctrl+o", "f7", "!"):
+            await stage.press("ctrl+o", key)
+            assert not isinstance(stage.app.screen, JumpScreen), "a key without a label ends the mode"
+            assert stage.app.focused is targets[2]
 
 
 @pytest.mark.promise("TUI-7")

@@ -38,7 +38,13 @@ class JumpScreen(Overlay[Widget | None]):
     """
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("jump.cancel", "escape,ctrl+o", "cancel", "Cancel", "Keep the focus where it is."),
+        Command(
+            "jump.cancel",
+            "escape,ctrl+o",
+            "cancel",
+            "Cancel",
+            "Keep the focus where it is, as any key without a label does.",
+        ),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
@@ -64,11 +70,10 @@ class JumpScreen(Overlay[Widget | None]):
             self._labels[letter].display = bool(target.region)
 
     def on_key(self, event: events.Key) -> None:
-        """Close with the target of the typed label."""
+        """Close with the target of the typed label, or without one if no label is typed."""
+        event.stop()
         target = self._targets.get(event.character or "")
-        if target is not None and target.region:
-            event.stop()
-            self.dismiss(target)
+        self.dismiss(target if target is not None and target.region else None)
 
     def on_click(self) -> None:
         """Cancel."""
