@@ -71,7 +71,9 @@ async def test_an_edited_call_with_a_changed_mask_does_not_run(packs: None, tmp_
         await edit(stage, "tab", "end", "b")
         await until_notified(stage, f"{MASKED} hides a value that was moved or changed.")
         assert not stage.tool_messages
-        await stage.press("escape", "escape")
+        await stage.press("escape")
+        await stage.until_seen("Discard the changes?")
+        await stage.press("ctrl+y", "escape")
         await stage.idle()
 
 
