@@ -82,8 +82,9 @@ class AskLine(Lines):
         self.move_cursor(self.document.end)
 
     def put_before(self, text: str) -> None:
-        """Insert a text in lines of its own before the draft and move the cursor to the end."""
-        self.put("\n".join(filter(None, [text, self.text])))
+        """Insert a text, unless it is empty, in lines of its own before the draft and move the cursor to the end."""
+        if text:
+            self.put("\n".join(filter(None, [text, self.text])))
 
     def remember(self, sent: list[str]) -> None:
         """Set the history of sent messages."""

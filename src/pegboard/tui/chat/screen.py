@@ -100,7 +100,11 @@ class ChatScreen(PageScreen):
             approval_requested=self._cards.analyze,
         )
         """The running ask and the queue."""
-        self._draft = KeptDraft(self, DraftFile(runtime.paths.state, "chat-draft"), self._unsent)
+        self._draft = KeptDraft(
+            self,
+            DraftFile(runtime.paths.state, "chat-draft"),
+            lambda: Draft("\n".join(filter(None, [*self.runner.queue, self._prompt.text]))),
+        )
         self.weights: dict[str, int] = {}
         """Tokens of each tool's definition, by name."""
         self._entries: Sequence[ToolEntry] = ()
@@ -125,7 +129,7 @@ class ChatScreen(PageScreen):
         self.watch(self.app, "tool_scan", self._tools_changed)
         self.watch(self.app, "requests", self._cards.update, init=False)
         self._preload()
-        self._restore_draft()
+        self._draft.restore(lambda draft: self._prompt.put_before(draft.text))
 
     async def on_unmount(self) -> None:
         """Save the messages that were not sent."""
@@ -135,16 +139,6 @@ class ChatScreen(PageScreen):
     def session(self) -> str:
         """ID of the open session."""
         return self.open_session.id
-
-    @work(group="load")
-    async def _restore_draft(self) -> None:
-        draft = await self._draft.read()
-        if draft.text:
-            self._prompt.put_before(draft.text)
-        self._draft.restored.set()
-
-    def _unsent(self) -> Draft:
-        return Draft("\n".join(filter(None, [*self.runner.queue, self._prompt.text])))
 
     @work(group="load")
     async def _preload(self) -> None:
@@ -336,13 +330,12 @@ class ChatScreen(PageScreen):
         self._prompt.focus()
 
     @on(AskLine.Changed)
-    def _text_changed(self) -> None:
-        self._draft.schedule()
-
     @on(AskLine.Sent)
-    def _sent(self, event: AskLine.Sent) -> None:
-        event.stop()
-        self.runner.send(event.text)
+    def _typed(self, event: AskLine.Changed | AskLine.Sent) -> None:
+        if isinstance(event, AskLine.Sent):
+            event.stop()
+            self.runner.send(event.text)
+        self._draft.schedule()
 
     def action_interrupt(self) -> None:
         """Stop the running turn."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
@@ -71,18 +71,15 @@ class ScriptDocument:
 
     def restore(self) -> None:
         """Load the draft of the last run, before text that was typed meanwhile."""
-        work: Callable[[], Awaitable[None]] = self._restore
-        self._page.run_worker(work, group="draft")
+        self._kept.restore(self._show)
 
-    async def _restore(self) -> None:
-        draft = await self._kept.read()
+    def _show(self, draft: Draft) -> None:
         typed = self._editor.text
         self.name, self._saved = draft.name, draft.saved
         if not typed:
             self._editor.load_text(draft.text)
         elif draft.text:
             self._editor.insert(f"{draft.text.rstrip(chr(10))}\n", (0, 0))
-        self._kept.restored.set()
         self._changed()
 
     def schedule_draft(self) -> None:

@@ -30,11 +30,17 @@ class KeptDraft:
         self._current = current
         self._is_scheduled = False
         self.restored = asyncio.Event()
-        """Set by the page once the draft of the last run is in the editor, and may be overwritten."""
+        """Whether the draft of the last run is in the editor, and may be overwritten."""
 
-    async def read(self) -> Draft:
-        """Return the draft of the last run."""
-        return await asyncio.to_thread(self._file.read)
+    def restore(self, show: Callable[[Draft], object]) -> None:
+        """Read the draft of the last run in the background, and pass it to a function that shows it."""
+
+        async def restore() -> None:
+            show(await asyncio.to_thread(self._file.read))
+            self.restored.set()
+
+        work: Callable[[], Awaitable[None]] = restore
+        self._page.run_worker(work, group="draft")
 
     def schedule(self) -> None:
         """Write the draft soon."""
