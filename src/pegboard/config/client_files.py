@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from pegboard.config.client_formats import ClientFormatError, listed_keys, parsed, server_places, value_at
+from pegboard.config.client_formats import VARIABLE, ClientFormatError, listed_keys, parsed, server_places, value_at
 from pegboard.config.files import read_text, shown
 from pegboard.config.paths import PATH_VARIABLES, working_directory
 from pegboard.config.redaction import speaks_of_secret
@@ -37,7 +37,6 @@ _CLIENT_FOLDERS: Final = frozenset({".vscode", ".cursor", ".codex", ".gemini", "
 _OPENCODE_VARIABLE: Final = re.compile(r"(?<!\$)\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
 _OPENCODE_FILE: Final = re.compile(r"(?<!\$)\{file:[^{}]+\}")
 _BARE_VARIABLE: Final = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
-_VARIABLE: Final = re.compile(r"\$\{([^{}]*)\}")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TRANSPORTS: Final = {
     "stdio": "",
@@ -351,7 +350,7 @@ class _Reader:
                 return default
             raise _SkippedError(f"its command or URL uses ${{{match[1]}}}; only `env` and `headers` can have secrets")
 
-        return _VARIABLE.sub(value, text)
+        return VARIABLE.sub(value, text)
 
     def _with_secrets(self, text: str) -> str:
         """Replace variables by references to secrets."""
@@ -369,7 +368,7 @@ class _Reader:
                 self.notes.append(f"set the secret {name} with `pegboard auth set {name}`")
             return f"${{{name}}}"
 
-        return _VARIABLE.sub(reference, text)
+        return VARIABLE.sub(reference, text)
 
     def _known(self, variable: str) -> str | None:
         """Return the value of a variable that editors define."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator
 from contextlib import suppress
@@ -11,6 +12,8 @@ from pegboard.data.json_spans import spans
 from pegboard.data.json_text import JsonTextError, parse
 
 BOM: Final = "\ufeff"
+VARIABLE: Final = re.compile(r"\$\{([^{}]*)\}")
+"""Reference to an environment variable, as in `${NAME}`."""
 
 
 class ClientFormatError(Exception):

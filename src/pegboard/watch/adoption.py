@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from pydantic import JsonValue
 
 from pegboard import storage
 from pegboard.config.client_files import CLIENTS, client_files
-from pegboard.config.client_formats import BOM, is_toml
+from pegboard.config.client_formats import BOM, VARIABLE, ClientFormatError, is_toml, parsed
 from pegboard.config.display import looks_secret
 from pegboard.config.files import shown
 from pegboard.config.paths import expanded
@@ -29,7 +28,7 @@ from pegboard.config.servers import is_server_name, pack_name
 from pegboard.data.mask import MASK
 from pegboard.errors import PegboardError
 from pegboard.watch.client_json import JsonText
-from pegboard.watch.client_text import URL_KEYS, VARIABLE_KEYS, ClientEntry, ClientText, ClientTextError
+from pegboard.watch.client_text import URL_KEYS, VARIABLE_KEYS, ClientEntry, ClientText
 
 URL_VARIABLE: Final = "PEGBOARD_WATCH_URL"
 HEADER_VARIABLE: Final = "PEGBOARD_WATCH_HEADER_"
@@ -50,7 +49,6 @@ _REMOTE_KEYS: Final = frozenset(
     | {"bearer_token_env_var", "oauth"}
 )
 """Keys of a server with an address that its bridge doesn't have, or has with another value."""
-_NAMES: Final = re.compile(r"\$\{([^{}]*)\}")
 _LOGIN_KEYS: Final = ("headersHelper", "oauth", "oauth_resource", "scopes")
 _ATTEMPTS: Final = 5
 
@@ -140,7 +138,7 @@ class Adoption:
         body = text.removeprefix(BOM)
         try:
             content = _client_text(file.name, body)
-        except ClientTextError as error:
+        except ClientFormatError as error:
             raise AdoptionError(f"{shown(file)} was not changed because it {error}. {BY_HAND}") from None
         if undo:
             changes = [one for one in self._restored(file, content) if not servers or one.server in servers]
@@ -258,7 +256,7 @@ class Adoption:
         if variables:
             new[env_key] = variables
         if filled:  # Codex passes on only the variables that are named.
-            new["env_vars"] = [*dict.fromkeys(name for value in filled.values() for name in _NAMES.findall(value))]
+            new["env_vars"] = [*dict.fromkeys(name for value in filled.values() for name in VARIABLE.findall(value))]
         return {**new, **{key: value for key, value in entry.items() if key not in _REMOTE_KEYS}}
 
     def _restored(self, file: Path, content: ClientText) -> Iterator[EntryChange]:
@@ -346,7 +344,7 @@ def masked(name: str, text: str) -> str:
     """
     try:
         return _client_text(name, text.removeprefix(BOM)).masked()
-    except ClientTextError:
+    except ClientFormatError:
         return MASK
 
 
@@ -358,12 +356,12 @@ def _client_text(name: str, body: str) -> ClientText:
         body: Its text, without a byte order mark.
 
     Raises:
-        ClientTextError: The text doesn't have this format.
+        ClientFormatError: The text doesn't have this format.
     """
     if is_toml(name):
         from pegboard.watch.client_toml import TomlText
 
-        return TomlText(body)
+        return TomlText(body, parsed(name, body))
     return JsonText(body)
 
 

@@ -8,40 +8,36 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from pydantic import JsonValue
 
-from pegboard.config.client_formats import server_places
+from pegboard.config.client_formats import ClientFormatError, server_places
 from pegboard.config.display import looks_secret
 from pegboard.config.redaction import speaks_of_secret
 from pegboard.data.json_spans import JsonSpan, spans
 from pegboard.data.json_text import JsonTextError
 from pegboard.data.mask import MASK
-from pegboard.watch.client_text import VARIABLE_KEYS, ClientEntry, ClientTextError, safe_entry
+from pegboard.watch.client_text import VARIABLE_KEYS, ClientEntry, ClientText, safe_entry
 
 
-class JsonText:
+class JsonText(ClientText):
     """JSON with or without comments.
 
     Args:
-        body: The text.
+        body: The text, without a byte order mark.
 
     Raises:
-        ClientTextError: It is not JSON.
+        ClientFormatError: It is not JSON.
     """
 
     def __init__(self, body: str) -> None:
-        self._body = body
         try:
             self._root = spans(body, comments=True)
         except JsonTextError as error:
-            raise ClientTextError(str(error)) from None
-
-    def entries(self) -> list[ClientEntry]:
-        """Return the entries of all servers."""
-        return [entry for place in server_places(self._root.json()) if (entry := self.entry(place)) is not None]
+            raise ClientFormatError(str(error)) from None
+        super().__init__(body, self._root.json())
 
     def entry(self, place: tuple[str, ...]) -> ClientEntry | None:
         """Return the entry at a place; None if it has none."""
         span = self._root.at(*place)
-        return None if span is None else ClientEntry(place, span.json(), self._body[span.start : span.end], span.start)
+        return None if span is None else ClientEntry(place, span.json(), self.body[span.start : span.end], span.start)
 
     def wrapped(self, entry: ClientEntry, words: Sequence[str], variables: Mapping[str, str]) -> str:
         """Return the text of an entry whose command line begins with more words; the rest stays as it is written."""
@@ -93,7 +89,7 @@ class JsonText:
 
     def masked(self) -> str:
         """Return the text for display, with secrets masked."""
-        entries = [span for place in server_places(self._root.json()) if (span := self._root.at(*place)) is not None]
+        entries = [span for place in server_places(self.content) if (span := self._root.at(*place)) is not None]
         secret = {place: safe for span in entries for place, safe in _secrets_of(span)}
         starts = {span.start for span in entries}
         waiting = [(False, self._root)]
@@ -106,7 +102,7 @@ class JsonText:
             waiting += [(is_named, one) for one in span.items or ()]
             if isinstance(span.value, str) and (is_named or looks_secret(span.value)):
                 secret[span.start, span.end] = f'"{MASK}"'
-        body = self._body
+        body = self.body
         for (start, end), new in sorted(secret.items(), reverse=True):
             body = body[:start] + new + body[end:]
         return body

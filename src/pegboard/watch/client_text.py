@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from pydantic import JsonValue
 
+from pegboard.config.client_formats import server_places
 from pegboard.config.display import looks_secret, shown_words
 from pegboard.config.paths import PATH_VARIABLES
 from pegboard.config.redaction import Redactor
@@ -18,10 +20,6 @@ URL_KEYS: Final = ("url", "serverUrl", "httpUrl")
 VARIABLE_KEYS: Final = ("env", "environment")
 """Keys with the variables of a server; the second is OpenCode's."""
 _HEADER_KEYS: Final = ("headers", "http_headers")
-
-
-class ClientTextError(Exception):
-    """A text can't be read; the message says why, after the name of the file."""
 
 
 @dataclass(frozen=True)
@@ -48,15 +46,27 @@ class ClientEntry:
         return self.start + len(self.text)
 
 
-class ClientText(Protocol):
-    """The text of a file in one format."""
+class ClientText(ABC):
+    """The text of a file in one format.
+
+    Args:
+        body: The text, without a byte order mark.
+        content: Its value.
+    """
+
+    def __init__(self, body: str, content: Any) -> None:  # noqa: ANN401 - the client's own format
+        self.body = body
+        self.content = content
 
     def entries(self) -> list[ClientEntry]:
         """Return the entries of all servers."""
+        return [entry for place in server_places(self.content) if (entry := self.entry(place)) is not None]
 
+    @abstractmethod
     def entry(self, place: tuple[str, ...]) -> ClientEntry | None:
         """Return the entry at a place; None if it has none."""
 
+    @abstractmethod
     def wrapped(self, entry: ClientEntry, words: Sequence[str], variables: Mapping[str, str]) -> str:
         """Return the text of an entry whose command line begins with more words.
 
@@ -66,12 +76,15 @@ class ClientText(Protocol):
             variables: Variables that are added if the entry doesn't set them.
         """
 
+    @abstractmethod
     def replaced(self, entry: ClientEntry, value: Mapping[str, JsonValue]) -> str:
         """Return the text of an entry with another value, in its layout."""
 
+    @abstractmethod
     def says(self, text: str, entry: ClientEntry) -> bool:
         """Return whether a text of an entry has the same value as the entry."""
 
+    @abstractmethod
     def masked(self) -> str:
         """Return the text for display, with secrets masked.
 

@@ -16,7 +16,7 @@ from pegboard.config.client_formats import server_places, value_at
 from pegboard.config.display import looks_secret
 from pegboard.config.redaction import speaks_of_secret
 from pegboard.data.mask import MASK
-from pegboard.watch.client_text import ClientEntry, ClientTextError, safe_entry
+from pegboard.watch.client_text import ClientEntry, ClientText, safe_entry
 
 _HEADER: Final = re.compile(r"""[ \t]*\[{1,2}[\w."' \t-]+\]{1,2}[ \t]*(#.*)?\r?\n?""")
 _EMPTY: Final = re.compile(r"[ \t]*(#.*)?\r?\n?")
@@ -25,36 +25,18 @@ _VARIABLE_NAMES: Final = frozenset({"bearer_token_env_var", "env_http_headers", 
 _LIST: Final = "mcp_servers"
 
 
-class TomlText:
-    """TOML, in which each server has a table `[mcp_servers.NAME]`.
-
-    Args:
-        body: The text.
-
-    Raises:
-        ClientTextError: It is not TOML.
-    """
-
-    def __init__(self, body: str) -> None:
-        self._body = body
-        try:
-            self._content: dict[str, Any] = tomllib.loads(body)
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
-            raise ClientTextError(f"is not TOML: {error}") from None
-
-    def entries(self) -> list[ClientEntry]:
-        """Return the entries of all servers."""
-        return [entry for place in server_places(self._content) if (entry := self.entry(place)) is not None]
+class TomlText(ClientText):
+    """TOML, in which each server has a table `[mcp_servers.NAME]`."""
 
     def entry(self, place: tuple[str, ...]) -> ClientEntry | None:
         """Return the entry at a place; None if it has none."""
-        value = cast("JsonValue", value_at(self._content, place))
+        value = cast("JsonValue", value_at(self.content, place))
         if value is None or len(place) != 2 or place[0] != _LIST:
             return None
         start, end = self._region(place[1])
-        text = self._body[start:end]
-        rest = _content(self._body[:start] + self._body[end:])
-        if _content(text) != {_LIST: {place[1]: value}} or rest != _without(self._content, place[1]):
+        text = self.body[start:end]
+        rest = _content(self.body[:start] + self.body[end:])
+        if _content(text) != {_LIST: {place[1]: value}} or rest != _without(self.content, place[1]):
             return ClientEntry(place, value, fault=f"it has no table [{_LIST}.{place[1]}] of its own in one piece")
         return ClientEntry(place, value, text, start)
 
@@ -94,13 +76,13 @@ class TomlText:
     def masked(self) -> str:
         """Return the text for display, with secrets masked."""
         try:
-            document = tomlkit.parse(self._body)
+            document = tomlkit.parse(self.body)
         except (TOMLKitError, ValueError, RecursionError):
             return MASK
-        entries = {place[1] for place in server_places(self._content) if place[0] == _LIST}
+        entries = {place[1] for place in server_places(self.content) if place[0] == _LIST}
         for name in entries:
             entry = document[_LIST][name]
-            for (key, step), text in safe_entry(self._content[_LIST][name]).items():
+            for (key, step), text in safe_entry(self.content[_LIST][name]).items():
                 if step == -1:
                     entry[key] = text
                 else:
@@ -113,7 +95,7 @@ class TomlText:
         spelled = "|".join(re.escape(text) for text in (name, f'"{name}"', f"'{name}'"))
         own = re.compile(rf"[ \t]*\[[ \t]*{_LIST}[ \t]*\.[ \t]*(?:{spelled})[ \t]*[.\]]")
         at, start, end = 0, -1, -1
-        for line in self._body.splitlines(keepends=True):
+        for line in self.body.splitlines(keepends=True):
             if own.match(line) and start < 0:
                 start = at
             elif start >= 0 and _HEADER.fullmatch(line) and not own.match(line):

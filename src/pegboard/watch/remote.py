@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
+from pegboard.config.client_formats import VARIABLE
 from pegboard.config.servers import pack_name
 from pegboard.errors import PegboardError
 from pegboard.watch.adoption import FILLED_HEADER_VARIABLE, FROM_ENVIRONMENT, HEADER_VARIABLE, URL_VARIABLE
@@ -32,7 +33,6 @@ _END_SECONDS: Final = 5.0
 _ORDER_SECONDS: Final = 2.0
 """Time for the server to accept a notification before the messages after it are sent."""
 _CONNECTION: Final = 1
-_VARIABLE: Final = re.compile(r"\$\{([^{}]*)\}")
 _BREAKS: Final = re.compile(rb"[\r\n]+")
 
 
@@ -56,11 +56,11 @@ def target(url: str, environ: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     for name in numbered:
         header, colon, value = environ[name].partition(":")
         if name.startswith(FILLED_HEADER_VARIABLE):
-            if missing := [used for used in _VARIABLE.findall(value) if not environ.get(used)]:
+            if missing := [used for used in VARIABLE.findall(value) if not environ.get(used)]:
                 raise RemoteError(
                     f"The environment variable {missing[0]}, which the header {header} contains, is not set."
                 )
-            value = _VARIABLE.sub(lambda found: environ[found[1]], value)
+            value = VARIABLE.sub(lambda found: environ[found[1]], value)
         if not colon or not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", header.strip()) or "\n" in value:
             raise RemoteError(f"{name} is not a header such as `Authorization: Bearer TOKEN`.")
         headers[header.strip()] = value.strip()
