@@ -54,6 +54,10 @@ def not_an_image():
     return [{"mimeType": "image/png", "data": "none yet"}, {"mimeType": "image/png", "data": ""}, "image/png"]
 
 
+def many():
+    return [{"mimeType": "image/png", "data": "iVBORw0KGgo="}] * 1_002
+
+
 def noise():
     return Image.effect_noise((1500, 1500), 90), {"rows": list(range(9))}
 
@@ -111,6 +115,13 @@ async def test_invalid_base64_stays_in_the_result(harness: Any, pack: Path, tmp_
     result = await harness.run("not_an_image", pack)
     assert [item["data"] for item in result.data[:2]] == ["none yet", ""]
     assert not (tmp_path / "results").exists()
+
+
+async def test_at_most_1000_files_are_saved_for_a_call(harness: Any, pack: Path, tmp_path: Path) -> None:
+    result = await harness.run("many", pack)
+    assert len([*(tmp_path / "results").iterdir()]) == 1_000
+    saved = [Path(item["data"].rpartition(" ")[2]).is_absolute() for item in result.data]
+    assert saved == [True] * 1_000 + [False] * 2
 
 
 async def test_a_large_image_does_not_truncate_the_result(

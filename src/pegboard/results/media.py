@@ -22,6 +22,8 @@ _SUFFIXES = {
 }  # fmt: skip
 _KIND_OF_IMAGE = re.compile(r"image/[\w.+-]+")
 _IMAGE = re.compile(rb'"(?:mimeType|mime_type|media_type)":"image/')
+_MOST = 1_000
+"""Files of one call; a result of other origin could fill the disk's table of files."""
 _KINDS = ("mimeType", "mime_type", "media_type")
 _CONTENTS = ("data", "blob")
 
@@ -57,6 +59,8 @@ class MediaFiles:
         from pegboard import storage
         from pegboard.results.sizes import size
 
+        if self._files == _MOST:
+            return {"problem": f"not saved, because the call has {_MOST:,} files already"}
         self._files += 1
         file = f"{self._folder}{os.sep}{self._stem}-{self._files}{suffix}"
         try:
@@ -86,7 +90,7 @@ def with_saved_images(value: object, files: MediaFiles) -> object:
     """Save the images of base64 in a JSON value, which is changed in place; return the value with their lines.
 
     The line replaces an object that is only an image, as in MCP (`type`, `mimeType` and `data`), and the base64 of any
-    other object. Invalid base64 stays, and so does an image that can't be saved.
+    other object. Invalid base64 stays, and so does an image that can't be saved, or is one of too many.
 
     Args:
         value: The value.
