@@ -110,12 +110,12 @@ async def test_a_command_of_the_palette_that_is_not_possible_says_so(given: Give
 async def test_help_and_palette_mark_commands_that_are_not_possible_now(given: GivenRuntime) -> None:
     async with on_stage(given, size=(120, 200)) as stage:
         await stage.press("f1")
-        await stage.until_seen("○ Cancel the running call.")
-        assert "○ not possible now" in stage.text
-        assert "○ Run the tool with the arguments in the form." not in stage.text
+        await stage.until_seen("– Cancel the running call.")
+        assert "– not possible now" in stage.text
+        assert "– Run the tool with the arguments in the form." not in stage.text
         await stage.type("not possible")
         await stage.until(lambda: "Run the tool with" not in stage.text, "the help is filtered")
-        assert "○ Cancel the running call." in stage.text
+        assert "– Cancel the running call." in stage.text
         await stage.press("escape", "escape", "ctrl+p")
         await stage.until_seen("Delete the login to the MCP server. Not possible now.")
         assert stage.text.index("Type part of a name") < stage.text.index("Not possible now."), "these are the last"
@@ -128,7 +128,7 @@ async def test_a_command_that_is_not_possible_needs_no_further_line_of_the_help(
         await stage.type("tools.reconnect")
         await stage.until_seen("1 of")
         line = next(line for line in stage.text.splitlines() if "alt+r" in line)
-        assert "○ Reconnect to the MCP server." in line
+        assert "– Reconnect to the MCP server." in line
         assert "tools.reconnect" in line
 
 

@@ -23,7 +23,7 @@ _SUFFIXES = {
 _KIND_OF_IMAGE = re.compile(r"image/[\w.+-]+")
 _IMAGE = re.compile(rb'"(?:mimeType|mime_type|media_type)":"image/')
 _MOST = 1_000
-"""Files of one call; a result of other origin could fill the disk's table of files."""
+"""Files of one call, whose result may be untrusted."""
 _KINDS = ("mimeType", "mime_type", "media_type")
 _CONTENTS = ("data", "blob")
 

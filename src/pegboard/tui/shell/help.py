@@ -29,7 +29,7 @@ _LEAST_HELP = 16
 _WIDTH, _SHARE, _EDGES = 92, 0.94, 7
 """Width of the box, its maximum share of the screen, and its border, padding and scrollbar."""
 _LONGEST_FILTER = 200
-_MARK, _NOT_POSSIBLE = "○", "not possible now"
+_MARK, _NOT_POSSIBLE = "–", "not possible now"
 _PLAIN, _MARKED = ("$text-secondary", ""), ("$text-muted", "$text-muted")
 """Styles of keys and help line of a command that is possible, and of one that isn't."""
 
