@@ -244,6 +244,13 @@ async def test_input_is_handled_although_a_widget_is_busy_with_a_key(tmp_path: P
             ["enter", *"ab", "enter", *"cd", "ctrl+delete", *"ef"],
             ["abef"],
         ),
+        ({"type": "array", "items": {"type": "string"}}, [*"ab", "enter", "c"], ["ab", "c"]),
+        ({"type": "array", "items": {"type": "integer"}}, [*"12", "enter", "3"], [12, 3]),
+        (
+            {"type": "object", "additionalProperties": {"type": "integer"}},
+            [*"ab", "enter", "1", "tab", *"cd", "enter", "2"],
+            {"ab": 1, "cd": 2},
+        ),
         (
             {"type": "object", "additionalProperties": {"type": "integer"}},
             ["enter", *"ab", "enter", "1", "enter", *"cd", "enter", "2"],
@@ -270,7 +277,11 @@ NAMES: JsonObject = {"type": "array", "items": {"type": "string"}}
     ("kind", "typed", "arguments"),
     [
         ({"type": "string"}, [events.Paste("1\n2"), events.Key("tab", None), *"x"], {"one": "1\n2", "two": "xz"}),
-        (NAMES, [events.Key("enter", None), events.Paste("1\n2"), events.Key("tab", None), *"x"], {"one": ["1\n2"]}),
+        (
+            NAMES,
+            [events.Key("enter", None), events.Paste("1\n2"), events.Key("tab", None), "x"],
+            {"one": ["1\n2", "xz"]},
+        ),
         ({}, [*"x", events.Key("ctrl+k", None), "y"], {"one": "yz"}),
         ({}, [events.Key("shift+tab", None), *"x", events.Key("ctrl+k", None), "y"], {"one": "yz"}),
     ],

@@ -22,7 +22,7 @@ from pegboard.tui.form.frame import Space
 from pegboard.tui.form.item_list import ItemList
 from pegboard.tui.form.items import Folds, FormItem
 from pegboard.tui.form.messages import Edited, LineSubmitted
-from pegboard.tui.form.rows import AddLine, Fold, Selector
+from pegboard.tui.form.rows import AddLine, Fold, KeyLine, Selector
 from pegboard.tui.form.view_pool import ViewPool
 
 _BATCH = 6
@@ -381,20 +381,18 @@ class FormBody(Widget):
             return
         self._form_focus.move_to(position)
         view = self._views.get(self._items.items[position].key)
-        editor = view.main if view is not None else None
-        if isinstance(editor, TextLine):
-            editor.insert_text(event.text)
-        elif isinstance(editor, TextBox):
-            editor.insert(event.text)
+        _type(view.main if view is not None else None, event.text)
 
     async def on_add_line_pressed(self, event: AddLine.Pressed) -> None:
-        """Add a row at the end."""
+        """Add a row at the end, and type into it."""
         event.stop()
         if isinstance(event.field, ListField):
             self._insert_row(event.field, len(event.field.rows))
         elif isinstance(event.field, MapField):
             self._show_row(event.field, event.field.add().field)
         await self._form_focus.wait()
+        if event.text:
+            _type(self.screen.focused, event.text)
 
     async def on_line_submitted(self, event: LineSubmitted) -> None:
         """Add a row below the current one, or focus the next field."""
@@ -454,6 +452,16 @@ class FormBody(Widget):
         self.rebuild()
         self._views.redraw()
         self.post_message(self.Changed())
+
+
+def _type(editor: Widget | None, text: str) -> None:
+    """Insert a typed text into an editor; do nothing with other widgets."""
+    if isinstance(editor, TextLine):
+        editor.insert_text(text)
+    elif isinstance(editor, KeyLine):
+        editor.insert_text_at_cursor(text)
+    elif isinstance(editor, TextBox):
+        editor.insert(text)
 
 
 class _ColumnLayout(Layout):

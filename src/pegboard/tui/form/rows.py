@@ -181,11 +181,12 @@ class AddLine(ItemLine):
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     class Pressed(Message):
-        """The user asked for a new row."""
+        """The user asked for a new row, or typed the first character of its text."""
 
-        def __init__(self, field: Field) -> None:
+        def __init__(self, field: Field, text: str = "") -> None:
             super().__init__()
             self.field = field
+            self.text = text
 
     def render(self) -> Content:
         """Render the line."""
@@ -198,6 +199,12 @@ class AddLine(ItemLine):
     def on_click(self) -> None:
         """Ask the form for a new row."""
         self.action_add()
+
+    def on_key(self, event: events.Key) -> None:
+        """Ask the form for a new row that begins with a typed character."""
+        if event.is_printable and event.character != " ":
+            event.stop()
+            self.post_message(self.Pressed(self.item.field, event.character or ""))
 
 
 class KeyLine(LineInput):
