@@ -11,6 +11,7 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src"
 MOST_LINES = 500
 MOST_METHODS = 50
+MOST_LINES_OF_APP = 200
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +30,10 @@ def classes(texts: dict[Path, str]) -> list[tuple[Path, ast.ClassDef]]:
 
 def test_no_file_is_longer_than_500_lines(texts: dict[Path, str]) -> None:
     assert {str(file): n for file, text in texts.items() if (n := text.count("\n")) > MOST_LINES} == {}
+
+
+def test_the_app_has_at_most_200_lines(texts: dict[Path, str]) -> None:
+    assert texts[Path("pegboard/tui/app.py")].count("\n") <= MOST_LINES_OF_APP
 
 
 def test_no_class_has_more_than_50_methods(classes: list[tuple[Path, ast.ClassDef]]) -> None:

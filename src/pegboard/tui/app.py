@@ -11,7 +11,7 @@ from textual.binding import BindingType
 
 from pegboard.config import Appearance
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.messages import Asking, Called, HistoryRead, SchemaAccepted
+from pegboard.tui.messages import Called, HistoryRead, SchemaAccepted
 from pegboard.tui.pages import PagesApp
 from pegboard.tui.result.preload import load_parsers
 from pegboard.tui.shell import memory, themes
@@ -191,11 +191,6 @@ class PegboardApp(PagesApp, inherit_bindings=False):
     @on(Called)
     async def _called(self, event: Called) -> None:
         await self.checks.read_results(event.tool)
-
-    @on(Asking)
-    def _note_session(self) -> None:
-        pages = self.get_screen_stack("chat")  # none while the app ends
-        self.session = getattr(pages[0], "session", "") if pages else self.session
 
     def _show_title(self) -> None:
         sign = "? " if self.awaiting else "▶ " if self.asking or self.scripting else ""

@@ -13,6 +13,7 @@ from pegboard.data.mask import unrecorded_secret
 from pegboard.results.clean import clean_line
 from pegboard.tui.dialogs.app import DialogApp
 from pegboard.tui.messages import (
+    Asking,
     KeepCall,
     OpenCall,
     OpenFile,
@@ -216,6 +217,11 @@ class PagesApp(DialogApp, inherit_bindings=False):
             await self.switch_mode("chat")
             if isinstance(self.screen, ChatScreen):
                 self.screen.select_asking()
+
+    @on(Asking)
+    def _note_session(self) -> None:
+        pages = self.get_screen_stack("chat")  # none while the app ends
+        self.session = getattr(pages[0], "session", "") if pages else self.session
 
     async def action_connect_model(self) -> None:
         """Choose and set up the model on the Chat page."""
