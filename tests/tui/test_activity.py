@@ -551,6 +551,7 @@ async def test_a_call_is_pinned_copied_and_added_to_the_chat(runtime: Runtime, r
     async with on_activity(runtime) as stage:
         await press(stage, "alt+n")
         await stage.until(lambda: "◆" in rows(stage)[0], "it is pinned")
+        await stage.until_seen("Pinned 1 call. The size limit never removes it.")
         found = runtime.activity.get(call)
         assert found is not None
         assert found.pinned
@@ -576,6 +577,20 @@ async def test_a_redacted_value_disappears_from_the_page(runtime: Runtime, recor
         assert "hunter2hunter2" not in "\n".join(stage.lines[8:30]).replace("you said hunter2hunter2", "")
         await stage.press("enter")
         await stage.until(lambda: "hunter2hunter2" not in stage.text and "you said" in stage.text, "it is gone")
+
+
+@pytest.mark.promise("ACT-4")
+async def test_a_value_that_is_too_short_to_redact_can_be_corrected(runtime: Runtime, recorder: Recorder) -> None:
+    recorder.add("gate.shout", {"text": "hunter2"}, ToolResult(ok=True, data="you said hunter2"))
+    async with on_activity(runtime) as stage:
+        await stage.app.run_action("redact", screen(stage))
+        await stage.until_seen("Redact a value everywhere")
+        await stage.type("hunte")
+        await stage.press("enter")
+        await stage.until_seen("Enter at least 6 characters")
+        await stage.type("r2")
+        await stage.press("enter")
+        await stage.until(lambda: "hunter2" not in stage.text and "you said" in stage.text, "it is gone")
 
 
 async def test_the_page_and_its_filter_are_remembered(runtime: Runtime, recorder: Recorder, paths: Paths) -> None:

@@ -205,6 +205,23 @@ async def test_many_values_are_one_line_that_opens_a_list(tmp_path: Path) -> Non
         assert draft(stage) == {"x": ["value299", "value17", "value17"]}
 
 
+@pytest.mark.promise("TUI-3")
+async def test_text_that_is_typed_after_a_choice_finds_the_next_one(tmp_path: Path) -> None:
+    values = [f"value{index}" for index in range(300)]
+    async with on_stage(given_tool(tmp_path, x=several(*values)), size=(80, 24)) as stage:
+        await stage.open("p.t")
+        await stage.press("space")
+        await opened(stage, PickSeveral)
+        await stage.type("299")
+        await stage.press("space")
+        await stage.type("17")
+        await stage.press("backspace")
+        await stage.type("8")
+        await stage.press("enter", "escape")
+        await closed(stage)
+        assert draft(stage) == {"x": ["value299", "value18"]}
+
+
 async def test_thousands_of_ticked_values_do_not_block_the_app(tmp_path: Path) -> None:
     values: list[JsonValue] = [f"value{index}" for index in range(5000)]
     async with on_stage(given_tool(tmp_path, x=several(*values)), size=(80, 24)) as stage:

@@ -378,7 +378,8 @@ class CallActions:
         except StoreError as error:
             self._fail(error)
             return
-        kept = "The size limit never removes them." if pinned else "The size limit may remove them."
+        them = "it" if len(changed) == 1 else "them"
+        kept = f"The size limit {'never removes' if pinned else 'may remove'} {them}."
         self._notify(f"{'Pinned' if pinned else 'Unpinned'} {count(len(changed), 'call')}. {kept}")
 
     def _fail(self, error: StoreError) -> None:

@@ -10,6 +10,7 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Input, Static
 
+from pegboard.config.redaction import SHORTEST
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.widgets.dialog import Dialog
 
@@ -20,6 +21,8 @@ caches.
 
 This can't be undone. Text that is open in a form, the script editor or a chat stays there until you change it. To \
 redact the value in future calls too, store it with `pegboard auth set`."""
+
+_TOO_SHORT: Final = f"Enter at least {SHORTEST} characters: a shorter value would match unrelated text."
 
 
 class RedactScreen(Dialog[str | None]):
@@ -33,6 +36,7 @@ class RedactScreen(Dialog[str | None]):
     RedactScreen {
         & > #box { width: 76; height: auto; padding: 1 2; border: round $error; border-title-color: $text-error; }
         #explanation { height: auto; margin-bottom: 1; }
+        #problem { color: $text-error; margin-top: 1; display: none; }
         Input, Input:focus { border: none; border-left: outer $border; height: 1; padding: 0 1; background: $panel; }
     }
     """
@@ -49,9 +53,12 @@ class RedactScreen(Dialog[str | None]):
         """Compose the explanation and the input, which hides the value."""
         yield Static(Content(_EXPLANATION), id="explanation")
         yield Input(password=True)
+        yield Static(_TOO_SHORT, id="problem", markup=False)
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        if event.value:
+        if len(event.value.strip()) < SHORTEST:
+            self.query_one("#problem").display = bool(event.value)
+        else:
             self.dismiss(event.value)

@@ -127,7 +127,7 @@ class Popup(Overlay[ResultT]):
             text = Content(f"type to filter · {event.total:,}")
         else:
             text = Content.assemble(
-                (clean_line(event.query), "$foreground bold"),
+                (clean_line(event.query), "$foreground bold reverse" if event.renews else "$foreground bold"),
                 ("▏", "$text-primary"),
                 f" {event.found:,} of {event.total:,}",
             )
@@ -241,11 +241,15 @@ class PickSeveral(Popup[None]):
     def action_change(self, by: int) -> None:
         """Change the picks of the highlighted line."""
         if self.list.marked is not None:
-            self._change(self.list.marked, by)
-            self.list.refresh()
+            self._change_line(self.list.marked, by)
 
     @on(PickList.Chosen)
     def _tick(self, event: PickList.Chosen) -> None:
         event.stop()
-        self._change(event.index, 0)
+        self._change_line(event.index, 0)
+
+    def _change_line(self, index: int, by: int) -> None:
+        self._change(index, by)
+        # Text that is typed now looks for another line.
+        self.list.renews = bool(self.list.sought)
         self.list.refresh()
