@@ -63,6 +63,24 @@ async def test_a_model_is_tested_saved_and_used_without_a_restart(provider: Fake
         await stage.until_seen("Hi, I'm tiny.")
 
 
+@pytest.mark.parametrize("key", ["ctrl+r", "ctrl+s"])
+@pytest.mark.promise("CFG-1")
+async def test_a_model_without_a_name_is_neither_tested_nor_saved_and_gets_one(
+    provider: FakeProvider, key: str
+) -> None:
+    async with on_stage(Runtime.from_environment()) as stage:
+        screen = await set_up(stage, "local", "", provider.url)
+        await stage.press(key)
+        await stage.until_seen("✗ Enter the name of the model.")
+        screen.query_one("#provider", Input).value = " "
+        await stage.press(*"tiny", key)
+        await stage.until_seen("✗ Enter the name of the provider.")
+        assert not config().exists()
+        await stage.press("ctrl+u", *"local", "ctrl+s")
+        await stage.until(lambda: isinstance(stage.app.screen, ChatScreen), "it is saved and chosen")
+        assert stage.app.runtime.settings.model.name == "local:tiny"
+
+
 @pytest.mark.parametrize("size", [(120, 40), (60, 16)])
 async def test_without_a_model_the_chat_says_at_any_width_how_to_choose_one(size: tuple[int, int]) -> None:
     async with on_stage(Runtime.from_environment(), size, "chat") as stage:

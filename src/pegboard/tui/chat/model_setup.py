@@ -172,9 +172,20 @@ class ModelSetup(Dialog[str | None]):
     def _show_outcome(self, text: str, style: str) -> None:
         self._outcome.update(Content.styled(clean_line(text), style))
 
+    def _is_named(self) -> bool:
+        """Return whether the model has a name; otherwise focus the field that lacks it and say so."""
+        for entry, what in ((self._provider, "provider"), (self._model, "model")):
+            if not entry.value.strip():
+                self._show_outcome(f"✗ Enter the name of the {what}.", "$text-error")
+                entry.focus()
+                return False
+        return True
+
     @work(exclusive=True, group="test")
     async def action_test(self) -> None:
         """Send a short question to the model with these settings, without saving them."""
+        if not self._is_named():
+            return
         self._show_outcome("Testing…", "$text-muted")
         try:
             await self._runtime.models.check(self._chosen_name, self._chosen_url, self._key.value or None)
@@ -186,6 +197,8 @@ class ModelSetup(Dialog[str | None]):
     @work(exclusive=True, group="save")
     async def action_save(self) -> None:
         """Write the model to the configuration and the key to the keyring."""
+        if not self._is_named():
+            return
         name, url, key = self._chosen_name, self._chosen_url, self._key.value
         try:
             needs = await asyncio.to_thread(self._runtime.models.requirements, name, url)
