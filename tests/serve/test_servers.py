@@ -22,7 +22,7 @@ from mcp_types import (
     TextResourceContents,
 )
 from pydantic import FileUrl
-from servers import SDK_SERVER, start_of
+from servers import HOSTILE_SERVER, SDK_SERVER, start_of
 from serving import Connect, allow
 
 
@@ -60,6 +60,19 @@ async def test_a_server_that_pegboard_started_starts_no_configured_servers(
         assert (await client.call_tool("kit_add", {"a": 2, "b": 3})).structured_content == {"result": 5}
         with pytest.raises(MCPError, match=r"Unknown tool: one_add"):
             await client.call_tool("one_add", {"a": 2, "b": 3})
+
+
+@pytest.mark.promise("MCP-2")
+async def test_the_greeting_of_a_client_has_the_instructions_of_trusted_servers_only(
+    connect: Connect, home: Path
+) -> None:
+    command, *args = start_of(HOSTILE_SERVER, "normal")
+    entry = f"command = {json.dumps(command)}\nargs = {json.dumps(args)}\n"
+    (home / "config.toml").write_text(f"[mcp.servers.one]\n{entry}trusted = true\n[mcp.servers.two]\n{entry}")
+    async with connect() as client:
+        assert client.instructions is not None
+        assert "Instructions of the MCP server one for its tools:\n\nRule 0 of the server." in client.instructions
+        assert "MCP server two" not in client.instructions
 
 
 @pytest.mark.promise("MCP-2")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable
 from contextlib import ExitStack, aclosing
 from typing import Final, TypeVar
 
@@ -17,7 +17,7 @@ from pegboard.ask.turn import TurnRecord
 from pegboard.errors import ModelError
 from pegboard.executor.deadline import PendingApprovals
 from pegboard.history import Sessions
-from pegboard.models import ToolCall, ToolResult
+from pegboard.models import ToolCall, ToolResult, ToolSpec
 from pegboard.models.ask import (
     AskedCall,
     AskedResult,
@@ -83,7 +83,7 @@ class Ask:
         without: Names of tools that are not offered.
         parallel: Whether adjacent read-only calls of one turn run concurrently.
         system: New system prompt of the session; None leaves it unchanged.
-        instructions: Function that returns the instructions of an MCP server by its name; empty if it has none.
+        instructions: Function that returns how the MCP servers of tools want to be used, for the system prompt.
         text_calls: Predicate on a model's name: whether its messages that consist only of calls written as text are
             run as calls.
     """
@@ -102,7 +102,7 @@ class Ask:
         without: Collection[str] = (),
         parallel: bool = False,
         system: str | None = None,
-        instructions: Callable[[str], str] = lambda _: "",
+        instructions: Callable[[Iterable[ToolSpec]], str] = lambda _: "",
         text_calls: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self.session = session
@@ -343,7 +343,7 @@ class _Question:
     def _prompt(self, *, with_tools: bool) -> Prompt:
         system, tools = self._system, self._offer.tools() if with_tools else ()
         if tools:
-            system += self._offer.instructions(self._ask.instructions)
+            system += self._ask.instructions(self._offer.specs)
         if tools and self._has_shortened:
             tools = (*tools, MORE_TOOL)
         if self._stopped_by != "answer":

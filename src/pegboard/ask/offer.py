@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections.abc import Iterable
 
 from pegboard.data.portable_names import portable_names
-from pegboard.models import JsonObject, McpHandler, ToolSpec
+from pegboard.models import JsonObject, ToolSpec
 from pegboard.models.conversation import OfferedTool
-
-_LONGEST_INSTRUCTIONS: Final = 4_000
-"""Characters of one server's instructions."""
 
 
 class Offer:
@@ -41,20 +37,6 @@ class Offer:
         return tuple(
             OfferedTool(name=name, description=spec.description, parameters=_object_schema(spec))
             for name, spec in self._by_name.items()
-        )
-
-    def instructions(self, of: Callable[[str], str]) -> str:
-        """Return the instructions of the offered tools' servers for a system prompt; only of servers that are trusted.
-
-        Args:
-            of: Function that returns the instructions of a server by its name; empty if it has none.
-        """
-        handlers = [spec.handler for spec in self.specs if isinstance(spec.handler, McpHandler)]
-        servers = dict.fromkeys(handler.server for handler in handlers if handler.trusted)
-        return "".join(
-            f"\n\nInstructions of the MCP server {server} for its tools:\n\n{text[:_LONGEST_INSTRUCTIONS]}"
-            for server in servers
-            if (text := of(server))
         )
 
     def find(self, name: str) -> ToolSpec | None:

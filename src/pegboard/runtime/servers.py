@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Collection, Coroutine
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast  # Any: what coroutines yield and receive
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast  # Any: what coroutines yield and receive
 
 from pegboard import models
 from pegboard.errors import ModelError
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pegboard.mcp.connection import Request, ServerConnection
     from pegboard.mcp.contents import Listed
     from pegboard.mcp.services import Sampled, ServerUser
-    from pegboard.models import JsonObject, Problem, SamplingRequest, ServerConfig, ServerStatus
+    from pegboard.models import JsonObject, Problem, SamplingRequest, ServerConfig, ServerStatus, ToolSpec
     from pegboard.models.conversation import Message
     from pegboard.models.server_content import (
         Completion,
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from pegboard.runtime.parts import Parts
 
 _T = TypeVar("_T")
+
+_LONGEST_INSTRUCTIONS: Final = 4_000
+"""Characters of the instructions of one server that a model gets."""
 
 
 class LoggedOut(NamedTuple):
@@ -64,10 +67,18 @@ class Servers:
         """Return the status of the server with this name, or None."""
         return self._parts.hub.status(name) if self._parts.has_servers else None
 
-    def instructions(self, name: str) -> str:
-        """Return how to use a server, in its own words: untrusted text; empty if it says nothing."""
-        status = self.status(name)
-        return "" if status is None else status.instructions
+    def instructions(self, tools: Iterable[ToolSpec]) -> str:
+        """Return how the MCP servers of tools want to be used, in their own words, for a system prompt.
+
+        Only connected servers that the user trusts are included; empty if none of them has instructions.
+        """
+        handlers = [tool.handler for tool in tools if isinstance(tool.handler, models.McpHandler)]
+        servers = dict.fromkeys(handler.server for handler in handlers if handler.trusted)
+        return "".join(
+            f"\n\nInstructions of the MCP server {name} for its tools:\n\n{status.instructions[:_LONGEST_INSTRUCTIONS]}"
+            for name in servers
+            if (status := self.status(name)) is not None and status.instructions
+        )
 
     def config(self, name: str) -> ServerConfig | None:
         """Return the configuration of the server with this name, or None; secrets in it are references."""

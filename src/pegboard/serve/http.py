@@ -111,6 +111,7 @@ async def serve_http(service: Service, address: Address, token: Token, started: 
     )
     server = _Uvicorn(config)
     async with service.running(), manager.run():
+        await service.introduced()
         address.socket.listen(128)
         serving = asyncio.create_task(server.serve(sockets=[address.socket]))
         started()

@@ -41,6 +41,12 @@ if TYPE_CHECKING:
 
 _CONNECT_SECONDS: Final = 15.0
 """Time that servers have to connect before the first list of tools is answered without theirs."""
+_INTRODUCTION_SECONDS: Final = 3.0
+"""Time that servers have to connect before a client is greeted without their instructions."""
+_INSTRUCTIONS: Final = (
+    "Tools of packs and MCP servers. Calls of tools that aren't read-only may need the user's approval; a"
+    " rejected call says why. Don't repeat it."
+)
 _LARGE: Final = 100_000
 """Bytes of a result that is converted in a thread."""
 _CLIENT: Final = "pegboard.client"
@@ -123,10 +129,7 @@ class Service:
             "pegboard",
             version=__version__,
             title="Pegboard",
-            instructions=(
-                "Tools of packs and MCP servers. Calls of tools that aren't read-only may need the user's approval; a"
-                " rejected call says why. Don't repeat it."
-            ),
+            instructions=_INSTRUCTIONS,
             cache_hints={method: CacheHint(ttl_ms=_FRESH_MS, scope="private") for method in _CACHEABLE},
             get_tool_input_schema=self._input_schema,
             on_subscriptions_listen=self._listening,
@@ -154,9 +157,7 @@ class Service:
         settling: asyncio.Task[None] | None = None
         try:
             async for _ in watching:
-                offer = ServedTools(self._runtime.tools.all())
-                has_changed = not offer.is_like(self._offer)
-                self._offer = offer
+                has_changed = self._offer_tools()
                 if settling is None:
                     settling = asyncio.create_task(self._settle())
                 elif has_changed and self._ready.is_set():
@@ -173,9 +174,24 @@ class Service:
         """Wait until all servers are connected or have failed, so that the first list of tools is complete."""
         try:
             await self._runtime.servers.connect(timeout=_CONNECT_SECONDS)
-            self._offer = ServedTools(self._runtime.tools.all())
+            self._offer_tools()
         finally:
             self._ready.set()
+
+    def _offer_tools(self) -> bool:
+        """Offer the present tools, and return whether they differ from the ones before."""
+        specs = self._runtime.tools.all()
+        before, self._offer = self._offer, ServedTools(specs)
+        self.server.instructions = _INSTRUCTIONS + self._runtime.servers.instructions(specs)
+        return not self._offer.is_like(before)
+
+    async def introduced(self) -> None:
+        """Wait a moment for trusted servers, whose instructions are part of the greeting of a client."""
+        configs = [self._runtime.servers.config(status.name) for status in self._runtime.servers.all()]
+        if any(config is not None and config.trusted for config in configs):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_INTRODUCTION_SECONDS):
+                    await self._ready.wait()
 
     def _server_states(self) -> tuple[tuple[str, str], ...]:
         return tuple((status.name, status.state.value) for status in self._runtime.servers.all())

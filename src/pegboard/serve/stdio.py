@@ -60,6 +60,7 @@ class _LongLine(NamedTuple):
 async def serve_stdio(service: Service) -> None:
     """Serve the client on stdin and stdout until stdin ends. Other output of this process goes to stderr."""
     async with service.running(), _streams() as (read, write):
+        await service.introduced()
         await service.server.run(read, write, service.server.create_initialization_options())
 
 
