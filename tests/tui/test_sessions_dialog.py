@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from stage import Stage, on_stage
+from textual import events
 from textual.widgets import Input
 
 from pegboard.models.conversation import ModelMessage, ProposedCall, ToolMessage, UserMessage
@@ -106,7 +107,8 @@ async def test_typing_finds_names_immediately_and_messages_soon(runtime: Runtime
 async def test_enter_starts_no_new_session_during_the_search(runtime: Runtime) -> None:
     async with on_stage(runtime) as stage:
         closed = await open_list(stage, runtime)
-        await stage.pilot.press(*"noon", "enter")
+        for key in (*"noon", "enter"):  # at once: otherwise the search may end before enter
+            stage.app.post_message(events.Key(key, key if len(key) == 1 else None))
         await stage.until_seen("Matches")
         assert not closed
         await stage.press("enter")

@@ -138,6 +138,8 @@ class AgentCallScreen(QuestionScreen[None]):
         self._questions = questions
         self._call = call
         self._is_over = False
+        self._is_choosing = False
+        """Whether a dialog of an answer is open, whose result is still wanted."""
         self._outcome = ""
         self._editor: AskText | None = None
         self._from = Static(id="from")
@@ -195,7 +197,7 @@ class AgentCallScreen(QuestionScreen[None]):
     def on_screen_resume(self) -> None:
         """Start the delay, or close if the call no longer waits."""
         super().on_screen_resume()
-        if self._is_over:
+        if self._is_over and not self._is_choosing:
             self.call_later(self.action_close)  # Not `dismiss`, which may not be awaited here.
 
     def _show(self) -> None:
@@ -250,12 +252,20 @@ class AgentCallScreen(QuestionScreen[None]):
     @work(exclusive=True, group="answer")
     async def _answer(self, choice: _Choice) -> None:
         call = self._call
-        answer = await self._chosen(choice, call)
-        if answer is None or self._call is not call:
+        self._is_choosing = True
+        try:
+            answer = await self._chosen(choice, call)
+        finally:
+            self._is_choosing = False
+        if self._call is not call:
             return
         if self._is_over:
             if self._outcome:  # answered by others while the dialog of this answer was open
-                self.app.notify(_NOT_SENT.format(outcome=self._outcome), severity="warning", markup=False)
+                if answer is not None:
+                    self.app.notify(_NOT_SENT.format(outcome=self._outcome), severity="warning", markup=False)
+                self.dismiss(None)
+            return
+        if answer is None:
             return
         self._is_over = True  # The app learns of the own answer like of every other.
         try:
