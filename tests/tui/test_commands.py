@@ -11,6 +11,7 @@ from stage import GivenRuntime, on_stage, tool
 from textual.command import CommandList
 
 from pegboard.config import Settings, load
+from pegboard.models import Problem
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.commands import in_reach
 from pegboard.tui.shell.help import HelpScreen
@@ -259,3 +260,21 @@ async def test_every_header_item_can_be_clicked(given: GivenRuntime) -> None:
         assert stage.list.has_focus
         await stage.pilot.click("HeaderItem#problems")
         await stage.until_seen("No problems with packs, requirements, themes or settings.")
+
+
+@pytest.mark.promise("TUI-7")
+@pytest.mark.parametrize(
+    ("opener", "hint"), [("f1", "esc closes"), ("f2", "esc closes"), ("ctrl+g", "esc closes"), ("f1", "f2 guide")]
+)
+async def test_the_hints_at_the_edge_of_a_dialog_can_be_clicked(given: GivenRuntime, opener: str, hint: str) -> None:
+    given.wrong = [Problem(message="It is broken.", file="/packs/broken.py", line=3)]
+    async with on_stage(given) as stage:
+        await stage.press(opener)
+        await stage.until_seen(hint)
+        dialog = stage.app.screen
+        row = next(number for number, line in enumerate(stage.lines) if hint in line)
+        await stage.pilot.click(offset=(stage.lines[row].index(hint) + 1, row))
+        expected = "type to search" if "guide" in hint else "Arguments"
+        await stage.until(
+            lambda: stage.app.screen is not dialog and expected in stage.text, "the hint's key was pressed"
+        )

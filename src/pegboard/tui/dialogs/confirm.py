@@ -11,6 +11,7 @@ from textual.content import Content
 from textual.widgets import Button, Static
 
 from pegboard.tui.commands import Command, bindings, key_of
+from pegboard.tui.widgets.dialog import key_hints
 from pegboard.tui.widgets.question import QuestionScreen
 
 
@@ -62,7 +63,7 @@ class Confirm(QuestionScreen[bool]):
     def on_mount(self) -> None:
         """Show the key that confirms."""
         yes = key_of(self, "confirm.yes")
-        self.query_one("#box").border_subtitle = Content(f"{yes} confirms · esc closes" if yes else "esc closes")
+        self.query_one("#box").border_subtitle = key_hints(f"{yes} confirms · esc closes" if yes else "esc closes")
 
     def answer_by_button(self, button: str) -> None:
         """Close with the answer of a button."""

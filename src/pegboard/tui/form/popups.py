@@ -17,7 +17,7 @@ from textual.widgets import Static
 
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.widgets.dialog import Overlay
+from pegboard.tui.widgets.dialog import Overlay, key_hints
 from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 ResultT = TypeVar("ResultT")
@@ -85,7 +85,7 @@ class Popup(Overlay[ResultT]):
         """Compose the filter and the list."""
         with Vertical(id="box") as box:
             box.border_title = Content(self._title)
-            box.border_subtitle = Content(self._hint)
+            box.border_subtitle = key_hints(self._hint)
             yield Static(id="sought", markup=False)
             yield self.make_list()
 

@@ -10,6 +10,7 @@ from textual.await_complete import AwaitComplete
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen, Screen
+from textual.style import Style
 from textual.widgets import Static
 
 from pegboard.tui.widgets.filter_line import FilterLine
@@ -19,6 +20,9 @@ from pegboard.tui.widgets.pick_list import PickList
 
 ResultT = TypeVar("ResultT")
 
+_BETWEEN_HINTS = " · "
+_HINTED_KEYS = {"enter": "enter", "esc": "escape", "c": "c", "f2": "f2"}
+"""Keys of hints that can be clicked, as users write them and as Textual names them."""
 _MOST_STACKED = 12
 """Screens on top of each other. Textual draws each one within the drawing of the one above, which has a limit."""
 
@@ -33,6 +37,11 @@ class Overlay(MouseGuard[ResultT], ModalScreen[ResultT]):
     def dismiss(self, result: ResultT | None = None) -> AwaitComplete:
         """Close the screen if it is the topmost one."""
         return super().dismiss(result) if is_topmost(self) else AwaitComplete()
+
+    def action_press(self, key: str) -> None:
+        """Press the key of a hint that was clicked."""
+        # From the app: a key that the frame sends doesn't bubble past it, and would not reach the dialog's commands.
+        self.app.call_later(self.app.simulate_key, key)
 
 
 class Dialog(Overlay[ResultT]):
@@ -83,6 +92,8 @@ class Dialog(Overlay[ResultT]):
         """Compose the frame, the body and the footer."""
         with Vertical(id="box") as box:
             box.border_title, box.border_subtitle = self.frame
+            if not self.HAS_FOOTER:
+                box.border_subtitle = key_hints(self.frame[1].plain)
             yield from self.compose_body()
             if self.HAS_FOOTER:
                 yield KeysLine()
@@ -177,3 +188,19 @@ def is_topmost(screen: Screen[ResultT]) -> bool:
         return screen.app.screen is screen
     except ScreenStackError:
         return False
+
+
+def key_hints(text: str) -> Content:
+    """Return the hints at the lower edge of a frame; a click on one presses its key.
+
+    Args:
+        text: Hints such as "c copies · esc closes"; the first word of each is its key.
+    """
+    return Content(_BETWEEN_HINTS).join(_key_hint(hint) for hint in text.split(_BETWEEN_HINTS))
+
+
+def _key_hint(text: str) -> Content:
+    key = _HINTED_KEYS.get(text.partition(" ")[0])
+    if key is None:
+        return Content(text)
+    return Content.styled(text, Style.from_meta({"@click": f"screen.press({key!r})"}))
