@@ -212,6 +212,17 @@ async def test_rows_are_added_removed_and_moved_by_keys_and_by_mouse(app: FormAp
 
 
 @pytest.mark.promise("TUI-3")
+async def test_the_rows_of_a_list_stay_aligned_when_their_numbers_become_wider(app: FormApp) -> None:
+    async with app.run_test(size=SIZE) as pilot:
+        await show(pilot, spec_of({"x": {"type": "array", "items": {"type": "string"}}}))
+        for row in range(10):
+            await pilot.press(*f"r{row}", "enter")
+            await settled(pilot)
+        assert " 9 ▌ r8" in app.text
+        assert "10 ▌ r9" in app.text
+
+
+@pytest.mark.promise("TUI-3")
 async def test_errors_of_touched_fields_appear_after_a_pause(app: FormApp) -> None:
     async with app.run_test(size=SIZE) as pilot:
         await show(pilot, spec_of({"a": {"type": "string"}, "n": {"type": "integer"}}, "a"))

@@ -100,6 +100,8 @@ class FieldView(Widget):
         self._had_states = False
         self._above: list[Content] = []
         self._below: list[Content] = []
+        self._position: tuple[object, ...] = ()
+        """What determines the position of the editor."""
         self._layout = _FieldLayout()
         self._draw()
 
@@ -162,10 +164,13 @@ class FieldView(Widget):
         self.redraw()
 
     def redraw(self) -> None:
-        """Redraw status and validation errors; request a layout only if the number of lines changed."""
-        before = len(self._above), len(self._below)
+        """Redraw status and validation errors; request a layout only if the editor has another position."""
+        before = self._position
         self._draw()
-        self.refresh(layout=before != (len(self._above), len(self._below)))
+        if before != self._position:
+            # Textual keeps the arrangement of a widget whose own size stays the same.
+            self._clear_arrangement_cache()
+        self.refresh(layout=before != self._position)
         if isinstance(self.main, Fold | AddLine):
             self.main.refresh()
         has_states = len(self._states()) > 1
@@ -210,6 +215,8 @@ class FieldView(Widget):
     def _draw(self) -> None:
         self._above = frame.above(self.item, self.space, has_focus=self._has_focus)
         self._below = frame.below(self.item, self.space, has_focus=self._has_focus)
+        left = frame.indent(self.item, self.space) + len(frame.number(self.item))
+        self._position = left, len(self._above), len(self._below), frame.beside(self.item, self.space)
 
     def on_mount(self) -> None:
         """Announce that the view is mounted."""
