@@ -222,6 +222,25 @@ async def test_the_rows_of_a_list_stay_aligned_when_their_numbers_become_wider(a
         assert "10 ▌ r9" in app.text
 
 
+@pytest.mark.promise("TUI-7")
+@pytest.mark.parametrize("text", ["second", "About it.", "must match"])
+async def test_a_click_on_the_text_around_an_editor_focuses_the_editor(app: FormApp, text: str) -> None:
+    fields: JsonObject = {
+        "first": {"type": "string"},
+        "second": {"type": "string", "description": "About it.", "pattern": "^a$"},
+    }
+    async with app.run_test(size=SIZE) as pilot:
+        await show(pilot, spec_of(fields))
+        await pilot.press("tab", "b", "shift+tab")
+        app.pane.submit()
+        await pilot.press("shift+tab", "a")
+        await until(pilot, lambda: "✗" in app.text)
+        rows = app.text.split("\n")
+        row = next(number for number, line in enumerate(rows) if text in line)
+        await pilot.click(offset=(rows[row].index(text), row))
+        await until(pilot, lambda: app.path == "/second")
+
+
 @pytest.mark.promise("TUI-3")
 async def test_errors_of_touched_fields_appear_after_a_pause(app: FormApp) -> None:
     async with app.run_test(size=SIZE) as pilot:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import ClassVar, TypeAlias
 
+from textual import events
 from textual.binding import BindingType
 from textual.content import Content
 from textual.geometry import NULL_OFFSET, NULL_SPACING, Region, Size
@@ -211,6 +212,13 @@ class FieldView(Widget):
         middle = max(self.size.height - len(self._above) - len(self._below), 0)
         lines = [*self._above, *([number] + [Content("")] * (middle - 1) if middle else []), *self._below]
         return Content("\n").join(guides + line for line in lines)
+
+    def on_click(self, event: events.Click) -> None:
+        """Focus the editor after a click on its label, description or errors, unless it selected text there."""
+        is_on_child = any(child.region.contains(*event.screen_offset) for child in self.displayed_children)
+        if self.stops and event.chain == 1 and not is_on_child and not self.screen.get_selected_text():
+            event.stop()
+            self.stops[-1].focus(scroll_visible=False)
 
     def _draw(self) -> None:
         self._above = frame.above(self.item, self.space, has_focus=self._has_focus)
