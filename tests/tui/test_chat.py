@@ -59,6 +59,21 @@ async def test_text_streams_as_markdown_and_is_stored_in_the_session(tmp_path: P
         assert "Where is it?" in stage.status, "the session is called by its first message"
 
 
+@pytest.mark.promise("TUI-5")
+async def test_selected_text_of_an_answer_has_neither_the_margin_nor_the_breaks_of_the_view(tmp_path: Path) -> None:
+    words = " ".join(f"word{number}" for number in range(60))
+    async with on_chat(tmp_path, says(f"{words}\n\nThe end")) as stage:
+        await stage.ask("Tell")
+        await stage.until_seen("The end")
+        lines = stage.lines
+        first = next(number for number, line in enumerate(lines) if "word0 " in line)
+        last = next(number for number, line in enumerate(lines) if "The end" in line)
+        await stage.pilot.mouse_down(offset=(2, first))
+        await stage.pilot.hover(offset=(8, last))
+        await stage.pilot.mouse_up(offset=(8, last))
+        assert stage.app.screen.get_selected_text() == f"{words}\n\nThe end"
+
+
 async def test_thoughts_are_collapsed_to_a_line_that_expands(tmp_path: Path) -> None:
     turn: list[Said] = [ThinkingDelta(text="I wonder "), ThinkingDelta(text="[why]\x1b."), *says("So.")]
     async with on_chat(tmp_path, turn) as stage:

@@ -80,6 +80,8 @@ class MarkdownRow:
     text: str
     pieces: tuple[Piece, ...] = ()
     is_code: bool = False
+    margin: int | None = None
+    """Number of characters before the text if the row continues the row before it, else None."""
 
 
 def rows_of(line: MarkdownLine, width: int) -> list[MarkdownRow]:
@@ -103,7 +105,8 @@ def rows_of(line: MarkdownLine, width: int) -> list[MarkdownRow]:
             for begin, last, mark in line.pieces
             if begin < end and last > start
         ]
-        rows.append(MarkdownRow(before + line.text[start:end], tuple(pieces), line.is_code))
+        margin = len(before) if start else None
+        rows.append(MarkdownRow(before + line.text[start:end], tuple(pieces), line.is_code, margin))
     return rows
 
 

@@ -478,6 +478,21 @@ async def test_a_selection_of_text_ends_with_its_call(stage: OpenStage) -> None:
         assert not on.app.screen.get_selected_text()
 
 
+@pytest.mark.promise("TUI-5")
+async def test_selected_text_has_the_line_breaks_of_the_result_not_those_of_the_view(stage: OpenStage) -> None:
+    words = " ".join(f"word{number}" for number in range(60))
+    async with stage() as on:
+        await on.show(f"{words}\nsecond line")
+        rows = on.text.split("\n")
+        assert not any(words in row for row in rows), "the line is wrapped"
+        last = next(number for number, row in enumerate(rows) if "second line" in row)
+        first = next(number for number, row in enumerate(rows) if "word0 " in row)
+        await on.pilot.mouse_down(TextView, offset=(1, 0))
+        await on.pilot.hover(TextView, offset=(6, last - first))
+        await on.pilot.mouse_up(TextView, offset=(6, last - first))
+        assert on.app.screen.get_selected_text() == f"{words}\nsecond"
+
+
 async def test_lines_of_a_text_do_not_take_the_colors_of_json(stage: OpenStage) -> None:
     async with stage() as on:
         await on.show([1, 2])

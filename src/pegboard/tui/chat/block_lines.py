@@ -139,6 +139,17 @@ class BlockLines(MarkedLines):
         pieces = [(start + GUTTER, end + GUTTER, str(kind)) for start, end, kind in shown.row.pieces]
         return mark + shown.row.text, [(0, 1, "gutter"), *pieces]
 
+    def continues(self, index: int) -> bool:
+        """Return whether a row is the rest of a line that the row before it begins."""
+        return self._has_block(index) and self._at(index)[1].row.margin is not None
+
+    def margin(self, index: int) -> int:
+        """Return the number of characters before the text of a row: the mark of its block, and an indentation."""
+        return GUTTER + ((self._at(index)[1].row.margin or 0) if self._has_block(index) else 0)
+
+    def _has_block(self, index: int) -> bool:
+        return bool(self._blocks) and index >= self._tops[0]
+
     def row_style(self, index: int) -> str | None:
         """Return the component class of a row's background."""
         if not self._blocks or index < self._tops[0]:

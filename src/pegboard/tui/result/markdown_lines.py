@@ -86,6 +86,14 @@ class MarkedView(MarkedLines):
             return f"{shown} …", row.pieces
         return row.text, row.pieces
 
+    def continues(self, index: int) -> bool:
+        """Return whether a row is the rest of a line that the row before it begins."""
+        return self._rows[index].margin is not None
+
+    def margin(self, index: int) -> int:
+        """Return the number of characters before the text of a row that continues a line."""
+        return self._rows[index].margin or 0
+
     def row_style(self, index: int) -> str | None:
         """Return the style of code rows."""
         return "line-view--under-code" if self._rows[index].is_code else None

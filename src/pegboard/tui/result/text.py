@@ -81,6 +81,10 @@ class TextView(LineView):
         ]
         return line[start:end], spans
 
+    def continues(self, index: int) -> bool:
+        """Return whether a row is the rest of a line that the row before it begins."""
+        return 0 < index < len(self._rows) and self._rows[index][0] == self._rows[index - 1][0]
+
     def set_spans(self, spans: Sequence[Sequence[Span]]) -> None:
         """Set the styled spans of each line."""
         self._line_spans = spans

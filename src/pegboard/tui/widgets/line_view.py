@@ -184,8 +184,29 @@ class LineView(ScrollView, can_focus=True):
         return style.without_color + Style(color=style.color)
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """Return the text of the selected rows."""
-        return selection.extract("\n".join(self.row(index)[0] for index in range(self.row_count))), "\n"
+        """Return the text of the selected rows, without the breaks and margins that only the view has."""
+        top = selection.start.y if selection.start else 0
+        bottom = selection.end.y if selection.end else self.row_count - 1
+        pieces: list[str] = []
+        for index in range(max(top, 0), min(bottom, self.row_count - 1) + 1):
+            span = selection.get_span(index)
+            if span is None:
+                continue
+            begin, end = span
+            if pieces and not self.continues(index):
+                pieces.append("\n")
+            pieces.append(self.row(index)[0][max(begin, self.margin(index)) : None if end == -1 else end])
+        return "".join(pieces), "\n"
+
+    def continues(self, index: int) -> bool:
+        """Return whether a row is the rest of a line that the row before it begins."""
+        del index
+        return False
+
+    def margin(self, index: int) -> int:
+        """Return the number of characters at the beginning of a row that are not part of its text."""
+        del index
+        return 0
 
     def selection_updated(self, selection: Selection | None) -> None:
         """Render another selection."""
