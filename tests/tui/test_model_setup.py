@@ -14,7 +14,9 @@ from textual.widgets import Input
 from pegboard.runtime import Runtime
 from pegboard.tui.chat.model_setup import ModelSetup
 from pegboard.tui.chat.models import ModelsScreen
+from pegboard.tui.chat.prompt import AskLine
 from pegboard.tui.chat.screen import ChatScreen
+from pegboard.tui.chat.transcript import Transcript
 from pegboard.tui.dialogs.settings import SettingsScreen
 
 
@@ -89,6 +91,21 @@ async def test_without_a_model_the_chat_says_at_any_width_how_to_choose_one(size
         shown = " ".join(stage.text.split())
         assert "No model is connected. Press f2 to choose one; until then the offline model answers." in shown
         assert "It doesn't reason; it matches your words to a tool, for example:" in shown
+
+
+@pytest.mark.promise("TUI-7")
+async def test_a_click_on_an_empty_conversation_focuses_the_prompt_and_inserts_the_clicked_example() -> None:
+    async with on_stage(Runtime.from_environment(), (120, 40), "chat") as stage:
+        await stage.until_seen("what time is it")
+        await stage.press("shift+tab")
+        await stage.until(lambda: not isinstance(stage.app.focused, AskLine), "the conversation is focused")
+        await stage.pilot.click(Transcript, offset=(4, 20))
+        await stage.until(lambda: isinstance(stage.app.focused, AskLine), "the prompt is focused")
+        row = next(number for number, line in enumerate(stage.lines) if "what time is it" in line)
+        await stage.pilot.click(offset=(stage.lines[row].index("time"), row))
+        prompt = stage.app.screen.query_one(AskLine)
+        await stage.until(lambda: prompt.text == "what time is it", "the example is in the prompt")
+        assert prompt.has_focus
 
 
 @pytest.mark.promise("SEC-1")

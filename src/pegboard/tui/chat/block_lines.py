@@ -22,6 +22,8 @@ _FRAME_SECONDS = 1 / 30
 _SHARE = 4
 """Factor of a frame's duration to wait before the next one, so that keys are handled in between."""
 GUTTER = 2
+EXAMPLE_INDENT = "    "
+"""Beginning of a line of the greeting that is an example of a message."""
 _MARGIN = 1
 _STRIPS = 1_000
 """Size of the cache of rendered rows."""
@@ -125,6 +127,12 @@ class BlockLines(MarkedLines):
         """The greeting, wrapped to the width."""
         width = self.row_width - GUTTER - _MARGIN
         return [row for line in self.greeting for row in wrap(line, width) or [""]] if width > 0 else []
+
+    def example_at(self, index: int) -> str:
+        """Return the example in a row of the greeting, which is indented, or an empty string."""
+        rows = self._greeting_rows
+        row = rows[index] if 0 <= index < len(rows) else ""
+        return row.strip() if row.startswith(EXAMPLE_INDENT) else ""
 
     def row(self, index: int) -> tuple[str, Sequence[Span]]:
         """Return a row with the mark of its block before it."""

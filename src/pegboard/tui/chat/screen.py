@@ -20,6 +20,7 @@ from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count
 from pegboard.tui.chat.approval_cards import ApprovalCards
 from pegboard.tui.chat.ask_runner import AskRunner
+from pegboard.tui.chat.block_lines import EXAMPLE_INDENT
 from pegboard.tui.chat.blocks import UserBlock
 from pegboard.tui.chat.call_block import CallBlock
 from pegboard.tui.chat.chat_commands import CHAT_COMMANDS
@@ -228,8 +229,8 @@ class ChatScreen(PageScreen):
                 f"No model is connected. Press {key} to choose one; until then the offline model answers.",
                 "It doesn't reason; it matches your words to a tool, for example:",
                 "",
-                "    fs.list_dir path=.",
-                "    what time is it",
+                f"{EXAMPLE_INDENT}fs.list_dir path=.",
+                f"{EXAMPLE_INDENT}what time is it",
             ]
         self._transcript.greeting = ["Ask something.", "", *lines]
         self._prompt.hint = "Ask something; shift+enter or ctrl+j inserts a line break"
@@ -431,6 +432,13 @@ class ChatScreen(PageScreen):
         event.stop()
         if self.may_leave():
             self.open_session.show_earlier()
+
+    @on(Transcript.GreetingClicked)
+    def _write_message(self, event: Transcript.GreetingClicked) -> None:
+        event.stop()
+        self._prompt.focus()
+        if event.example and not self._prompt.text:
+            self._prompt.put(event.example)
 
     # Approval
 

@@ -76,6 +76,13 @@ class Transcript(BlockLines):
     class EarlierRequested(Message):
         """Request to show earlier messages."""
 
+    @dataclass
+    class GreetingClicked(Message):
+        """A click on an empty conversation."""
+
+        example: str
+        """The clicked example of a message, or an empty string."""
+
     def __init__(self) -> None:
         super().__init__()
         self._all_unfolded = False
@@ -262,7 +269,10 @@ class Transcript(BlockLines):
         """Mark the clicked block; on a selected card, choose the answer; on a title row, expand or collapse."""
         offset = event.get_content_offset(self)
         index = -1 if offset is None else offset.y + self.scroll_offset.y
-        if offset is None or not self._blocks or not 0 <= index < self.row_count:
+        if not self._blocks:
+            self.post_message(self.GreetingClicked(self.example_at(index)))
+            return
+        if offset is None or not 0 <= index < self.row_count:
             return
         if index < self._tops[0]:
             self.post_message(self.EarlierRequested())
