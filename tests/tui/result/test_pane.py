@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from pydantic import JsonValue
+from textual import events
 from textual.widgets import Input
 
 from pegboard.models import (
@@ -329,6 +330,32 @@ async def test_columns_scroll_into_view_with_the_cursor(stage: OpenStage) -> Non
         await on.pilot.click(TableView, offset=(14, 1))
         await on.pilot.pause()
         assert re.search(r"\.\[0\]\.column4\d", on.text)
+
+
+@pytest.mark.promise("TUI-7")
+async def test_columns_scroll_with_the_wheel_and_with_a_click_on_their_number(stage: OpenStage) -> None:
+    async with stage(width=60) as on:
+        await on.show([{f"column{number}": f"value {number}" for number in range(20)}])
+        table = on.pane.query_one(TableView)
+
+        async def scroll(event: type[events.MouseEvent], *, shift: bool = False) -> None:
+            table.post_message(event(table, 9, 2, 0, 0, 0, shift, False, False))
+            await on.pilot.pause()
+
+        await scroll(events.MouseScrollRight)
+        assert "column1 " not in on.text
+        assert "column2 " in on.text
+        assert table.cursor == (0, 0)
+        await scroll(events.MouseScrollUp, shift=True)
+        assert "column1 " in on.text
+        row = on.text.split("\n")[table.region.y]
+        await on.pilot.click(offset=(row.index("→ ") + 1, table.region.y))
+        await on.until(lambda: "value 5" in on.text and "value 1 " not in on.text, "the next columns are shown")
+        for _ in range(30):
+            await scroll(events.MouseScrollDown, shift=True)
+        assert "value 19" in on.text
+        assert "value 18" in on.text, "nothing is behind the last column"
+        assert "column0 " in on.text, "the first column stays"
 
 
 async def test_a_table_says_what_it_cuts_and_uses_free_width(stage: OpenStage) -> None:

@@ -263,6 +263,38 @@ class TableView(LineView):
         self.rows_changed()
         self._show_cursor()
 
+    def on_mouse_scroll_right(self, event: events.MouseScrollRight) -> None:
+        """Scroll a column to the right."""
+        event.stop()
+        self._scroll_columns(1)
+
+    def on_mouse_scroll_left(self, event: events.MouseScrollLeft) -> None:
+        """Scroll a column to the left."""
+        event.stop()
+        self._scroll_columns(-1)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """With shift or ctrl, scroll a column to the right, as wheels of one direction do elsewhere."""
+        if event.shift or event.ctrl:
+            event.stop()
+            self._scroll_columns(1)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """With shift or ctrl, scroll a column to the left."""
+        if event.shift or event.ctrl:
+            event.stop()
+            self._scroll_columns(-1)
+
+    def _scroll_columns(self, by: int) -> None:
+        """Scroll by columns, as far as the last one is visible; the cursor stays at its cell."""
+        last = len(self._widths) - 1
+        if by > 0 and self._right_edge(last) <= self.row_width:
+            return
+        first = max(min(self._first + by, last), 1)
+        if first != self._first:
+            self._first = first
+            self.refresh()
+
     def on_click(self, event: events.Click) -> None:
         """Move the cursor to the cell, show it in the tree on a second click, or sort by the clicked heading."""
         offset = event.get_content_offset(self)
@@ -284,8 +316,14 @@ class TableView(LineView):
             self.action_open()
 
     def _click_heading(self, x: int) -> None:
+        shown = self._columns()
+        if max(shown, default=0) < len(self._widths) - 1:
+            before_sign, _, _ = self.header().rpartition("→ ")
+            if x >= cell_len(before_sign):
+                self._scroll_columns(max(len(shown) - 2, 1))
+                return
         end = 1
-        for column, width in self._columns().items():
+        for column, width in shown.items():
             end += width + len(_GAP)
             if x < end:
                 self._sort_by(column)
