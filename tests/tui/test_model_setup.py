@@ -106,6 +106,10 @@ async def test_a_click_on_an_empty_conversation_focuses_the_prompt_and_inserts_t
         prompt = stage.app.screen.query_one(AskLine)
         await stage.until(lambda: prompt.text == "what time is it", "the example is in the prompt")
         assert prompt.has_focus
+        await stage.pilot.click(offset=(stage.lines[row - 1].index("list_dir"), row - 1))
+        await stage.until(
+            lambda: prompt.text == "what time is it\nfs.list_dir path=.", "the other is in a line of its own"
+        )
 
 
 @pytest.mark.promise("SEC-1")

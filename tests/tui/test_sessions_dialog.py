@@ -107,7 +107,7 @@ async def test_typing_finds_names_immediately_and_messages_soon(runtime: Runtime
 async def test_enter_starts_no_new_session_during_the_search(runtime: Runtime) -> None:
     async with on_stage(runtime) as stage:
         closed = await open_list(stage, runtime)
-        for key in (*"noon", "enter"):  # at once: otherwise the search may end before enter
+        for key in (*"noon", "enter"):  # without waiting: otherwise the search may end before enter
             stage.app.post_message(events.Key(key, key if len(key) == 1 else None))
         await stage.until_seen("Matches")
         assert not closed

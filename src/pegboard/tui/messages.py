@@ -47,7 +47,7 @@ class Scripting(Message):
 
 @dataclass
 class TalkAbout(Message):
-    """A request to insert a text into the prompt of the Chat page."""
+    """A request to append a text to the prompt of the Chat page, and to focus it."""
 
     text: str
 

@@ -326,8 +326,10 @@ class ChatScreen(PageScreen):
     # Messages
 
     def put(self, text: str) -> None:
-        """Append a text to the prompt."""
-        self._prompt.put(self._prompt.text + text)
+        """Append a text to the prompt in a line of its own, unless it is empty, and focus the prompt."""
+        draft = self._prompt.text
+        if text:
+            self._prompt.put(draft + ("\n" if draft and not draft.endswith("\n") else "") + text)
         self._prompt.focus()
 
     @on(AskLine.Changed)
@@ -432,13 +434,6 @@ class ChatScreen(PageScreen):
         event.stop()
         if self.may_leave():
             self.open_session.show_earlier()
-
-    @on(Transcript.GreetingClicked)
-    def _write_message(self, event: Transcript.GreetingClicked) -> None:
-        event.stop()
-        self._prompt.focus()
-        if event.example and not self._prompt.text:
-            self._prompt.put(event.example)
 
     # Approval
 

@@ -15,7 +15,7 @@ from pegboard.tui.chat.block_lines import GUTTER, BlockLines
 from pegboard.tui.chat.blocks import Block, ThoughtBlock, UserBlock
 from pegboard.tui.chat.call_block import ANSWERS, CallBlock, CardKeys
 from pegboard.tui.commands import Command, bindings, bindings_of, key_of
-from pegboard.tui.messages import Copy, KeepCall
+from pegboard.tui.messages import Copy, KeepCall, TalkAbout
 from pegboard.tui.shell.app_commands import APPROVAL_COMMANDS
 from pegboard.tui.widgets import answer_guard
 from pegboard.tui.widgets.answer_guard import AnswerGuard
@@ -75,13 +75,6 @@ class Transcript(BlockLines):
 
     class EarlierRequested(Message):
         """Request to show earlier messages."""
-
-    @dataclass
-    class GreetingClicked(Message):
-        """A click on an empty conversation."""
-
-        example: str
-        """The clicked example of a message, or an empty string."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -270,7 +263,7 @@ class Transcript(BlockLines):
         offset = event.get_content_offset(self)
         index = -1 if offset is None else offset.y + self.scroll_offset.y
         if not self._blocks:
-            self.post_message(self.GreetingClicked(self.example_at(index)))
+            self.post_message(TalkAbout(self.example_at(index) if event.chain == 1 else ""))
             return
         if offset is None or not 0 <= index < self.row_count:
             return
