@@ -222,6 +222,18 @@ async def test_text_that_is_typed_after_a_choice_finds_the_next_one(tmp_path: Pa
         assert draft(stage) == {"x": ["value299", "value18"]}
 
 
+@pytest.mark.promise("TUI-7")
+async def test_a_click_on_the_hint_at_the_edge_closes_the_list(tmp_path: Path) -> None:
+    values = [f"value{index}" for index in range(300)]
+    async with on_stage(given_tool(tmp_path, x=several(*values)), size=(80, 24)) as stage:
+        await stage.open("p.t")
+        await stage.press("space")
+        await opened(stage, PickSeveral)
+        row = next(number for number, line in enumerate(stage.lines) if "esc closes" in line)
+        await stage.pilot.click(offset=(stage.lines[row].index("esc closes"), row))
+        await closed(stage)
+
+
 async def test_thousands_of_ticked_values_do_not_block_the_app(tmp_path: Path) -> None:
     values: list[JsonValue] = [f"value{index}" for index in range(5000)]
     async with on_stage(given_tool(tmp_path, x=several(*values)), size=(80, 24)) as stage:
