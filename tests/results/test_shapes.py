@@ -320,7 +320,10 @@ def test_a_preview_is_one_clean_line_of_bounded_length(value: JsonValue, width: 
 
 
 def test_a_preview_counts_the_omitted_items() -> None:
-    assert preview({"id": 1, "tags": ["a"], "owner": {}, "b": [1, 2]}, 20) == "{id: 1, tags: [1], … 2 more}"
+    value: JsonValue = {"id": 1, "tags": ["a"], "owner": {}, "b": [1, 2]}
+    assert preview(value, 28) == "{id: 1, tags: [1], … 2 more}", "the number fits, too"
+    assert preview(value, 27) == "{id: 1, … 3 more}"
+    assert preview(value, 37) == "{id: 1, tags: [1], owner: {}, b: [2]}"
     assert preview("x" * 50, 10) == '"' + "x" * 9 + '…"'
     assert len(preview(list(range(100_000)), 60)) < 100
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import JsonValue
 from pydantic_core import PydanticSerializationError, to_json
@@ -45,12 +45,15 @@ def as_text(value: JsonValue) -> str:
     return json_bytes(value, indent=2).decode()
 
 
+_BETWEEN: Final = ", "
+
+
 def preview(value: JsonValue, width: int = 80) -> str:
-    """Return a sanitized summary of about `width` characters: `{id: 1, tags: [2], … 3 more}`.
+    """Return a sanitized summary of at most `width` characters: `{id: 1, tags: [2], … 3 more}`.
 
     Args:
         value: Any JSON value.
-        width: Approximate length; strings are truncated and containers abridged to fit.
+        width: Length to which strings are truncated and containers abridged; a first item that is longer stays.
     """
     match value:
         case str():
@@ -100,11 +103,16 @@ def _inner(value: JsonValue) -> str:
 
 def _abridged(brackets: str, items: Iterator[str], total: int, width: int) -> str:
     taken: list[str] = []
-    length = 2
+    length = len(brackets) - len(_BETWEEN)
     for item in items:
-        length += len(item) + 2
-        if taken and length > width:
-            taken.append(f"… {total - len(taken):,} more")
-            break
         taken.append(item)
-    return brackets[0] + ", ".join(taken) + brackets[1]
+        length += len(_BETWEEN) + len(item)
+        if length > width and total > 1:
+            break
+    else:
+        return brackets[0] + _BETWEEN.join(taken) + brackets[1]
+    while True:  # The number of the others must be visible, too.
+        length -= len(_BETWEEN) + len(taken.pop()) if len(taken) > 1 else 0
+        others = f"… {total - len(taken):,} more"
+        if len(taken) == 1 or length + len(_BETWEEN) + len(others) <= width:
+            return brackets[0] + _BETWEEN.join([*taken, others]) + brackets[1]
