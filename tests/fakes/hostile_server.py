@@ -80,6 +80,10 @@ LISTS: dict[str, list[Any]] = {
         {**BAD, "name": "\ud800"},
         PLAIN,
     ],
+    "tasks": [
+        {**BAD, "execution": {"taskSupport": "required"}},
+        {**PLAIN, "execution": {"taskSupport": "optional"}},
+    ],
     "digits": [{**PLAIN, "inputSchema": {"type": "object", "maxProperties": 10**5000}}],
     "escapes": [
         {**TEXTS, "name": f"ok{ESCAPES}", "inputSchema": {"type": "object", "properties": {ESCAPES: TEXTS}}},

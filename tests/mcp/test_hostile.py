@@ -328,6 +328,20 @@ async def test_a_tool_that_cannot_be_passed_on_hides_no_other_tool(open_hostile:
     assert (await run(runtime, "peer.ok")).ok
 
 
+@over_both
+async def test_a_tool_that_runs_only_as_a_task_is_not_offered_and_the_server_is_ready(open_hostile: Open) -> None:
+    runtime = await open_hostile("tasks")
+    assert [spec.name for spec in runtime.tools.all() if spec.pack == "peer"] == ["peer.ok"]
+    (hint,) = [problem for problem in runtime.problems() if "“bad”" in problem.message]
+    assert str(hint) == (
+        "The tool “bad” of the server peer is not offered because it runs only as a task."
+        " Pegboard doesn't support the tasks of MCP."
+    )
+    assert not hint.needs_action
+    assert peer(runtime).state is ServerState.READY
+    assert (await run(runtime, "peer.ok")).ok
+
+
 async def test_a_list_that_cannot_be_read_is_the_reason_and_not_the_end_of_the_process(open_server: Open) -> None:
     runtime = await open_server(HOSTILE_SERVER, "digits")
     assert peer(runtime).reason.startswith("The server's response is not valid JSON-RPC: number out of range")

@@ -388,7 +388,11 @@ class ServerConnection:
         assert self._watch is not None, "it is connected"
         listing = await list_tools(client, self._watch)
         with collector_paused():  # thousands of new objects without cycles would start collections, which block the app
-            specs, problems = tool_specs(self.config, self.pack, listing.tools, listing.rejected)
+            # Later versions of the protocol know no tools that run only as tasks.
+            has_tasks = client.protocol_version >= "2026-07-28"
+            specs, problems = tool_specs(
+                self.config, self.pack, listing.tools, listing.rejected, has_task_tools=has_tasks
+            )
         own = [*self._own_problems()]
         if listing.problem:
             own.append(self._problem(listing.problem, "Report this to the server's author.", "warning"))
@@ -414,9 +418,9 @@ class ServerConnection:
         self._tools = snapshot
         others = [problem for found in self._list_problems.values() for problem in found]
         self.snapshot = snapshot = ServerTools(snapshot.specs, (*snapshot.problems, *others))
-        worst = next((problem for problem in snapshot.problems if problem.severity == "error"), None)
-        worst = worst or next(iter(snapshot.problems), None)
-        more = f" ({len(snapshot.problems) - 1} more)" if len(snapshot.problems) > 1 else ""
+        found = sorted((one for one in snapshot.problems if one.severity != "hint"), key=lambda one: one.rank)
+        worst = next(iter(found), None)
+        more = f" ({len(found) - 1} more)" if len(found) > 1 else ""
         self._set(
             state=ServerState.READY if worst is None else ServerState.DEGRADED,
             reason="" if worst is None else worst.message + more,

@@ -36,7 +36,12 @@ _AUTHOR: Final = "Report this to the server's author."
 
 
 def tool_specs(
-    config: ServerConfig, pack: str, tools: Sequence[JsonValue], rejected: Collection[str]
+    config: ServerConfig,
+    pack: str,
+    tools: Sequence[JsonValue],
+    rejected: Collection[str],
+    *,
+    has_task_tools: bool = True,
 ) -> tuple[tuple[ToolSpec, ...], tuple[Problem, ...]]:
     """Return the specs of a server's tools that can be used, and the problems of all.
 
@@ -45,6 +50,7 @@ def tool_specs(
         pack: The name of its pack.
         tools: The tools as the server sent them.
         rejected: Names of tools that the protocol forbids clients to offer.
+        has_task_tools: Whether to return tools that run only as a task, which Pegboard itself can't call.
     """
     entry = hashlib.sha256(config.model_dump_json().encode("utf-8", "surrogatepass")).hexdigest()
     specs: list[ToolSpec] = []
@@ -58,13 +64,12 @@ def tool_specs(
             continue
         if config.tools is not None and not any(fnmatchcase(name, pattern) for pattern in config.tools):
             continue
-        if UNREADABLE in tool:
-            message = f"The tool {quotation(name)} is not offered because {tool[UNREADABLE]}."
-            problems.append(_problem(pack, message, "error"))
+        obstacle = tool.get(UNREADABLE) or ("its `x-mcp-header` is invalid" if name in rejected else None)
+        if obstacle is not None:
+            problems.append(_problem(pack, f"The tool {quotation(name)} is not offered because {obstacle}.", "error"))
             continue
-        if name in rejected:
-            message = f"The tool {quotation(name)} is not offered because its `x-mcp-header` is invalid."
-            problems.append(_problem(pack, message, "error"))
+        if not has_task_tools and _is_task(tool):
+            problems.append(_task_hint(pack, name))
             continue
         if name in seen:
             message = f"The server {pack} lists the tool {quotation(name)} more than once; only the first is offered."
@@ -197,6 +202,18 @@ def _default(part: JsonValue) -> str:
     value = part.get("default") if isinstance(part, dict) else None
     shown = repr(value) if isinstance(value, bool | int | float | str) else ""
     return shown if 0 < len(shown) <= _LONGEST_DEFAULT else "…"
+
+
+def _is_task(tool: JsonObject) -> bool:
+    """Return whether a tool rejects calls that aren't tasks."""
+    execution = tool.get("execution")
+    return isinstance(execution, dict) and execution.get("taskSupport") == "required"
+
+
+def _task_hint(pack: str, name: str) -> Problem:
+    # Without a pack, so that it isn't counted: neither the user nor the author can change anything.
+    message = f"The tool {quotation(name)} of the server {pack} is not offered because it runs only as a task."
+    return Problem(message=message, fix="Pegboard doesn't support the tasks of MCP.", severity="hint")
 
 
 def _safe_name(name: str, longest: int) -> str:
