@@ -26,6 +26,7 @@ BABBLE = {"garbage": b"log: " + b"x" * 1000 + b"\n", "lines": b"y\n" * 1000, "en
 PAGES: dict[str, tuple[Any, ...]] = {
     "html": (200, "text/html", b"<html><head><title>Welcome</title></head></html>"),
     "missing": (404, "text/html", b"<html><title>404 Not Found</title></html>"),
+    "get-only": (405, "text/plain", b"Method Not Allowed", ("allow", "GET")),
     "login": (401, "application/json", b'{"error": "invalid_token"}', ("www-authenticate", "Bearer")),
     "broken": (503, "text/plain", b"The database is down." + ESCAPES.encode()),
     "moved": (302, "text/plain", b"", ("location", "http://127.0.0.1:9/elsewhere")),

@@ -196,6 +196,18 @@ async def test_an_address_without_a_usable_server(
     assert fix in what
 
 
+@pytest.mark.parametrize(("mode", "status"), [("missing", 404), ("get-only", 405)])
+async def test_an_address_of_the_old_transport(
+    open_server: Open, serve_http: Callable[..., str], mode: str, status: int
+) -> None:
+    url = serve_http(HOSTILE_SERVER, mode).removesuffix("/mcp") + "/sse"
+    runtime = await open_server(url)
+    state, reason, fix = explanation(runtime)
+    assert state is ServerState.FAILED
+    assert reason.startswith(f"{url} accepts no messages (HTTP {status}); it seems to use the old HTTP+SSE transport.")
+    assert fix == "Use the URL of its streamable HTTP endpoint in `url` in `[mcp.servers.peer]`; it often ends in /mcp."
+
+
 async def test_a_closed_port_and_an_unknown_host(open_server: Open) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

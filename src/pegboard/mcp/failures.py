@@ -228,6 +228,11 @@ def _answer_failure(config: ServerConfig, last: LastResponse, entry: str) -> Ser
     if last.status in (401, 403):
         return _login(config, last)
     said = f" It said: {quotation(last.text)}." if last.text else ""
+    if last.status in (400, 404, 405) and urlsplit(url or "").path.rstrip("/").endswith("/sse"):
+        reason = f"{url} accepts no messages (HTTP {last.status}); it seems to use the old HTTP+SSE transport.{said}"
+        return ServerFailure(
+            reason, f"Use the URL of its streamable HTTP endpoint in {entry}; it often ends in /mcp.", True
+        )
     if last.is_html or (last.status == 200 and last.kind not in ("application/json", "text/event-stream")):
         what = "an HTML page" if last.is_html else f"{last.kind or 'no media type'}"
         return ServerFailure(
