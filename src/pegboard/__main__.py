@@ -5,10 +5,23 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
-from io import TextIOWrapper
-from typing import NoReturn
+from io import BufferedWriter, RawIOBase, TextIOWrapper
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 INTERRUPTED, READER_ENDED = 130, 141
+
+
+class _WholeWriter(BufferedWriter):
+    """A stream that passes each write on immediately and as a whole."""
+
+    def write(self, buffer: ReadableBuffer, /) -> int:
+        """Write bytes; raise `OSError` if not all of them can be written."""
+        written = super().write(buffer)
+        self.flush()
+        return written
 
 
 def main() -> NoReturn:
@@ -74,10 +87,14 @@ def _run() -> None:
 
 
 def _repair_streams() -> None:
-    """Replace closed standard streams, and escape characters that a stream can't encode."""
+    """Replace closed and unbuffered standard streams, and escape characters that a stream can't encode."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - open till the end; pathlib delays `watch`
+    if isinstance(sys.stdout, TextIOWrapper) and isinstance(sys.stdout.buffer, RawIOBase):
+        # PYTHONUNBUFFERED: Python would lose the rest of a text of which the system writes only a part.
+        encoding, raw = sys.stdout.encoding, sys.stdout.detach()
+        sys.stdout = sys.__stdout__ = TextIOWrapper(_WholeWriter(raw), encoding, write_through=True)  # type: ignore[misc]
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

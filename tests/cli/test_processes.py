@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -133,3 +134,27 @@ def test_a_command_in_a_deleted_folder_explains_what_to_do(home: Path, tmp_path:
     assert done.returncode == 1
     assert "The working directory no longer exists." in done.stderr
     assert "a folder that exists" in done.stderr
+
+
+@pytest.mark.promise("CLI-2")
+@pytest.mark.parametrize("line", ["history --json", "history", "tools invoke fs.read_file --arg path=large.txt --data"])
+def test_data_that_does_not_fit_on_the_disk_is_a_failure_without_the_buffers_of_python(
+    line: str, home: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "large.txt").write_text("x" * 5000, encoding="utf-8")
+    assert commands.pegboard("tools", "invoke", "tools.echo", "--arg", f"value={'x' * 5000}").returncode == 0
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (3000, resource.RLIM_INFINITY))  # noqa: E731
+    with (tmp_path / "out").open("wb") as out:
+        done = subprocess.run(
+            [PROGRAM, *line.split()],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            preexec_fn=limit,
+            stdout=out,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            timeout=60,
+            check=False,
+        )
+    assert (done.returncode, (tmp_path / "out").stat().st_size) == (1, 3000)
+    assert "File too large" in done.stderr
