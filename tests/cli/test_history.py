@@ -149,12 +149,30 @@ def test_the_command_that_undoes_a_deletion_restores_every_call(pegboard: Comman
     runtime = Runtime.from_environment()
     script = ToolCall(name="script.run", source="script")
     made = [ToolCall(name="greet.hello", source="script", parent=script.id) for _ in range(6)]
-    for call in (script, *made):
+    inner = ToolCall(name="greet.hello", source="sdk", parent=made[0].id)
+    for call in (script, *made, inner):
         runtime.history.record(call, ToolResult(ok=True), datetime.now(UTC))
     runtime.history.close()
-    undo = pegboard("history", "delete", script.id).stderr.partition("Undo: pegboard ")[2]
-    pegboard(*undo.split())
-    assert set(ids(pegboard)) == {script.id, *(call.id for call in made)}
+    pegboard("history", "delete", made[5].id)
+    done = pegboard("history", "delete", script.id[:20])
+    assert done.stderr == f"Deleted 7 calls. Undo: pegboard history restore {script.id}\n"
+    assert pegboard("history", "restore", script.id).stderr == "Restored 7 calls.\n"
+    assert set(ids(pegboard)) == {script.id, inner.id, *(call.id for call in made[:5])}
+
+
+@pytest.mark.promise("ACT-2")
+def test_a_running_call_is_named_if_only_the_others_are_deleted(pegboard: Command, recorded: list[str]) -> None:
+    runtime = Runtime.from_environment()
+    call = ToolCall(name="greet.hello", source="cli")
+    runtime.history.start(call, datetime.now(UTC))
+    runtime.history.flush()
+    done = pegboard("history", "delete", call.id, recorded[0])
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"{call.id} was not deleted because it is running. Delete it when it has ended.\n"
+        f"Deleted 1 call. Undo: pegboard history restore {recorded[0]}\n"
+    )
+    runtime.history.close()
 
 
 @pytest.mark.promise("ACT-2")

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from pegboard.models import HistoryQuery, JsonObject, RecordedCall
-    from pegboard.models.difference import JsonDifference, ValueDiff
     from pegboard.runtime import Runtime
 
 _HELP = """List past calls from every source, the newest first.
@@ -28,8 +27,6 @@ Without a command, list the calls that match QUERY: words, "phrases", and the fi
 status: since: before: slower: parent: pinned:. For example: pegboard history tool:ckan status:failed since:2h.
 `pegboard history list --help` describes the options."""
 _SHOWN_ID = 16
-_SHOWN_DIFFERENCES = 200
-_LONGEST_VALUE = 100_000
 
 
 class _QueryGroup(TyperGroup):
@@ -204,6 +201,7 @@ def diff_(
     packs: PacksOption = None,
 ) -> None:
     """Compare the arguments and results of two calls: JSON by path, text by line."""
+    from pegboard.cli.differences import difference_lines
     from pegboard.cli.output import narrate, print_json, print_text
 
     runtime = open_runtime(context)
@@ -217,38 +215,7 @@ def diff_(
         return
     for name, values in (("arguments", found.arguments), ("result", found.result)):
         if values is not None:
-            print_text("\n".join(_diff_lines(name, values)), "\n")
-
-
-def _diff_lines(name: str, values: ValueDiff) -> Iterator[str]:
-    if not values.differences:
-        yield f"{name}: equal" if values.is_whole else f"{name}: no difference in the part that was compared"
-        return
-    yield f"{name}:"
-    for difference in values.differences[:_SHOWN_DIFFERENCES]:
-        yield from _difference_lines(difference)
-    left = len(values.differences) - _SHOWN_DIFFERENCES
-    if left > 0:
-        yield f"  … and {left:,} more differences (--json prints all)"
-    if not values.is_whole:
-        yield "  The values are too large to be compared completely."
-
-
-def _difference_lines(difference: JsonDifference) -> Iterator[str]:
-    from pegboard.results.clean import clean_line
-
-    yield f"  {clean_line(difference.path) or '(whole value)'}"
-    if difference.kind == "text":
-        for line in difference.lines:
-            sign = {"removed": "-", "added": "+"}.get(line.kind, " ")
-            yield f"    {sign} {clean_line(line.text)}"
-        if not difference.is_whole:
-            yield "    … more lines differ"
-        return
-    if difference.kind != "added":
-        yield f"    - {_compact(difference.before)}"
-    if difference.kind != "removed":
-        yield f"    + {_compact(difference.after)}"
+            print_text("\n".join(difference_lines(name, values)), "\n")
 
 
 @commands.command()
@@ -392,11 +359,19 @@ def delete(context: typer.Context, ids: IdsArgument, packs: PacksOption = None) 
 
     runtime = open_runtime(context)
     with _exit_on_error():
-        deleted = runtime.activity.delete([_get(runtime, one).id for one in ids])
+        wanted = list(dict.fromkeys(_get(runtime, one).id for one in ids))
+        deleted = runtime.activity.delete(wanted)
     if not deleted:
         narrate("Nothing was deleted because a running call can't be deleted. Delete it when it has ended.")
         raise typer.Exit(TOOL_FAILED)
-    narrate(f"Deleted {count(len(deleted), 'call')}. Undo: pegboard history restore {' '.join(deleted)}")
+    running = [one for one in wanted if one not in deleted]
+    for one in running:
+        narrate(f"{one} was not deleted because it is running. Delete it when it has ended.")
+    # The calls that a deleted call made are restored with it.
+    undo = deleted if running else wanted
+    narrate(f"Deleted {count(len(deleted), 'call')}. Undo: pegboard history restore {' '.join(undo)}")
+    if running:
+        raise typer.Exit(TOOL_FAILED)
 
 
 @commands.command()
@@ -405,7 +380,7 @@ def restore(
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of deleted calls.")],
     packs: PacksOption = None,
 ) -> None:
-    """Restore calls that were deleted within the last hour."""
+    """Restore calls that were deleted within the last hour, with the calls that they made."""
     from pegboard.cli.output import narrate
 
     runtime = open_runtime(context)
@@ -473,6 +448,7 @@ def _exit_on_error() -> Iterator[None]:
 
 
 def _row(call: RecordedCall) -> tuple[str, ...]:
+    from pegboard.cli.differences import compact
     from pegboard.models.turn import ModelTurn
 
     return (
@@ -482,18 +458,9 @@ def _row(call: RecordedCall) -> tuple[str, ...]:
         duration(call.duration_ms) if call.duration_ms else "",
         call.source,
         call.tool,
-        _compact(ModelTurn.of(call).text if call.is_turn else call.args),
+        compact(ModelTurn.of(call).text if call.is_turn else call.args),
     )
 
 
 def _local(at: datetime) -> str:
     return at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
-
-
-def _compact(value: object) -> str:
-    import json
-
-    from pegboard.results.clean import clean_line
-
-    text = json.dumps(value, ensure_ascii=False)
-    return clean_line(text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…")

@@ -263,10 +263,12 @@ class RecordedCalls:
         )
 
     def restore(self, ids: Sequence[str]) -> tuple[str, ...]:
-        """Undo `delete`; return the ids of the calls that could be restored."""
+        """Undo `delete`, with the calls that were deleted together with these; return the ids of those restored."""
         return self._change(
-            "UPDATE calls SET deleted_at = NULL WHERE id IN (SELECT value FROM json_each(?))"
-            " AND deleted_at IS NOT NULL RETURNING id",
+            "WITH RECURSIVE back (id, deleted) AS (SELECT id, deleted_at FROM calls"  # noqa: S608 - our own text
+            f" WHERE id IN (SELECT value FROM json_each(?)) AND deleted_at IS NOT NULL UNION {_deleted_with('parent')}"
+            f" UNION {_deleted_with('turn')})"
+            " UPDATE calls SET deleted_at = NULL WHERE id IN (SELECT id FROM back) RETURNING id",
             [json.dumps(list(ids))],
         )
 
@@ -292,6 +294,12 @@ class RecordedCalls:
     def close(self) -> None:
         """Close the connection."""
         self.reader.close()
+
+
+def _deleted_with(column: str) -> str:
+    """Return the SQL for the calls whose `column` is an id in `back` and that were deleted together with it."""
+    condition = f"calls.{column} = back.id AND calls.deleted_at = back.deleted"
+    return f"SELECT calls.id, back.deleted FROM back JOIN calls ON {condition}"  # noqa: S608 - our own text
 
 
 EDITED: Final = "INSERT INTO facts VALUES ('edits', 1) ON CONFLICT (name) DO UPDATE SET value = value + 1"

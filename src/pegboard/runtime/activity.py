@@ -141,7 +141,7 @@ class Activity:
         return self._calls.delete(ids)
 
     def restore(self, ids: Sequence[str]) -> tuple[str, ...]:
-        """Undo `delete`; return the ids of the calls that are back."""
+        """Undo `delete`, with the calls that were deleted together with these; return the ids of those restored."""
         return self._calls.restore(ids)
 
     def pin(self, ids: Sequence[str], *, pinned: bool = True) -> tuple[str, ...]:
