@@ -172,7 +172,9 @@ def test_calls_that_a_call_made_are_counted_and_listed_below_it(history: History
     script = add(history, "script.run")
     inner = [add(history, "fs.read", parent=script, source="script") for _ in range(3)]
     assert found(calls, "parent:none") == [script]
-    assert found(calls, f"parent:{script}") == inner[::-1]
+    assert found(calls, f"parent:{script}") == found(calls, f"parent:{script[:20]}") == inner[::-1]
+    assert calls.count(parse_query(f"parent:{script[:20]}").query).calls == 3
+    assert found(calls, f"parent:{script[:3]}") == found(calls, "parent:unknown") == []
     [listed] = calls.page(HistoryQuery(parent="none")).calls
     assert listed.calls == 3
 

@@ -168,6 +168,13 @@ class RecordedCalls:
         )
         return next(iter(self._calls(rows)), None) if len(rows) == 1 else None
 
+    def _whole_id(self, call_id: str) -> str:
+        """Return the id of the only call whose id starts with a text, or the text if there is none."""
+        if self.reader.select("SELECT 1 FROM calls WHERE id = ?", [call_id]):
+            return call_id
+        found = self._by_start(call_id)
+        return call_id if found is None else found.id
+
     def _positions(self, query: HistoryQuery, span: _Span, limit: int) -> list[tuple[Column, ...]]:
         rows = [
             row
@@ -182,6 +189,8 @@ class RecordedCalls:
         tools = [str(tool) for (tool,) in self.reader.select("SELECT DISTINCT tool FROM uses")] if query.tools else []
         if query.tools:
             tools += [str(tool) for (tool,) in self.reader.select(f"SELECT DISTINCT tool {_RUNNING}")]
+        if query.parent not in {None, "none"}:
+            query = query.model_copy(update={"parent": self._whole_id(str(query.parent))})
         terms = {word: found for word in query.words if (found := self._terms(word))}
         made = plan(query, dict.fromkeys(tools), terms)
         if only_turns:
