@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from pegboard.config import Paths
+from pegboard.config.trust import FolderFiles, TrustFile
 from pegboard.errors import StoreError
 from pegboard.models import ToolCall, ToolResult
 from pegboard.models.conversation import UserMessage
@@ -85,6 +86,7 @@ def fill(runtime: Runtime, value: str) -> list[str]:
     paths = runtime.paths
     for file, text in (
         (paths.scripts / "login.sh", f"web.get --password '{value}'\n"),
+        (paths.checks / "login.toml", f'tool = "web.get"\narguments.password = "{value}"\n'),
         (paths.interface, json.dumps({"draft": value, "page": "chat"})),
         (paths.log, f"request with {value}\n"),
         (paths.index / "cached.json", json.dumps([value])),
@@ -113,7 +115,7 @@ def test_a_value_disappears_from_every_store_while_another_process_reads(
     encoded = base64.b64encode(f"user:{VALUE}".encode()).decode()
     # The full-text index stores words without the start that they share with the word before.
     forms = (VALUE, encoded, "hunter2", "unter2")
-    assert len(stored_with(runtime.paths, *forms)) >= 6
+    assert len(stored_with(runtime.paths, *forms)) >= 7
     process = reader()
     assert process.stdin is not None
     process.stdin.write("\n\n")
@@ -139,6 +141,7 @@ def test_a_value_disappears_from_every_store_while_another_process_reads(
     [preset] = runtime.presets.list("web.get")
     assert preset.arguments == {"password": "«redacted»", "n": int(NUMBER)}
     assert json.loads(runtime.paths.interface.read_text()) == {"draft": "«redacted»", "page": "chat"}
+    assert 'arguments.password = "«redacted»"' in (runtime.paths.checks / "login.toml").read_text()
     assert not (runtime.paths.index / "cached.json").exists()
     assert not runtime.problems()
     runtime.history.close()
@@ -175,6 +178,26 @@ def test_what_could_not_be_redacted_is_reported(
     assert "history.db-wal may still contain the value because another process is reading the history." in text
     assert f"{aside} was set aside and still contains the value. Delete it." in text
     assert f"{runtime.paths.config_file} contains the value." in text
+    runtime.history.close()
+
+
+@pytest.mark.promise("ACT-4")
+@pytest.mark.parametrize("is_here", [True, False], ids=["the working directory", "another trusted folder"])
+def test_a_check_of_a_folder_that_contains_the_value_is_reported_and_kept(
+    runtime: Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_here: bool
+) -> None:
+    project = tmp_path / "project"
+    check = project / "checks" / "login.toml"
+    check.parent.mkdir(parents=True)
+    check.write_text(f'tool = "web.get"\narguments.password = "{VALUE}"\n', encoding="utf-8")
+    if is_here:
+        monkeypatch.chdir(project)
+    else:
+        TrustFile(runtime.paths.trust).add(FolderFiles.read(project, runtime.paths), restricts=False)
+    assert runtime.activity.redact(VALUE).remaining == (
+        f"{check} contains the value. Pegboard doesn't change the checks of a folder; edit it.",
+    )
+    assert VALUE in check.read_text(encoding="utf-8")
     runtime.history.close()
 
 

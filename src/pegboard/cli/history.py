@@ -264,9 +264,9 @@ def export(
 def redact(context: typer.Context, json: JsonOption = False, packs: PacksOption = None) -> None:
     """Remove a value from everything that Pegboard has stored.
 
-    That is: arguments, results, chat sessions, the search index, presets, scripts, drafts, logs and caches. Pegboard
-    asks for the value without showing it, or reads it from stdin if that is a pipe. Exit code 1: it may remain
-    somewhere; stderr says where. To redact it from future calls too, store it with `pegboard auth set`.
+    That is: arguments, results, chat sessions, the search index, presets, scripts, your own checks, drafts, logs and
+    caches. Pegboard asks for the value without showing it, or reads it from stdin if that is a pipe. Exit code 1: it
+    may remain somewhere; stderr says where. To redact it from future calls too, store it with `pegboard auth set`.
     """
     from pegboard.cli.auth import ask_value
     from pegboard.cli.output import narrate, print_json

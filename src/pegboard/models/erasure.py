@@ -13,7 +13,7 @@ class RedactionReport(DataModel):
     messages: int
     """Number of changed chat messages, sessions and turns."""
     files: tuple[str, ...]
-    """Changed or deleted files: results, presets, scripts, drafts, logs, caches."""
+    """Changed or deleted files: results, presets, scripts, checks, drafts, logs, caches."""
     remaining: tuple[str, ...]
     """Sentences about places that may still contain the value."""
 

@@ -149,7 +149,7 @@ class Activity:
         return self._calls.pin(ids, pinned=pinned)
 
     def redact(self, value: str) -> RedactionReport:
-        """Replace a value in the history, results, sessions, presets, scripts, drafts, logs and caches.
+        """Replace a value in the history, results, sessions, presets, scripts, checks, drafts, logs and caches.
 
         To redact it in future calls too, store it as a secret (`pegboard auth set`).
 

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Final
 from pegboard import storage
 from pegboard.config import Redactor
 from pegboard.config.redaction import SHORTEST
+from pegboard.config.trust import CHECKS, TrustFile
 from pegboard.data.mask import REDACTED
 from pegboard.errors import StoreError
 from pegboard.models.erasure import RedactionReport
 
 if TYPE_CHECKING:
+    from pegboard.config import Paths
     from pegboard.history.erase import Replacement
     from pegboard.runtime.parts import Parts
 
@@ -28,7 +30,9 @@ _LARGEST_TEXT: Final = 256_000_000
 
 
 def redact(parts: Parts, value: str) -> RedactionReport:
-    """Replace a value in the history, result files, sessions, presets, scripts, drafts, logs and caches; block.
+    """Replace a value in the history, result files, sessions, presets, scripts, own checks, drafts, logs and caches.
+
+    Block until that is done.
 
     Args:
         parts: The parts of the runtime.
@@ -67,7 +71,9 @@ def _files(parts: Parts, replacement: Replacement) -> tuple[list[str], list[str]
     longest = max(map(len, forms))
     pattern = re.compile(b"|".join(re.escape(form) for form in forms))
     own = {paths.database.name + suffix for suffix in ("", "-wal", "-shm", ".lock")}
-    for file in chain.from_iterable(map(_below, (paths.state, paths.presets, paths.scripts, paths.cache))):
+    for file in chain.from_iterable(
+        map(_below, (paths.state, paths.presets, paths.scripts, paths.checks, paths.cache))
+    ):
         if file.parent == paths.state and file.name in own:
             continue
         try:
@@ -81,13 +87,23 @@ def _files(parts: Parts, replacement: Replacement) -> tuple[list[str], list[str]
             continue
         except OSError as error:
             remaining.append(f"{file} could not be redacted: {error.strerror or error}.")
-    for file in (paths.config_file, paths.approvals):
+    others = [(file, "configuration") for file in (paths.config_file, paths.approvals)]
+    for file, kind in chain(others, ((file, "the checks of a folder") for file in _checks_of_folders(paths))):
         try:
             if _contains(file, pattern, longest):
-                remaining.append(f"{file} contains the value. Pegboard doesn't change configuration; edit it.")
+                remaining.append(f"{file} contains the value. Pegboard doesn't change {kind}; edit it.")
         except OSError:
             continue
     return changed, remaining
+
+
+def _checks_of_folders(paths: Paths) -> Iterator[Path]:
+    """Yield the files of checks in the working directory and in the folders that the user trusts."""
+    trusted = TrustFile(paths.trust).read()
+    folders = {Path(os.path.realpath(one)) for one in ("", *(trusted if isinstance(trusted, Mapping) else ()))}
+    for folder in sorted(folders):
+        if (folder / CHECKS).resolve() != paths.checks.resolve():
+            yield from _below(folder / CHECKS)
 
 
 def _below(folder: Path) -> Iterator[Path]:

@@ -16,8 +16,8 @@ from pegboard.tui.widgets.dialog import Dialog
 
 _EXPLANATION: Final = """\
 Enter a value, such as a password that was sent by mistake. Pegboard replaces it in everything that it has stored: \
-arguments and results of calls, result files, chat sessions, the search index, presets, scripts, drafts, logs and \
-caches.
+arguments and results of calls, result files, chat sessions, the search index, presets, scripts, checks, drafts, \
+logs and caches.
 
 This can't be undone. Text that is open in a form, the script editor or a chat stays there until you change it. To \
 redact the value in future calls too, store it with `pegboard auth set`."""
