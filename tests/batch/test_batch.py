@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import errno
 import json
@@ -10,6 +11,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +173,25 @@ def test_a_batch_stops_after_failures_and_can_be_resumed(pegboard: Command, tmp_
     assert [one["row"] for one in lines((tmp_path / "out.jsonl").read_text())] == [*range(1, 51)]
     again = pegboard(*line, "--resume", "--json")
     assert (again.returncode, json.loads(again.stdout)["before"]) == (1, 50)
+
+
+async def test_a_resumed_batch_replaces_its_record_and_running_apps_notice(pegboard: Command, tmp_path: Path) -> None:
+    rows(tmp_path / "rows.jsonl", 5)
+    line = ("rows.square", "--from", "rows.jsonl", "--out", "out.jsonl", "--jobs", "1")
+    assert pegboard(*line, "--stop-after", "1").returncode == 1
+    async with Runtime.from_environment() as runtime, aclosing(runtime.activity.changes()) as changes:
+        await anext(changes)
+        [stopped] = runtime.activity.page(runtime.activity.parse("tool:batch.run").query).calls
+        assert stopped.error is not None
+        assert stopped.error.message == "The batch was stopped because too many rows failed."
+        assert pegboard(*line, "--resume").returncode == 1
+        async with asyncio.timeout(20):
+            while not (await anext(changes)).everything:
+                pass
+        [resumed] = runtime.activity.page(runtime.activity.parse("tool:batch.run").query).calls
+        assert resumed.error is not None
+        assert (resumed.id, resumed.error.message) == (stopped.id, "3 of 5 rows failed.")
+        assert resumed.at > stopped.at
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from pegboard import storage
 from pegboard.errors import StoreError
 from pegboard.history.rows import Column, StoredCall
 from pegboard.history.schema import (
+    EDITED,
     INTERRUPTED,
     MIGRATION_1,
     MIGRATION_2,
@@ -40,14 +41,17 @@ UNDO_SECONDS = 3600
 
 _COLUMNS = [field.name for field in fields(StoredCall)]
 # A finished call replaces the row that was written at its start, and a running one that of its wait for approval. Rows
-# written by a commit that reported failure are inserted again with the next batch, which changes nothing.
+# written by a commit that reported failure are inserted again with the next batch, which changes nothing. The record of
+# a batch is replaced when the batch has been resumed.
 _INTO = f"INSERT INTO calls ({', '.join(_COLUMNS)}) VALUES "  # noqa: S608 - our own names
 _VALUES = f"({', '.join('?' for _ in _COLUMNS)})"
 _REPLACING = (
     f" ON CONFLICT (id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _COLUMNS if name != 'id')}"
-    f" WHERE status = {RUNNING} OR status = {INTERRUPTED} AND excluded.status <> {RUNNING}"
+    f" WHERE status = {RUNNING} OR excluded.status <> {RUNNING}"
+    f" AND (status = {INTERRUPTED} OR source = 'batch' AND parent IS NULL)"
 )
 _INSERT = f"{_INTO}{_VALUES}{_REPLACING}"
+_RESUMED = f"SELECT 1 FROM calls WHERE id IN (SELECT value FROM json_each(?)) AND status <> {RUNNING}"  # noqa: S608 - our own text
 _ENDED = json.dumps(
     {
         "code": "execution_error",
@@ -168,8 +172,8 @@ class Database:
         """Add calls; remove the oldest ones if the database exceeds its limit.
 
         Args:
-            rows: Calls to add. Calls whose end is already recorded are skipped; running and interrupted ones are
-                replaced.
+            rows: Calls to add. Calls whose end is already recorded are skipped; running and interrupted ones, and
+                batches, are replaced.
             size_limit: Maximum size of all calls and results, in bytes.
 
         Returns:
@@ -179,6 +183,9 @@ class Database:
             run = self._connection.execute
             run("BEGIN IMMEDIATE")
             try:
+                batches = json.dumps([row.id for row in rows if row.is_finished_batch])
+                if batches != "[]" and run(_RESUMED, [batches]).fetchone():
+                    run(EDITED)
                 whole = len(rows) - len(rows) % _GROUP
                 for start in range(0, whole, _GROUP):
                     run(_INSERT_GROUP, [value for row in rows[start : start + _GROUP] for value in vars(row).values()])

@@ -14,8 +14,7 @@ from pegboard.errors import StoreError
 from pegboard.history.history import History
 from pegboard.history.notify import notify
 from pegboard.history.reader import Reader
-from pegboard.history.recorded import EDITED
-from pegboard.history.schema import RUNNING
+from pegboard.history.schema import EDITED, RUNNING
 
 if TYPE_CHECKING:
     from pegboard.history.database import Database

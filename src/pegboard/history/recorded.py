@@ -12,7 +12,7 @@ from pegboard.history.history import History
 from pegboard.history.notify import notify
 from pegboard.history.plan import STATUS, Plan, may_be_beginning, narrow_to_turns, plan, quoted
 from pegboard.history.reader import Reader
-from pegboard.history.schema import NOT_A_TURN, RUNNING, UNREADABLE
+from pegboard.history.schema import EDITED, NOT_A_TURN, RUNNING, UNREADABLE
 from pegboard.models import UNFINISHED, CallCount, CallState, DroppedCalls, HistoryPage, HistoryQuery, RecordedCall
 
 if TYPE_CHECKING:
@@ -309,10 +309,6 @@ def _deleted_with(column: str) -> str:
     """Return the SQL for the calls whose `column` is an id in `back` and that were deleted together with it."""
     condition = f"calls.{column} = back.id AND calls.deleted_at = back.deleted"
     return f"SELECT calls.id, back.deleted FROM back JOIN calls ON {condition}"  # noqa: S608 - our own text
-
-
-EDITED: Final = "INSERT INTO facts VALUES ('edits', 1) ON CONFLICT (name) DO UPDATE SET value = value + 1"
-"""Statement that makes watchers read everything again, because calls before the newest ones have changed."""
 
 
 def _call_of(row: tuple[Column, ...], inner: int) -> RecordedCall:

@@ -72,6 +72,11 @@ class StoredCall:
         """Whether the call has finished, and is not a turn."""
         return self.status != RUNNING and self.turn != self.id
 
+    @property
+    def is_finished_batch(self) -> bool:
+        """Whether this is the record of a batch that has ended."""
+        return self.status != RUNNING and self.source == "batch" and self.parent is None
+
 
 def row_of(
     call: ToolCall, result: ToolResult, at: datetime, data: str | None, file: str | None, size: int

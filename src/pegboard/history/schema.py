@@ -20,6 +20,9 @@ TOP, IN_TURN, A_TURN = "p0", "p1", "p2"
 NOT_A_TURN: Final = "turn IS NOT id"
 """Condition on a row of `calls`. The rows of turns have their own id as `turn`."""
 
+EDITED: Final = "INSERT INTO facts VALUES ('edits', 1) ON CONFLICT (name) DO UPDATE SET value = value + 1"
+"""Statement that makes watchers read everything again, because calls before the newest ones have changed."""
+
 
 def _facets(row: str) -> str:
     """Return the SQL of the words by which structured filters find a row of `calls`."""

@@ -278,7 +278,7 @@ class Sessions:
 
 def _forget_texts(run: Run, session: str, before: int) -> None:
     """Remove the texts of deleted messages from the records of their turns."""
-    from pegboard.history.recorded import EDITED
+    from pegboard.history.schema import EDITED
 
     position = "CASE WHEN json_valid(args) THEN json_extract(args, '$.message') END"
     without = "CASE WHEN json_valid(args) THEN json_remove(args, '$.text', '$.message') ELSE '{}' END"
