@@ -105,5 +105,9 @@ class StoreError(PegboardError):
     """The history can't be opened or written."""
 
 
+class ReadOnlyError(StoreError):
+    """Recorded data can't be changed, because the file can't be written; the message is a sentence with the reason."""
+
+
 class WorkerError(PegboardError):
     """A worker process can't be started."""

@@ -244,3 +244,23 @@ def test_each_of_many_calls_is_recorded_or_counted_as_lost(tmp_path: Path) -> No
     assert left is not None
     assert _lost_count(left.message) + len(history.records(limit=2000)) == 1500
     history.close()
+
+
+@pytest.mark.promise("ACT-2", "STO-1")
+@pytest.mark.parametrize(
+    "words",
+    [["history", "delete"], ["history", "pin"], ["sessions", "delete"], ["sessions", "rename"]],
+    ids=" ".join,
+)
+def test_a_change_of_a_history_that_cannot_be_written_fails_and_is_not_confirmed(
+    work: Path, state: Path, words: list[str]
+) -> None:
+    assert _run(work, COMMANDS["ask"][0]).returncode == 0
+    listing = [words[0], "list", "--json"]
+    [kept] = json.loads(_run(work, listing).stdout)
+    (state / "history.db.lock").unlink()
+    _folder_for_lock(state)
+    done = _run(work, [*words, kept["id"], *(["other"] if words[1] == "rename" else [])])
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("Nothing was changed because the history can't be written: Is a directory.\n")
+    assert json.loads(_run(work, listing).stdout) == [kept]

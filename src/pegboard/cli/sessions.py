@@ -167,13 +167,16 @@ def delete(
 def _exit_on_error(runtime: Runtime) -> Iterator[None]:
     """Print a session error on stderr and exit."""
     from pegboard.cli.output import narrate, narrate_problems
-    from pegboard.errors import SessionError, StoreError
+    from pegboard.errors import ReadOnlyError, SessionError, StoreError
 
     try:
         yield
     except SessionError as error:
         narrate(str(error))
         raise typer.Exit(USAGE) from error
+    except ReadOnlyError as error:
+        narrate(str(error))
+        raise typer.Exit(TOOL_FAILED) from error
     except StoreError as error:
         narrate(f"The sessions can't be read: {error}")
         raise typer.Exit(TOOL_FAILED) from error

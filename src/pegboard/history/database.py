@@ -19,7 +19,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from pegboard import storage
-from pegboard.errors import StoreError
+from pegboard.errors import ReadOnlyError, StoreError
 from pegboard.history.rows import Column, StoredCall
 from pegboard.history.schema import (
     EDITED,
@@ -126,6 +126,12 @@ class Database:
             return self.file.stat().st_ino != self.inode
         except OSError:
             return True
+
+    def require_file(self) -> None:
+        """Raise `ReadOnlyError` if the database is in memory, because a change of recorded data would not last."""
+        if self.why is not None:
+            reason = str(getattr(self.why, "strerror", None) or self.why).rstrip(".")
+            raise ReadOnlyError(f"Nothing was changed because the history can't be written: {reason}.")
 
     def _prepare(self) -> None:
         run = self._connection.execute

@@ -291,6 +291,7 @@ class RecordedCalls:
 
     def _change(self, statement: str, values: Sequence[Column]) -> tuple[str, ...]:
         def change(database: Database) -> tuple[str, ...]:
+            database.require_file()
             with database.transaction() as run:
                 changed = run(statement, values)
                 run(EDITED, [])

@@ -163,7 +163,7 @@ class Sessions:
         if not name or not name.isprintable() or len(name) > LONGEST_NAME:
             raise SessionError(f"The session was not renamed: a name has 1 to {LONGEST_NAME} printable characters.")
         statement = "UPDATE sessions SET name = ? WHERE id = ? RETURNING id"
-        if not self._change(statement, [encodable(name), encodable(session)]):
+        if not self._change(statement, [encodable(name), encodable(session)], in_file=True):
             raise SessionError(f"Session {session!r} doesn't exist.")
 
     def delete(self, session: str) -> None:
@@ -183,7 +183,7 @@ class Sessions:
                 _forget_texts(run, key, 0)
                 return bool(run("DELETE FROM sessions WHERE id = ? RETURNING id", [key]))
 
-            if not self._transact(drop):
+            if not self._transact(drop, in_file=True):
                 raise SessionError(f"Session {session!r} doesn't exist.")
 
     def branch(self, session: str, new: str, before: int) -> None:
@@ -265,15 +265,19 @@ class Sessions:
             with suppress(OSError):
                 os.close(descriptor)
 
-    def _change(self, statement: str, parameters: Sequence[Column]) -> Sequence[tuple[Column, ...]]:
-        return self._transact(lambda run: run(statement, parameters))
+    def _change(
+        self, statement: str, parameters: Sequence[Column], *, in_file: bool = False
+    ) -> Sequence[tuple[Column, ...]]:
+        return self._transact(lambda run: run(statement, parameters), in_file=in_file)
 
-    def _transact(self, act: Callable[[Run], _Answer]) -> _Answer:
+    def _transact(self, act: Callable[[Run], _Answer], *, in_file: bool = False) -> _Answer:
         def within(database: Database) -> _Answer:
+            if in_file:
+                database.require_file()
             with database.transaction() as run:
                 return act(run)
 
-        return self._history.act(within, says=True)
+        return self._history.act(within, says=not in_file)
 
 
 def _forget_texts(run: Run, session: str, before: int) -> None:
