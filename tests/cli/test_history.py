@@ -280,6 +280,14 @@ def test_a_number_that_is_too_large_is_a_usage_error(pegboard: Command, line: li
     assert f"Invalid value for '{line[-1]}'" in done.stderr
 
 
+@pytest.mark.promise("ACT-2", "CLI-6")
+def test_statistics_name_the_tools_without_recorded_calls(pegboard: Command, recorded: list[str]) -> None:
+    done = pegboard("history", "stats", "nope.x", "greet.hello")
+    assert (done.returncode, done.stderr) == (0, "No recorded calls of nope.x.\n")
+    assert done.stdout.splitlines()[1].startswith("greet.hello ")
+    assert pegboard("history", "stats", "nope.x").stderr == "No recorded calls of nope.x.\n"
+
+
 @pytest.mark.promise("ACT-2")
 def test_messages_count_one_call_in_the_singular(pegboard: Command, recorded: list[str]) -> None:
     hello = recorded[2]

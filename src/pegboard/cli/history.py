@@ -307,7 +307,7 @@ def stats(
     packs: PacksOption = None,
 ) -> None:
     """Print how often each tool was called, how often it failed and how long it took."""
-    from pegboard.cli.output import print_json, print_table
+    from pegboard.cli.output import narrate, print_json, print_table
 
     runtime = open_runtime(context)
     with _exit_on_error():
@@ -348,8 +348,10 @@ def stats(
             for one in found
         ],
         ("TOOL", "CALLS", "FAILED", "P50", "P95", "LAST"),
-        empty="No recorded calls yet. `pegboard tools invoke` runs a tool.",
+        empty="" if tool else "No recorded calls yet. `pegboard tools invoke` runs a tool.",
     )
+    for missing in sorted({*(tool or ())} - {one.tool for one in found}):
+        narrate(f"No recorded calls of {missing}.")
 
 
 @commands.command()
