@@ -13,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from pegboard.batch.engines.embedded import EmbeddedEngine
+from pegboard.batch.plan import BatchPlan
+from pegboard.batch.run import Batch
 from pegboard.config import Paths
 from pegboard.config.trust import FolderFiles, TrustFile
 from pegboard.errors import StoreError
@@ -216,6 +219,31 @@ def test_a_running_call_is_reported_because_it_records_the_value_again(runtime: 
     report = runtime.activity.redact(VALUE)
     assert (report.calls, report.remaining) == (1, ())
     runtime.history.close()
+
+
+@pytest.mark.promise("ACT-4", "BAT-1")
+async def test_a_batch_whose_results_were_redacted_can_be_continued(runtime: Runtime, tmp_path: Path) -> None:
+    """The process that runs it has the file of results open, and its journal has the size."""
+    source = tmp_path / "rows.jsonl"
+    values = [f"a {VALUE} é\n", f'"{VALUE}"', int(NUMBER), int(NUMBER + "5"), "kept"]
+    source.write_text("".join(json.dumps({"value": one}) + "\n" for one in values))
+    runtime.tools.scan()
+    spec = runtime.tools.get("tools.echo")
+    assert spec is not None
+    out = runtime.paths.state / "batches" / "one" / "0.jsonl"
+    out.parent.mkdir(parents=True)
+    async with runtime:
+        await Batch(BatchPlan(spec, str(source), out=out, jobs=1), EmbeddedEngine(runtime)).run()
+        before = out.stat()
+        for value in (VALUE, NUMBER):
+            assert str(out) in runtime.activity.redact(value).files
+        assert (out.stat().st_ino, out.stat().st_size) == (before.st_ino, before.st_size)
+        with source.open("a") as rows:
+            rows.write('{"value": "added"}\n')
+        await Batch(BatchPlan(spec, str(source), out=out, jobs=1, resume=True), EmbeddedEngine(runtime)).run()
+    found = {one["row"]: one["data"] for one in map(json.loads, out.read_text(encoding="utf-8").splitlines())}
+    stars = "*" * len(VALUE)
+    assert found == {1: f"a {stars} é\n", 2: f'"{stars}"', 3: "*" * 8, 4: int(NUMBER + "5"), 5: "kept", 6: "added"}
 
 
 @pytest.mark.promise("ACT-4")

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from pegboard.runtime.parts import Parts
 
 _CHUNK: Final = 4_000_000
+_APPENDED: Final = {".log", ".jsonl", ".journal"}
+"""Suffixes of files to which other processes append; a journal also has the sizes of results."""
+_TOKEN: Final = re.compile(rb'"(?:\\.|[^"\\])*"|[^\s"\[\]{},:]+')
+"""A text, a number or another word in lines of JSON."""
 _LARGEST_TEXT: Final = 256_000_000
 """Bytes of a file beyond which the value is overwritten in place instead of replaced."""
 
@@ -129,8 +133,10 @@ def _clean(file: Path, replacement: Replacement, pattern: re.Pattern[bytes], *, 
     if is_cache:
         file.unlink()
         return True
-    if file.suffix == ".log" or file.stat().st_size > _LARGEST_TEXT:
-        return _overwrite(file, pattern)  # other processes append to it
+    if file.suffix == ".jsonl":
+        return _overwrite_lines(file, pattern, replacement)
+    if file.suffix in _APPENDED or file.stat().st_size > _LARGEST_TEXT:
+        return _overwrite(file, pattern)
     try:
         text = file.read_bytes().decode()
     except UnicodeDecodeError:
@@ -157,6 +163,43 @@ def _text_of(file: Path, text: str, replacement: Replacement) -> str:
         except tomllib.TOMLDecodeError:  # the value was a number or a bare key
             return re.sub(rf'(?<!["\'\w]){re.escape(REDACTED)}(?!["\'\w])', f'"{REDACTED}"', kept)
     return kept
+
+
+def _overwrite_lines(file: Path, pattern: re.Pattern[bytes], replacement: Replacement) -> bool:
+    """Overwrite the value in lines of JSON, which remain JSON; return False if only longer numbers contain it."""
+    is_changed = False
+    with file.open("r+b") as content:
+        start = 0
+        for line in iter(content.readline, b""):
+            kept = line
+            if not line.endswith(b"\n"):  # it was being written
+                kept = pattern.sub(_asterisks, line)
+            elif pattern.search(line):
+                kept = _TOKEN.sub(lambda token: _masked(token[0], pattern, replacement), line)
+            if kept != line:
+                is_changed = True
+                content.seek(start)
+                content.write(kept)
+            start += len(line)
+            content.seek(start)
+    return is_changed
+
+
+def _masked(token: bytes, pattern: re.Pattern[bytes], replacement: Replacement) -> bytes:
+    """Return a part of a line with asterisks of the same length for the value; a number becomes a text."""
+    try:
+        value = json.loads(token)
+        if replacement.value(value) == value:
+            return token
+    except ValueError:  # it is not JSON
+        pass
+    if token.startswith(b'"'):
+        return pattern.sub(_asterisks, token)
+    return b'"' + b"*" * (len(token) - 2) + b'"'
+
+
+def _asterisks(match: re.Match[bytes]) -> bytes:
+    return b"*" * len(match[0])
 
 
 def _overwrite(file: Path, pattern: re.Pattern[bytes]) -> bool:
