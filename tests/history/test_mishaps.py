@@ -20,6 +20,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pegboard.history import History
+from pegboard.history.reader import Reader
+from pegboard.history.statistics import statistics
 from pegboard.models import ToolCall, ToolResult
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
@@ -239,6 +241,10 @@ def test_a_damaged_record_does_not_affect_the_others(
     assert history.uses("a.x").calls in {1, 2}
     assert history.last_arguments("a.x") in ({"n": 1}, {"n": 2})
     history.result(asked.id)
+    reader = Reader(history)
+    counted = sum(one.calls for one in statistics(reader))
+    reader.close()
+    assert counted in {1, 2}
     add(history, 3)
     assert "3" in numbers(history)
     assert not aside(tmp_path)

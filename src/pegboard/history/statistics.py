@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from pegboard.history.plan import hex_text
 from pegboard.history.reader import Reader
 from pegboard.history.recorded import state_of
-from pegboard.history.schema import CANCELLED, DENIED, FAILED, NOT_A_TURN, RUNNING
+from pegboard.history.schema import CANCELLED, DENIED, FAILED, NOT_A_TURN, RUNNING, UNREADABLE
 from pegboard.history.turns import turn_bars
 from pegboard.models.statistics import ToolStatistics
 from pegboard.models.timeline import SessionTimeline, SessionTool, TimelineBar, TimelineGap
@@ -44,15 +44,13 @@ def statistics(reader: Reader, tools: Sequence[str] | None = None) -> tuple[Tool
 
 
 def _statistics_of(reader: Reader, row: tuple[Column, ...]) -> ToolStatistics:
-    from pegboard.history.rows import moment
-
     tool, calls, failures, last = row
     rejected = _rejected(reader, str(tool)) if failures else 0
     durations = [
         float(duration or 0)
         for (duration,) in reader.select(
             f"SELECT duration_ms FROM calls WHERE tool = ? AND deleted_at IS NULL AND {NOT_A_TURN}"  # noqa: S608 - our own text
-            f" AND status NOT IN (?, ?, ?) AND NOT ({_REJECTED})"
+            f" AND status NOT IN (?, ?, ?) AND NOT ({_REJECTED}) AND typeof(duration_ms) IN ('real', 'integer')"
             " ORDER BY at DESC LIMIT ?",
             [tool, RUNNING, CANCELLED, DENIED, SAMPLE],
         )
@@ -64,12 +62,22 @@ def _statistics_of(reader: Reader, row: tuple[Column, ...]) -> ToolStatistics:
         calls=int(calls or 0),
         failures=max(int(failures or 0) - rejected, 0),
         rejected=rejected,
-        last_at=None if last is None else moment(last),
+        last_at=_moment(last),
         p50_ms=percentile(ordered, 0.5),
         p95_ms=percentile(ordered, 0.95),
         durations_ms=_medians(durations),
         sampled=len(durations),
     )
+
+
+def _moment(at: Column) -> datetime | None:
+    """Return the time of the last call, or None if it is not known or its row is damaged."""
+    from pegboard.history.rows import moment
+
+    try:
+        return None if at is None else moment(at)
+    except UNREADABLE:
+        return None
 
 
 def _rejected(reader: Reader, tool: str) -> int:
