@@ -139,6 +139,35 @@ def test_a_call_of_another_process_appears_while_it_runs_and_then_as_finished(
     assert max(delays) < 2
 
 
+@pytest.mark.promise("WAT-3", "STO-3")
+def test_the_end_of_a_call_that_runs_in_a_new_database_is_noticed(
+    open_history: Callable[..., History], tmp_path: Path, start: Callable[[str], subprocess.Popen[str]]
+) -> None:
+    history = open_history()
+    for _ in range(3):
+        history.record(ToolCall(name="a.x", source="cli"), ToolResult(ok=True), datetime.now(UTC))
+    history.flush()
+    arrived: Queue[tuple[HistoryChange, float]] = Queue()
+    watcher = Watcher(history, lambda change: arrived.put((change, time.time())))
+    watcher.start()
+    recorded = RecordedCalls(history)
+    try:
+        process = start(LIFE)
+        printed_time(process)
+        for file in (tmp_path / "state").glob("history.db*"):
+            file.unlink()
+        proceed(process)
+        printed_time(process)
+        while not arrived.get(timeout=30)[0].everything:
+            pass
+        printed_time(process)
+        proceed(process)
+        assert next_state(arrived, recorded)[0].state == "ok"
+    finally:
+        watcher.close()
+        recorded.close()
+
+
 @pytest.mark.promise("STO-3")
 @pytest.mark.parametrize(
     ("waits", "state", "detail", "message"),

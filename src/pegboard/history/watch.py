@@ -123,7 +123,8 @@ class Watcher:
             "SELECT coalesce((SELECT max(n) FROM calls), 0),"
             " coalesce((SELECT value FROM facts WHERE name = 'edits'), 0)"
         )
-        everything = int(edits or 0) != self._edits or int(last or 0) < self._last
+        is_replaced = int(last or 0) < self._last
+        everything = int(edits or 0) != self._edits or is_replaced
         self._edits = int(edits or 0)
         if self._running:
             for position, call, status, waits in self._reader.select(
@@ -134,12 +135,14 @@ class Watcher:
                     ids.add(self._running.pop(int(position or 0))[0])
                 elif self._note(position, call, waits):
                     ids.add(str(call))
-        if not self._is_ready:
+        if is_replaced:
+            self._running.clear()
+        if not self._is_ready or is_replaced:
             self._is_ready = True
             self._last = int(last or 0)
             for position, call, _, waits in self._reader.select(f"SELECT {_SEEN} FROM calls WHERE status = {RUNNING}"):  # noqa: S608 - our own names
                 self._note(position, call, waits)
-            return HistoryChange(frozenset())
+            return HistoryChange(frozenset(ids), everything and is_replaced)
         new = self._reader.select(
             f"SELECT {_SEEN} FROM calls WHERE n > ? ORDER BY n DESC LIMIT ?",  # noqa: S608 - our own names
             [min(self._last, int(last or 0)), _MOST_IDS],
