@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 from servers import HOSTILE_SERVER, SDK_SERVER, Answering, Open, call, events_of, json_list, run
 
 from pegboard.ask.result_text import result_text
@@ -60,6 +61,29 @@ async def test_results_of_every_kind_arrive_as_data(runtime: Runtime) -> None:
     assert png(file)
     assert isinstance(link, dict)
     assert link["resource"] == {"type": "resource_link", "uri": "memo://one", "name": "one", "mimeType": "text/plain"}
+
+
+@pytest.mark.promise("MCP-4")
+@pytest.mark.parametrize(
+    ("text", "data"),
+    [
+        ("1.10", "1.10"),
+        ("2e3", "2e3"),
+        ("-0", "-0"),
+        ("0.30000000000000000001", "0.30000000000000000001"),
+        ("2.5", 2.5),
+        ("5\n", 5),
+        ("true", True),
+        ('{"price": 1.10}', {"price": 1.1}),
+    ],
+)
+async def test_a_text_is_data_as_json_unless_it_is_a_number_that_would_look_different(
+    open_server: Open, text: str, data: JsonValue
+) -> None:
+    runtime = await open_server(SDK_SERVER)
+    result = await run(runtime, "peer.echo", message=text)
+    assert result.ok
+    assert (type(result.data), result.data) == (type(data), data)
 
 
 @pytest.mark.promise("MCP-4")

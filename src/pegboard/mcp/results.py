@@ -20,7 +20,7 @@ from mcp_types import (
 from pydantic import JsonValue
 
 from pegboard import storage
-from pegboard.data.json_text import JsonTextError, comparable, parse
+from pegboard.data.json_text import JsonTextError, comparable, parse, write
 from pegboard.models import OF_CLIENTS, JsonObject, ResultMeta, ToolCall, ToolError, ToolResult, ToolSpec, Truncation
 from pegboard.models.call import file_stem
 from pegboard.results.media import MediaFiles, media_line
@@ -142,7 +142,15 @@ class ResultReader:
 
 
 def text_data(text: str) -> JsonValue:
-    """Return the value of a text that is JSON, otherwise the text."""
+    """Return the value of a text that is JSON, otherwise the text.
+
+    A number that would look different stays text: a version `1.10` isn't 1.1.
+    """
+    value = _value(text)
+    return text if isinstance(value, int | float) and write(value) != text.strip() else value
+
+
+def _value(text: str) -> JsonValue:
     try:
         return parse(text)
     except JsonTextError:
@@ -163,13 +171,13 @@ def _beside(blocks: list[ContentBlock], structure: JsonValue) -> list[ContentBlo
     known = {comparable(part) for part in parts}
 
     def is_repeated(text: str) -> bool:
-        return text in known or comparable(text_data(text)) in known
+        return text in known or comparable(_value(text)) in known
 
     return [block for block in others if not (isinstance(block, TextContent) and is_repeated(block.text))]
 
 
 def _says(text: str, structure: JsonValue) -> bool:
-    return not text.strip() or text_data(text) == structure
+    return not text.strip() or _value(text) == structure
 
 
 def _inner(part: JsonValue) -> Iterable[JsonValue]:
