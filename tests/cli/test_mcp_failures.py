@@ -102,3 +102,14 @@ def test_a_prompt_that_is_approved_on_the_terminal_is_answered_by_the_model() ->
             assert screen.read_all() == 0
         assert "openai:fake said 42" in screen.output
         assert len(provider.asked) == 1
+
+
+@pytest.mark.promise("SEC-4")
+def test_a_rule_for_a_configured_server_that_is_not_connected_is_not_reported(pegboard: Command, home: Path) -> None:
+    command = f"command = {json.dumps(sys.executable)}\nargs = ['-c', 'raise SystemExit(3)']\n"
+    (home / "config.toml").write_text(f"[mcp.servers.gits]\n{command}")
+    (home / "approvals.toml").write_text('[[rule]]\ndeny = "gits.*"\n')
+    listed = pegboard("tools", "list")
+    assert "The MCP server gits is not connected." in listed.stderr
+    assert "In rule" not in listed.stderr, "its tools are unknown, and `git.*` isn't meant"
+    assert "In rule" not in pegboard("tools", "invoke", "fs.nope").stderr, "no server was connected"

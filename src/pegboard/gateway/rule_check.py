@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pegboard.gateway.matching import (
@@ -41,18 +41,20 @@ class RuleFinding(NamedTuple):
         return "error" if self.is_final and rule.action != "allow" else "warning"
 
 
-def findings(rule: Rule, specs: Sequence[ToolSpec]) -> Iterator[RuleFinding]:
+def findings(rule: Rule, specs: Sequence[ToolSpec], servers: Collection[str] = ()) -> Iterator[RuleFinding]:
     """Find the reasons why a rule can't match any call of these tools.
 
     Args:
         rule: The rule.
         specs: Every tool that was found.
+        servers: Names of configured MCP servers. The tools of one that isn't connected are unknown.
     """
+    unlisted = {*servers} - {spec.pack for spec in specs}
     named: dict[str, ToolSpec] = {}
     for pattern in rule.tools:
         found = [spec for spec in specs if names_tool(rule, pattern, spec)]
         named |= {spec.name: spec for spec in found}
-        if not found:
+        if not found and pattern.partition(".")[0] not in unlisted:
             yield _unknown_tool(pattern, specs)
     if not named:
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
@@ -132,25 +132,28 @@ class Rules:
             return Folders((spec.handler.cwd,))
         return Folders(tuple(self._roots(spec.pack)) if self._roots else ())
 
-    def check(self, specs: Sequence[ToolSpec], *, missing: bool = True) -> tuple[Problem, ...]:
+    def check(
+        self, specs: Sequence[ToolSpec], *, servers: Collection[str] = (), missing: bool = True
+    ) -> tuple[Problem, ...]:
         """Return the problems of the file, and the rules that can never match a call of these tools; read the disk.
 
         Args:
             specs: Every tool that was found.
+            servers: Names of configured MCP servers; rules for those that list no tools are not checked.
             missing: Whether to include rules for packs that aren't installed.
         """
         with self._lock:
             self._refresh()
-            seen = (self._mark, missing, tuple(map(id, specs)))
+            seen = (self._mark, missing, tuple(map(id, specs)), frozenset(servers))
             if self._checked is None or self._checked[0] != seen:
-                self._checked = (seen, tuple(self._unmatchable(specs, missing=missing)))
+                self._checked = (seen, tuple(self._unmatchable(specs, servers, missing=missing)))
             return (*self.problems, *self._checked[1])
 
-    def _unmatchable(self, specs: Sequence[ToolSpec], *, missing: bool) -> Iterator[Problem]:
+    def _unmatchable(self, specs: Sequence[ToolSpec], servers: Collection[str], *, missing: bool) -> Iterator[Problem]:
         from pegboard.gateway.rule_check import findings
 
         for number, rule in enumerate(self._rules):
-            for found in findings(rule, specs):
+            for found in findings(rule, specs, servers):
                 if not (missing or found.is_final):
                     continue
                 yield Problem(

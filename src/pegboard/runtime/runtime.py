@@ -158,7 +158,7 @@ class Runtime:
             return ()
         rules = self._parts.rules
         return (
-            rules.check(self._parts.registry.tools(), missing=missing)
+            rules.check(self._parts.registry.tools(), servers=self._parts.settings.mcp.servers, missing=missing)
             if self._parts.registry.scanned
             else rules.problems
         )
