@@ -18,6 +18,8 @@ import pytest
 from servers import HOSTILE_SERVER, SDK_SERVER, start_of
 from terminals import pegboard as in_terminal
 
+from pegboard.models import JsonObject
+
 Command = Callable[..., commands.Done]
 
 TOKEN = "ghp_abcdefghijklmnopqrstuvwx"
@@ -400,6 +402,24 @@ def test_servers_of_other_clients_are_imported_and_the_reasons_for_the_others_sh
         assert line in done.stdout
     again = pegboard("mcp", "import", "servers.json", "--json")
     assert [one["added"] for one in json.loads(again.stdout)] == [None] * 5
+
+
+@pytest.mark.promise("MCP-3")
+def test_an_import_adds_servers_that_differ_only_in_their_account(pegboard: Command, tmp_path: Path) -> None:
+    def program(account: str) -> JsonObject:
+        return {"command": "hub", "env": {"API_KEY": f"sk-{account}-4f9a1c7e2b8d4f9a1c7e2b8d"}}
+
+    def page(account: str) -> JsonObject:
+        return {"url": "https://localhost/mcp", "headers": {"X-User": account}}
+
+    def added(**entries: JsonObject) -> list[str | None]:
+        (tmp_path / "servers.json").write_text(json.dumps({"mcpServers": entries}))
+        done = pegboard("mcp", "import", "servers.json", "--json")
+        return [one["added"] for one in json.loads(done.stdout)]
+
+    assert added(work=program("work"), work_page=page("work")) == ["work", "work_page"]
+    assert added(home=program("home"), home_page=page("home")) == ["home", "home_page"]
+    assert added(office=program("work"), office_page=page("work")) == [None, None], "the same with another name"
 
 
 @pytest.mark.promise("MCP-3")

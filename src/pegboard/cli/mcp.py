@@ -250,7 +250,7 @@ def import_(
         narrate(reason)
     if not found:
         raise typer.Exit(USAGE)
-    added = [one for one in found if not (one.skipped or is_configured(one, servers))]
+    added = [one for one in found if not (one.skipped or is_configured(one, servers, secrets.find))]
     entries = {one.new_name: one.entry for one in added}
     if entries and not dry_run:
         write_entries(runtime, entries, keep_literals=keep_literals)

@@ -14,13 +14,14 @@ from pegboard.config.client_formats import VARIABLE, ClientFormatError, listed_k
 from pegboard.config.files import read_text, shown
 from pegboard.config.paths import PATH_VARIABLES, working_directory
 from pegboard.config.redaction import speaks_of_secret
-from pegboard.config.servers import is_server_name, pack_name
+from pegboard.config.servers import SECRET, is_server_name, pack_name
 from pegboard.errors import ConfigError
 from pegboard.models import JsonObject, Problem
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
+    from pegboard.config.secrets import Secret
     from pegboard.config.settings import McpServer
 
 CLIENTS: Final = (
@@ -198,17 +199,36 @@ def read_client_files(
     return tuple(found), tuple(reasons)
 
 
-def is_configured(found: FoundServer, servers: Mapping[str, McpServer]) -> bool:
+def is_configured(found: FoundServer, servers: Mapping[str, McpServer], find: Callable[[str], Secret | None]) -> bool:
     """Return whether a server of another client is configured already, perhaps with another name.
+
+    The same program or URL with other variables or headers is another server, such as one for another account.
 
     Args:
         found: The server.
         servers: The configured servers by name.
+        find: Returns a secret.
     """
     if found.name in servers:
         return True
-    wanted = (found.entry.get("command"), found.entry.get("args", []), found.entry.get("url"))
-    return any((one.command, [*one.args], one.url) == wanted for one in servers.values())
+    entry = found.entry
+    wanted = (entry.get("command"), entry.get("args", []), entry.get("url"))
+    texts = [_filled(entry.get(key), find) for key in ("env", "headers")]
+    return any(
+        (one.command, [*one.args], one.url) == wanted and [_filled(one.env, find), _filled(one.headers, find)] == texts
+        for one in servers.values()
+    )
+
+
+def _filled(texts: object, find: Callable[[str], Secret | None]) -> dict[str, str]:
+    """Return variables or headers with the values of the secrets that are set."""
+
+    def value(match: re.Match[str]) -> str:
+        secret = find(match[1])
+        return match[0] if secret is None else secret.reveal()
+
+    known = texts if isinstance(texts, Mapping) else {}
+    return {str(key): SECRET.sub(value, str(text)) for key, text in known.items()}
 
 
 class _Reader:

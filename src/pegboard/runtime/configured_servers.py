@@ -126,7 +126,7 @@ class ConfiguredServers:
             found, reasons = read_client_files(files, taken, is_set, os.environ)
             taken |= {one.new_name for one in found}
             for one in found:
-                known = "it is configured already" if is_configured(one, servers) else ""
+                known = "it is configured already" if is_configured(one, servers, self._parts.secrets.find) else ""
                 listed.append(ClientServer(client, one, one.skipped or known))
             listed += [ClientServer(client, FoundServer(client, files[0]), reason) for reason in reasons]
         return tuple(listed)
