@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -61,6 +62,19 @@ class ApprovalRules:
             f'"{pattern}" approves no tool because no tool that can be used matches it.' for pattern in unmatched
         )
         return tuple(models.Problem(message=message, fix=ALLOW_FIX, severity="warning") for message in messages)
+
+    def problems(self, *, missing: bool) -> tuple[Problem, ...]:
+        """Return the problems of the rules; load nothing if there is no file with rules.
+
+        Args:
+            missing: Whether to include rules for packs that aren't installed.
+        """
+        parts = self._parts
+        if not parts.is_built("rules") and not os.path.lexists(parts.paths.approvals):
+            return ()
+        if not parts.registry.scanned:
+            return parts.rules.problems
+        return parts.rules.check(parts.registry.tools(), servers=parts.settings.mcp.servers, missing=missing)
 
     def matches(self, rule: Rule, call: ToolCall) -> bool:
         """Return whether a rule matches a call; False if its tool doesn't exist."""

@@ -150,18 +150,7 @@ class Runtime:
         stores = (getattr(self._parts, name) for name in ("history", "presets") if self._parts.is_built(name))
         kept = (problem for store in stores for problem in store.problems)
         refused = self._parts.grants.problems() if packs and self._parts.is_built("grants") else ()
-        return (*self._configuration.problems, *of_packs, *refused, *self._rule_problems(missing=packs), *kept)
-
-    def _rule_problems(self, *, missing: bool) -> tuple[Problem, ...]:
-        """Return the problems of the rules; load nothing if there is no file with rules."""
-        if not self._parts.is_built("rules") and not os.path.lexists(self.paths.approvals):
-            return ()
-        rules = self._parts.rules
-        return (
-            rules.check(self._parts.registry.tools(), servers=self._parts.settings.mcp.servers, missing=missing)
-            if self._parts.registry.scanned
-            else rules.problems
-        )
+        return (*self._configuration.problems, *of_packs, *refused, *self.rules.problems(missing=packs), *kept)
 
     def record_problems(self) -> tuple[Problem, ...]:
         """Return the problems of the history, including calls that aren't recorded, as far as it was used."""
