@@ -520,6 +520,29 @@ async def test_selected_text_has_the_line_breaks_of_the_result_not_those_of_the_
         assert on.app.screen.get_selected_text() == f"{words}\nsecond"
 
 
+@pytest.mark.promise("TUI-5")
+async def test_a_double_click_selects_a_word_even_a_wrapped_one_and_a_triple_click_its_line(stage: OpenStage) -> None:
+    address = "https://example.org/" + "/".join(f"part{number}" for number in range(40))
+    async with stage() as on:
+        await on.show(f"see {address}, or ask\nthe second line")
+        selected = on.app.screen.get_selected_text
+        await on.pilot.click(TextView, offset=(9, 1), times=2)
+        assert selected() == address
+        await on.pilot.click(TextView, offset=(9, 1), times=3)
+        assert selected() == f"see {address}, or ask"
+        await on.pilot.click(TextView, offset=(1 + len("see"), 0), times=2)
+        assert not selected(), "between two words"
+
+
+@pytest.mark.promise("TUI-5")
+async def test_a_double_click_selects_a_word_of_a_value_in_a_tree(stage: OpenStage) -> None:
+    async with stage() as on:
+        await on.show({"a": {"b": 1}, "owner": "Ada Lovelace"})
+        row, line = next((row, line) for row, line in enumerate(on.text.split("\n")) if "Ada" in line)
+        await on.pilot.click(offset=(line.index("Ada"), row), times=2)
+        assert on.app.screen.get_selected_text() == "Ada"
+
+
 async def test_lines_of_a_text_do_not_take_the_colors_of_json(stage: OpenStage) -> None:
     async with stage() as on:
         await on.show([1, 2])

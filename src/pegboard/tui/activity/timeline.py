@@ -207,6 +207,7 @@ class TimelineView(LineView):
 
     def on_click(self, event: events.Click) -> None:
         """Select the row; a double click opens it."""
+        event.prevent_default()  # a double click selects no text
         index = event.get_content_offset_capture(self).y - self._header_height + self.scroll_offset.y
         if 0 <= index < len(self.rows):
             self.cursor = index

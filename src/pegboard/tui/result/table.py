@@ -297,6 +297,7 @@ class TableView(LineView):
 
     def on_click(self, event: events.Click) -> None:
         """Move the cursor to the cell, show it in the tree on a second click, or sort by the clicked heading."""
+        event.prevent_default()  # a double click selects no text
         offset = event.get_content_offset(self)
         if offset is not None and offset.y == 0:
             event.stop()

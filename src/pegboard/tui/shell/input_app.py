@@ -16,11 +16,13 @@ from textual.errors import NoWidget
 from textual.notifications import Notification, Notify
 from textual.screen import Screen
 from textual.widget import Widget
+from textual.widgets import Input, TextArea
 from textual.worker import active_worker
 
 from pegboard.tui.shell.idle_collector import IdleCollector
 from pegboard.tui.shell.input_order import InputOrder, InputPassed
 from pegboard.tui.shell.sized_app import SizedApp
+from pegboard.tui.widgets.double_click import select_in_field
 
 _MODIFIERS = ("alt+", "meta+", "super+", "hyper+")
 """Modifiers that terminals report together with the character of the key."""
@@ -105,6 +107,11 @@ class InputApp(SizedApp):
                 self._screens_of_keys[event] = screen
         if not (isinstance(event, events.MouseEvent) and self._is_on_removed(event)):
             await super().on_event(event)
+
+    def on_click(self, event: events.Click) -> None:
+        """Select the word or line under a double or triple click in a text field."""
+        if event.chain > 1 and isinstance(event.widget, Input | TextArea):
+            select_in_field(event.widget, event)
 
     def on_key(self, event: events.Key) -> None:
         """Run no command of a screen that has opened since the key was forwarded to the one before.

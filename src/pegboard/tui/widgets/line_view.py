@@ -11,13 +11,20 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
-from textual.geometry import Size
+from textual import events
+from textual.geometry import Offset, Size
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
+from pegboard.tui.widgets.double_click import word_at
+
 Span = tuple[int, int, str]
 """Start, end and kind of a span of a row; the component class `line-view--KIND` styles it."""
+
+
+_WORD_ROWS = 20
+"""Rows before and after a double click in which a wrapped word may begin and end."""
 
 
 class LineView(ScrollView, can_focus=True):
@@ -197,6 +204,33 @@ class LineView(ScrollView, can_focus=True):
                 pieces.append("\n")
             pieces.append(self.row(index)[0][max(begin, self.margin(index)) : None if end == -1 else end])
         return "".join(pieces), "\n"
+
+    def on_click(self, event: events.Click) -> None:
+        """Select the word under a double click, or the line under a triple click; Textual would select everything."""
+        if event.chain < 2:
+            return
+        event.prevent_default()
+        widget, at = self.screen.get_widget_and_offset_at(event.screen_x, event.screen_y)
+        if widget is not self or at is None or not 0 <= at.y < self.row_count:
+            return
+        first = last = at.y
+        limit = _WORD_ROWS if event.chain == 2 else self.row_count
+        while self.continues(first) and at.y - first < limit:
+            first -= 1
+        while last + 1 < self.row_count and self.continues(last + 1) and last - at.y < limit:
+            last += 1
+        start, end = Offset(self.margin(first), first), Offset(len(self.row(last)[0]), last)
+        if event.chain == 2:
+            # the text without its wrapping, and the place of each of its characters
+            rows = {y: self.row(y)[0] for y in range(first, last + 1)}
+            places = [Offset(x, y) for y, row in rows.items() for x in range(self.margin(y), len(row))]
+            if at not in places:
+                return
+            begin, after = word_at("".join(rows[place.y][place.x] for place in places), places.index(at))
+            if begin == after:
+                return
+            start, end = places[begin], places[after - 1] + (1, 0)
+        self.screen.selections = {self: Selection(start, end)}
 
     def continues(self, index: int) -> bool:
         """Return whether a row is the rest of a line that the row before it begins."""
