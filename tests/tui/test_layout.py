@@ -6,10 +6,11 @@ import asyncio
 from functools import partial
 
 import pytest
-from stage import GivenRuntime, Stage, as_runtime, on_stage
+from stage import TOOLS, GivenRuntime, Stage, as_runtime, on_stage, tool
 from textual.widget import Widget
 from textual.widgets._toast import Toast
 
+from pegboard.models import Hints
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.dialogs.ask_text import AskText
 from pegboard.tui.dialogs.problems import ProblemsScreen
@@ -209,3 +210,16 @@ async def test_a_tool_without_arguments_leaves_the_space_to_its_result(
         await stage.until_seen("✓ ok")
         assert stage.form.size.height <= 2
         assert stage.result.size.height >= size[1] // 2
+
+
+@pytest.mark.promise("TUI-8")
+async def test_the_list_of_a_wide_terminal_shows_long_names_whole(given: GivenRuntime) -> None:
+    name = "github.list_pull_request_review_comments"
+    given.found = [*TOOLS, tool(name, hints=Hints(destructive=True))]
+    async with on_stage(given, (200, 50)) as stage:
+        await stage.type("review")
+        await stage.until(lambda: any(name in line[:55] for line in stage.lines), "it is whole in the list")
+        await stage.pilot.resize_terminal(120, 40)
+        await stage.until(lambda: stage.list.region.width < 34, "the form needs the columns of a smaller terminal")
+        await stage.pilot.resize_terminal(200, 50)
+        await stage.until(lambda: any(name in line[:55] for line in stage.lines), "it is whole again")

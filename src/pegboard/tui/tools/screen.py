@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal
 from textual.getters import query_one
 from textual.timer import Timer
 from textual.widget import Widget
@@ -27,7 +26,7 @@ from pegboard.tui.state.app_state import AppState
 from pegboard.tui.state.catalogue import CatalogueRow, PackEntry, ToolEntry
 from pegboard.tui.state.remembered import Remembered
 from pegboard.tui.tools.tool_list import LEGEND, ToolList
-from pegboard.tui.tools.tool_pane import ToolListPane
+from pegboard.tui.tools.tool_pane import ListAndPage, ToolListPane
 from pegboard.tui.tools.tools_commands import TOOLS_COMMANDS
 from pegboard.tui.widgets.keys_line import KeysLine
 
@@ -94,7 +93,7 @@ class ToolsScreen(PageScreen):
     def compose(self) -> ComposeResult:
         """Yield the tool list; the tool page is added after the first frame."""
         yield HeaderLine("tools")
-        with Horizontal(id="body"):
+        with ListAndPage(id="body"):
             yield ToolListPane(self._remembered, vim_keys=self._vim_keys)
         yield TooSmall()
         yield KeysLine()
