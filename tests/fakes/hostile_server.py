@@ -248,7 +248,9 @@ class Peer:
             case "mismatch":
                 return {"result": {**text, "structuredContent": {"total": "many"}, "_meta": {"trace": "abc"}}}
             case "content":
-                return {"result": {"content": [{"type": "hologram", "data": 1}]}}
+                return {"result": {"content": 5}}
+            case "hologram":
+                return {"result": {"content": [*text["content"], {"type": "hologram", "data": 1}, {"type": "image"}]}}
             case "nothing":
                 return {"result": None}
             case "stdout":

@@ -291,6 +291,17 @@ async def test_an_invalid_response_fails_its_call(open_hostile: Open, mode: str)
     assert "not valid" in result.error.message
 
 
+@pytest.mark.promise("MCP-4")
+@over_both
+async def test_a_block_that_cannot_be_read_is_shown_as_json_beside_the_others(open_hostile: Open) -> None:
+    result = await run(await open_hostile("hologram"), "peer.bad")
+    assert result.data == [
+        "fine",
+        '[a block of an unknown kind] {"type": "hologram", "data": 1}',
+        '[an invalid block] {"type": "image"}',
+    ]
+
+
 @pytest.mark.promise("SEC-5", "MCP-8")
 @over_both
 async def test_escape_sequences_stay_text(open_hostile: Open) -> None:

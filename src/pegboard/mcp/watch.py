@@ -29,6 +29,7 @@ from mcp_types.jsonrpc import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import JsonValue, ValidationError
 
+from pegboard.mcp.blocks import readable_block
 from pegboard.mcp.forwarding import LISTS
 from pegboard.mcp.limits import MOST_OPEN_QUESTIONS
 from pegboard.mcp.session import LostSession
@@ -174,7 +175,9 @@ class Watch(AbstractAsyncContextManager[TransportStreams]):
             error.message = f"HTTP {self._last.status}{said}"
 
     def _repair(self, method: str, result: dict[str, Any]) -> None:
-        if method == _RAW_LIST and isinstance(result.get("tools"), list):
+        if method == "tools/call" and isinstance(result.get("content"), list):
+            result["content"] = [readable_block(block) for block in result["content"]]
+        elif method == _RAW_LIST and isinstance(result.get("tools"), list):
             result["_meta"] = {RAW_TOOLS: [readable(tool) for tool in result["tools"]]}
             result["tools"] = []
         elif method == "tools/list" and isinstance(result.get("tools"), list):
