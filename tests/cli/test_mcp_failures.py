@@ -113,3 +113,21 @@ def test_a_rule_for_a_configured_server_that_is_not_connected_is_not_reported(pe
     assert "The MCP server gits is not connected." in listed.stderr
     assert "In rule" not in listed.stderr, "its tools are unknown, and `git.*` isn't meant"
     assert "In rule" not in pegboard("tools", "invoke", "fs.nope").stderr, "no server was connected"
+
+
+@pytest.mark.promise("MCP-3", "CLI-2")
+def test_a_server_that_hangs_at_its_start_is_named_and_does_not_hold_up_tools_of_others(
+    pegboard: Command, home: Path
+) -> None:
+    hangs = shlex.join([sys.executable, "-c", "import signal; signal.pause()"])
+    done = pegboard("tools", "invoke", "tools.echo", "--arg", "value=1", "--data", "--mcp", hangs)
+    assert (done.returncode, done.stdout) == (0, "1\n")
+    [line] = done.stderr.splitlines()
+    assert line.startswith("No answer after 5 s from the server of --mcp ")
+    assert "signal.pause()" in line
+    (home / "config.toml").write_text(f"[mcp.servers.slow]\ncommand = {sys.executable!r}\n")
+    with (home / "config.toml").open("a") as file:
+        file.write("args = ['-c', 'import signal; signal.pause()']\ntimeout = 6.0\n")
+    done = pegboard("tools", "list", "fs")
+    assert done.stdout
+    assert done.stderr.splitlines()[0] == "Still waiting after 5 s for slow …"

@@ -11,9 +11,12 @@ import typer
 from pegboard.cli.exit_codes import USAGE
 
 if TYPE_CHECKING:
-    from pegboard.models import Problem, ServerStatus
+    from pegboard.models import Problem, ServerState, ServerStatus
     from pegboard.models.server_content import PromptInfo
     from pegboard.runtime import Runtime
+
+_PATIENCE = 5.0
+"""Seconds after which a message names the servers that are still waited for."""
 
 ElicitOption = Annotated[
     list[str] | None,
@@ -40,7 +43,7 @@ def connect(runtime: Runtime, given: Sequence[str], name: str | None = None) -> 
         return
     add_given(runtime, given)
     known = runtime.problems()
-    _wait(runtime)
+    _wait(runtime, given, name)
     if not all(status.state.is_usable for status in runtime.servers.all()[len(wanted) :]):
         narrate_new_problems(runtime, known)
 
@@ -54,7 +57,7 @@ def connect_to(runtime: Runtime, given: Sequence[str], name: str | None) -> None
     runtime.servers.limit([name] if name is not None else [] if given else servers)
     add_given(runtime, given)
     if runtime.servers.all():
-        _wait(runtime)
+        _wait(runtime, given)
 
 
 def add_given(runtime: Runtime, given: Sequence[str]) -> None:
@@ -72,17 +75,63 @@ def add_given(runtime: Runtime, given: Sequence[str]) -> None:
         runtime.servers.add(config)
 
 
-def _wait(runtime: Runtime) -> None:
-    """Wait until each server is connected or has failed."""
+def _wait(runtime: Runtime, given: Sequence[str], name: str | None = None) -> None:
+    """Wait until each server is connected or has failed; with a tool that another source has, only a few seconds.
+
+    Args:
+        runtime: The runtime.
+        given: Values of `--mcp`.
+        name: The tool or the pack that the command uses; None if it may use all.
+    """
     import asyncio
 
     if sys.stderr.isatty():
         from pegboard.cli.output import narrate
-        from pegboard.results.clean import clean_line
 
-        names = ", ".join(status.name or "the server of --mcp" for status in runtime.servers.all())
-        narrate(clean_line(f"Connecting to {names} …"))
-    asyncio.run(runtime.servers.connect())
+        narrate(f"Connecting to {', '.join(_names(runtime, given))} …")
+
+    async def wait() -> None:
+        connecting = asyncio.create_task(runtime.servers.connect())
+        is_said = False
+        while not (await asyncio.wait({connecting}, timeout=_PATIENCE))[0]:
+            await asyncio.to_thread(runtime.tools.scan)
+            is_known = name is not None and runtime.tools.get(name) is not None
+            if is_known or not is_said:
+                _narrate_waiting(runtime, given, is_known=is_known)
+                is_said = True
+            if is_known:
+                connecting.cancel()
+                return
+        connecting.result()
+
+    asyncio.run(wait())
+
+
+def _narrate_waiting(runtime: Runtime, given: Sequence[str], *, is_known: bool) -> None:
+    """Print which servers haven't answered yet, and whether the command waits for them."""
+    from pegboard.cli.output import narrate
+    from pegboard.models import ServerState
+
+    names = ", ".join(_names(runtime, given, ServerState.CONNECTING))
+    after = f"after {_PATIENCE:g} s"
+    if is_known:
+        narrate(f"No answer {after} from {names}. The command continues without its tools.")
+    elif names:
+        narrate(f"Still waiting {after} for {names} …")
+
+
+def _names(runtime: Runtime, given: Sequence[str], state: ServerState | None = None) -> list[str]:
+    """Return the names of the servers, or of those in a state; one without a name by its command or address."""
+    from pegboard.config.servers import shown_given
+    from pegboard.results.clean import clean_line
+
+    statuses = runtime.servers.all()
+    texts = [*[""] * (len(statuses) - len(given)), *given]  # those of `--mcp` come last
+    return [
+        clean_line(status.name or f"the server of --mcp {shown_given(text)}")
+        for status, text in zip(statuses, texts, strict=True)
+        if state in (None, status.state)
+    ]
 
 
 def close(runtime: Runtime) -> None:

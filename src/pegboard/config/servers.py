@@ -63,12 +63,12 @@ def given_server(text: str) -> ServerConfig:
     try:
         keys = target_keys(target)
     except ValueError as error:
-        raise ConfigError(f"--mcp {_shown(text)} can't be parsed: {error}. Check its quotes.") from None
+        raise ConfigError(f"--mcp {shown_given(text)} can't be parsed: {error}. Check its quotes.") from None
     if not keys:
         raise ConfigError('--mcp needs a command or a URL, such as --mcp "npx -y some-server".')
     config = models.ServerConfig.model_validate({"name": name, **keys, "saved": False})
     for complaint in server_complaints(config):
-        raise ConfigError(f"--mcp {_shown(text)} can't be used. {complaint}")
+        raise ConfigError(f"--mcp {shown_given(text)} can't be used. {complaint}")
     return config
 
 
@@ -177,7 +177,7 @@ def resolve_server(config: ServerConfig, secrets: Secrets) -> ResolvedServer | P
     return ResolvedServer(resolved, hidden)
 
 
-def _shown(text: str) -> str:
+def shown_given(text: str) -> str:
     """Return a value of `--mcp` for a message, credentials masked."""
     return repr(shown_words([text], Redactor({}))[0])
 
