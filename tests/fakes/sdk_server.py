@@ -185,6 +185,13 @@ async def order(order: Annotated[ElicitationResult[Order], Resolve(ask_order)]) 
     return f"{order.data.name} is {order.data.age} and orders {order.data.size}" if order.action == "accept" else "none"
 
 
+@server.tool(structured_output=False)
+async def confirm(ctx: Context) -> str:
+    """Ask with a request of the server, which protocol 2026-07-28 doesn't have."""
+    answer = await ctx.elicit("Who are you?", Person)
+    return answer.action
+
+
 async def sample() -> Sample:
     """Ask the client's model."""
     prompt = SamplingMessage(role="user", content=TextContent(type="text", text="What is six times seven?"))

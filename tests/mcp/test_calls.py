@@ -227,6 +227,21 @@ async def test_questions_of_the_older_protocol_are_answered_with_defaults(open_s
 
 
 @pytest.mark.promise("MCP-5")
+async def test_a_server_that_asks_as_older_protocols_allow_is_answered_with_an_older_protocol(
+    open_server: Open, serve_http: Callable[..., str]
+) -> None:
+    for server in (SDK_SERVER, serve_http(SDK_SERVER)):
+        newest = await open_server(server, saved=True)
+        failed = await run(newest, "peer.confirm")
+        assert failed.error is not None
+        assert 'set `protocol = "2025-11-25"` in `[mcp.servers.peer]`' in failed.error.message
+        older = await open_server(server, protocol="2025-11-25")
+        older.servers.ask_with(Answering(name="Ann", age=3))
+        assert older.servers.all()[0].protocol == "2025-11-25"
+        assert (await run(older, "peer.confirm")).data == "accept"
+
+
+@pytest.mark.promise("MCP-5")
 @pytest.mark.parametrize("action", ["accept", "decline"])
 async def test_a_call_that_requires_a_visit_is_repeated_after_it(open_server: Open, action: str) -> None:
     runtime = await open_server(HOSTILE_SERVER, "url")

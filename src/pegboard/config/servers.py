@@ -197,6 +197,7 @@ def _config(settings: Settings, name: str, server: McpServer) -> ServerConfig:
         enabled=server.enabled,
         tools=server.tools,
         trusted=server.trusted,
+        protocol=server.protocol,
         roots=None if server.roots is None else tuple(str(absolute(root, folder)) for root in server.roots),
         oauth=models.OAuthClient(**dict(server.oauth)),
         of_folder=settings.is_from_folder_below(key),

@@ -248,6 +248,8 @@ class McpServer(Section):
     """Patterns of the server's own tool names that are offered; None offers all."""
     trusted: bool = False
     """Whether the server's annotations count, such as `readOnlyHint`."""
+    protocol: Literal["2025-11-25"] | None = None
+    """The newest protocol version to use, for a server that asks as only older versions allow; None for any."""
     roots: Texts | None = None
     """Folders to report to the server as roots, relative to the file; None for the working directory."""
     oauth: McpOAuth = McpOAuth.model_construct()

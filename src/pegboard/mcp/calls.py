@@ -19,7 +19,7 @@ from mcp_types import (
 from pydantic import TypeAdapter, ValidationError
 
 from pegboard.data.json_text import write
-from pegboard.mcp.failures import ERRORS, error_text, validation_text
+from pegboard.mcp.failures import ERRORS, cannot_ask, error_text, validation_text
 from pegboard.mcp.results import ResultReader
 from pegboard.mcp.session import in_session
 from pegboard.mcp.texts import quotation
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from pegboard.mcp.connection import ServerConnection
     from pegboard.mcp.running_call import RunningCall
-    from pegboard.mcp.services import Services
 
 _RESPONSES = TypeAdapter(InputResponses)
 _MOST_ROUNDS = 10
@@ -94,7 +93,8 @@ async def send_call(
         elif (login := connection.login_missing()) is not None:
             fail(f"{spec.name} was not called. {login.reason} {login.fix}", "needs_login")
         else:
-            fail(f"The server {connection.pack} answered with an error: {error_text(error)}", "server_error")
+            text = _with_advice(connection, error_text(error))
+            fail(f"The server {connection.pack} answered with an error: {text}", "server_error")
         return
     except ValidationError as error:
         fail(f"The answer of the server {connection.pack} is not valid MCP: {validation_text(error)}.", "server_error")
@@ -103,10 +103,16 @@ async def send_call(
         reason = quotation(str(error) or type(error).__name__)
         fail(f"The call of {spec.name} failed: {reason}.", "server_error")
         return
-    result = await _converted(connection.services, running, spec, answer, milliseconds())
+    result = await _converted(connection, running, spec, answer, milliseconds())
     for line in _log_lines(result.meta):
         running.log("log", line)
     running.end(result)
+
+
+def _with_advice(connection: ServerConnection, message: str) -> str:
+    """Return an error of the server with what to do about it, if Pegboard knows."""
+    advice = cannot_ask(connection.config, connection.status.protocol, message)
+    return f"{message}\n{advice}" if advice else message
 
 
 def _log_lines(meta: ResultMeta) -> Iterator[str]:
@@ -170,8 +176,9 @@ async def _forwarding(
 
 
 async def _converted(
-    services: Services, running: RunningCall, spec: ToolSpec, answer: CallToolResult, milliseconds: float
+    connection: ServerConnection, running: RunningCall, spec: ToolSpec, answer: CallToolResult, milliseconds: float
 ) -> ToolResult:
+    services = connection.services
     reader = ResultReader(services.results, services.result_limit, running.call.id)
 
     def convert() -> ToolResult:
@@ -181,4 +188,8 @@ async def _converted(
     is_small = bool(answer.content) and all(
         isinstance(block, TextContent) and len(block.text) < _SMALL for block in answer.content
     )
-    return convert() if is_small else await asyncio.to_thread(convert)
+    result = convert() if is_small else await asyncio.to_thread(convert)
+    if result.error is None:
+        return result
+    error = result.error.model_copy(update={"message": _with_advice(connection, result.error.message)})
+    return result.model_copy(update={"error": error})

@@ -343,6 +343,7 @@ class ServerConnection:
             watch,
             client_info=Implementation(name="pegboard", version=__version__),
             cache=None,
+            mode="auto" if self.config.protocol is None else "legacy",
             log_level="info",
             elicitation_callback=self._questions.elicit,
             sampling_callback=self._questions.sample,

@@ -15,7 +15,7 @@ import anyio
 import httpx2
 from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED, UNSUPPORTED_PROTOCOL_VERSION
-from mcp_types.version import SUPPORTED_PROTOCOL_VERSIONS
+from mcp_types.version import LATEST_HANDSHAKE_VERSION, MODERN_PROTOCOL_VERSIONS, SUPPORTED_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from pegboard.mcp.stderr_lines import telling_line
@@ -37,6 +37,8 @@ _VERSIONS: Final = f"{SUPPORTED_PROTOCOL_VERSIONS[0]} to {SUPPORTED_PROTOCOL_VER
 
 _UNANSWERED: Final = "Request 'server/discover' timed out"
 """Message of the SDK's own error for its first request; it tries an older one then, whose failure counts."""
+_CANNOT_ASK: Final = ("no back-channel for server-initiated requests", "server-initiated requests is unavailable")
+"""Words of the official SDK and of FastMCP about a question that the protocol version doesn't allow."""
 _NOT_TLS: Final = frozenset({"HTTP_REQUEST", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL", "WRONG_VERSION_NUMBER"})
 """Reasons of OpenSSL for an answer that isn't TLS."""
 _ADDRESS: Final = re.compile(r"https?:|(localhost|[\w-]+(\.[\w-]+)+)(:\d+|(?=/))", re.IGNORECASE)
@@ -296,6 +298,21 @@ def _try_yourself(config: ServerConfig) -> str:
         return ""
     command = shlex.join([config.command, *config.args])
     return f"Run the command in a terminal to see more: {command if len(command) <= 200 else config.command}"
+
+
+def cannot_ask(config: ServerConfig, protocol: str, message: str) -> str:
+    """Return what to do about a call that failed because its server can't ask under a protocol version; mostly empty.
+
+    Args:
+        config: The server.
+        protocol: The version in use.
+        message: The server's own words.
+    """
+    if protocol not in MODERN_PROTOCOL_VERSIONS or not any(sign in message for sign in _CANNOT_ASK):
+        return ""
+    entry = f"`[mcp.servers.{config.name}]`" if config.saved else "its entry, after adding it with `pegboard mcp add`"
+    fix = f'set `protocol = "{LATEST_HANDSHAKE_VERSION}"` in {entry}'
+    return f"The server can't ask in this way with protocol {protocol}; to let it ask, {fix}."
 
 
 def error_text(error: MCPError) -> str:

@@ -46,6 +46,8 @@ class ServerConfig(DataModel):
     """Patterns of the server's own tool names that are offered; None offers all, an empty tuple none."""
     trusted: bool = False
     """Whether the server's annotations, such as `readOnlyHint`, count."""
+    protocol: Literal["2025-11-25"] | None = None
+    """The newest protocol version to use; None for the newest of both sides."""
     roots: tuple[str, ...] | None = None
     """Absolute folders to report to the server as roots; None for the working directory."""
     oauth: OAuthClient = OAuthClient.model_construct()

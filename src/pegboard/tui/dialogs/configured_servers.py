@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pegboard.runtime import Runtime
     from pegboard.runtime.configured_servers import ServerChange
 
-_OTHER_KEYS: Final = ("env", "headers", "cwd", "oauth", "roots", "timeout", "tools", "trusted")
+_OTHER_KEYS: Final = ("env", "headers", "cwd", "oauth", "protocol", "roots", "timeout", "tools", "trusted")
 _TEXTS: Final[JsonObject] = {"type": "object", "additionalProperties": {"type": "string"}}
 _SCHEMA: Final[JsonObject] = {
     "type": "object",
