@@ -380,6 +380,7 @@ def test_servers_of_other_clients_are_imported_and_the_reasons_for_the_others_sh
                         "env": {"KEY": "${env:MY_KEY}", "A": "${B:-c}"}},
         "git": {"type": "http", "url": "https://localhost/mcp", "disabled": true,},
         "old": {"type": "sse", "url": "https://localhost/sse"},
+        "older": {"url": "https://localhost/sse"},
         "secret": {"command": "x", "args": ["${API_TOKEN}"]},
         "empty": {}
       }, /* the end */
@@ -392,16 +393,18 @@ def test_servers_of_other_clients_are_imported_and_the_reasons_for_the_others_sh
     assert tomllib.loads(config(home))["mcp"]["servers"] == {
         "every_thing": {"command": "npx", "args": ["-y", "everything"], "env": {"KEY": "${MY_KEY}", "A": "c"}},
         "git_2": {"url": "https://localhost/mcp", "enabled": False},
+        "older": {"url": "https://localhost/sse"},
     }
     for line in (
         "  set the secret MY_KEY with `pegboard auth set MY_KEY`",
         "skipped old: it uses the old HTTP+SSE transport",
+        "  its URL seems to be of the old HTTP+SSE transport, which is not supported",
         "skipped secret: its command or URL uses ${API_TOKEN}",
         "skipped empty: it has neither a command nor a URL",
     ):
         assert line in done.stdout
     again = pegboard("mcp", "import", "servers.json", "--json")
-    assert [one["added"] for one in json.loads(again.stdout)] == [None] * 5
+    assert [one["added"] for one in json.loads(again.stdout)] == [None] * 6
 
 
 @pytest.mark.promise("MCP-3")

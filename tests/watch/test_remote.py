@@ -533,6 +533,32 @@ def test_a_bridge_responds_to_a_request_that_the_server_only_answers_without_its
         assert "Not so" in received["error"]["message"]
 
 
+@pytest.mark.promise("WAT-1")
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("/sse", "The server accepts no messages (HTTP 405: “Not here”); it seems to use the old HTTP+SSE transport."),
+        ("/mcp", "The server responded with HTTP 405: “Not here”."),
+    ],
+)
+def test_a_bridge_names_the_old_transport_and_of_a_page_only_its_title(path: str, reason: str) -> None:
+    class Page(JsonServer):
+        def answer(self, body: Any) -> None:
+            page = b"<!doctype html><html><head><title>Not here</title></head></html>"
+            self.send_response(405)
+            self.send_header("content-type", "text/html")
+            self.send_header("content-length", str(len(page)))
+            self.end_headers()
+            self.wfile.write(page)
+
+    with echo_server(Page) as url:
+        address = url.removesuffix("/mcp") + path
+        with Watched(PROGRAM, "watch", "--name", "far", "--url", address, direct=True) as started:
+            started.call(1, "say")
+            assert started.receive()["error"]["message"].startswith(reason)
+            assert started.close() == 0
+
+
 @pytest.mark.promise("WAT-4")
 def test_a_bridge_responds_to_a_request_that_is_too_long_to_be_checked(home: Path) -> None:
     (home / "approvals.toml").write_text('[[rule]]\ndeny = "far.*"\n')

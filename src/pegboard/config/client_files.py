@@ -14,7 +14,7 @@ from pegboard.config.client_formats import VARIABLE, ClientFormatError, listed_k
 from pegboard.config.files import read_text, shown
 from pegboard.config.paths import PATH_VARIABLES, working_directory
 from pegboard.config.redaction import speaks_of_secret
-from pegboard.config.servers import SECRET, is_server_name, pack_name
+from pegboard.config.servers import SECRET, ends_in_sse, is_server_name, pack_name
 from pegboard.errors import ConfigError
 from pegboard.models import JsonObject, Problem
 
@@ -262,7 +262,10 @@ class _Reader:
             raise _SkippedError(reason)
         urls = [key for key in ("url", "serverUrl", "httpUrl") if entry.get(key) is not None]
         if urls and entry.get("command") is None:
-            found: _Entry = {"url": self._plain(self._text(entry, urls[0]))}
+            url = self._plain(self._text(entry, urls[0]))
+            found: _Entry = {"url": url}
+            if not transport and ends_in_sse(url):
+                self.notes.append("its URL seems to be of the old HTTP+SSE transport, which is not supported")
             if headers := self._texts(entry, "headers"):
                 found["headers"] = {key: self._with_secrets(value) for key, value in headers.items()}
             found.update(self._oauth(entry.get("oauth")))

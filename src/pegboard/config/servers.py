@@ -109,6 +109,11 @@ def pack_name(reported: str, taken: Collection[str] = ()) -> str:
     return unique
 
 
+def ends_in_sse(url: str) -> bool:
+    """Return whether an address looks like those of the old HTTP+SSE transport."""
+    return urlsplit(url).path.rstrip("/").endswith("/sse")
+
+
 def is_server_name(name: str) -> bool:
     """Return whether a server can have this name."""
     return _NAME.fullmatch(name) is not None

@@ -19,7 +19,7 @@ from mcp_types.version import LATEST_HANDSHAKE_VERSION, MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from pegboard.mcp.stderr_lines import telling_line
-from pegboard.mcp.texts import NOT_JSON_RPC, RESPONSE, quotation
+from pegboard.mcp.texts import NOT_JSON_RPC, RESPONSE, is_old_transport, quotation
 
 if TYPE_CHECKING:
     from pegboard.mcp.http import LastResponse
@@ -230,7 +230,7 @@ def _answer_failure(config: ServerConfig, last: LastResponse, entry: str) -> Ser
     if last.status in (401, 403):
         return _login(config, last)
     said = f" It said: {quotation(last.text)}." if last.text else ""
-    if last.status in (400, 404, 405) and urlsplit(url or "").path.rstrip("/").endswith("/sse"):
+    if is_old_transport(url or "", last.status):
         reason = f"{url} accepts no messages (HTTP {last.status}); it seems to use the old HTTP+SSE transport.{said}"
         return ServerFailure(
             reason, f"Use the URL of its streamable HTTP endpoint in {entry}; it often ends in /mcp.", True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -14,14 +13,12 @@ from mcp.client.streamable_http import streamable_http_client
 from pegboard.data.message_id import message_id
 from pegboard.mcp.limits import LONGEST_MESSAGE
 from pegboard.mcp.specs import readable_message
+from pegboard.mcp.texts import said_in
 from pegboard.results.sizes import size
 
 _CONNECT_SECONDS, _READ_SECONDS = 15.0, 24 * 3600.0
 """The caller limits the time of requests; a stream for events may be silent for hours."""
-_QUOTED = 2_000
-"""Bytes of an error's body to keep."""
 _DATA = b"data:"
-_TITLE = re.compile(rb"<title[^>]*>(.{1,200}?)</title>", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass
@@ -127,9 +124,7 @@ class _Hook:
         self._last.status, self._last.kind, self._last.text = response.status_code, kind, ""
         if response.status_code >= 300 or kind not in ("application/json", "text/event-stream", ""):
             body = await response.aread()
-            title = _TITLE.search(body[:_QUOTED]) if self._last.is_html else None
-            text = title[1] if title else b"" if self._last.is_html else body[:_QUOTED]
-            self._last.text = " ".join(text.decode("utf-8", "replace").split())[:300]
+            self._last.text = said_in(body, is_html=self._last.is_html)
             if "mcp-session-id" in response.request.headers:
                 self._note_lost(response.request.content, response.status_code, body)
 

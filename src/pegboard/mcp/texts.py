@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pegboard.config.servers import ends_in_sse
 from pegboard.results.clean import clean_line
 
 if TYPE_CHECKING:
@@ -13,6 +15,9 @@ if TYPE_CHECKING:
     from mcp_types import ServerCapabilities
 
 _LONGEST = 300
+_QUOTED = 2_000
+"""Bytes of a body in which a title is looked for."""
+_TITLE = re.compile(rb"<title[^>]*>(.{1,200}?)</title>", re.IGNORECASE | re.DOTALL)
 _LONGEST_INSTRUCTIONS = 20_000
 
 RESPONSE = "The server's response"
@@ -24,6 +29,18 @@ def quotation(text: str) -> str:
     """Return a server's own words in quotation marks, on one line and shortened."""
     line = clean_line(" ".join(text[: 4 * _LONGEST].split()))
     return f"“{line[:_LONGEST]}…”" if len(line) > _LONGEST else f"“{line.removesuffix('.')}”"
+
+
+def said_in(body: bytes, *, is_html: bool) -> str:
+    """Return the start of the body of a failed response on one line; of an HTML page, only its title."""
+    title = _TITLE.search(body[:_QUOTED]) if is_html else None
+    text = title[1] if title else b"" if is_html else body[:_QUOTED]
+    return " ".join(text.decode("utf-8", "replace").split())[:_LONGEST]
+
+
+def is_old_transport(url: str, status: int) -> bool:
+    """Return whether an address that answers a message with this status seems to be of the old HTTP+SSE transport."""
+    return status in (400, 404, 405) and ends_in_sse(url)
 
 
 def log_line(level: str, logger: str | None, data: object) -> str:

@@ -19,6 +19,7 @@ import httpx2
 from pegboard.config.client_formats import VARIABLE
 from pegboard.config.servers import pack_name
 from pegboard.errors import PegboardError
+from pegboard.mcp.texts import is_old_transport, quotation, said_in
 from pegboard.watch.adoption import FILLED_HEADER_VARIABLE, FROM_ENVIRONMENT, HEADER_VARIABLE, URL_VARIABLE
 from pegboard.watch.gate import Gate, print_message, stated_version, too_long
 from pegboard.watch.link import CLIENT, CLOSED, HOLD, OPENED, PASS, SERVER
@@ -237,7 +238,9 @@ class _Bridge:
                 if passes:
                     self._receive(body)
                 if not (is_response and (passes or response.is_success)):
-                    self._fail(message, _explained(response.status_code, body, has_session=bool(self._session)))
+                    said = said_in(body, is_html=kind == "text/html")
+                    has_session = bool(self._session)
+                    self._fail(message, _explained(self._url, response.status_code, said, has_session=has_session))
         if method == "notifications/initialized" and self._listener is None:
             self._listener = asyncio.create_task(self._listen())
 
@@ -398,10 +401,15 @@ def _standard_headers(message: Any) -> dict[str, str]:  # noqa: ANN401 - any JSO
     return headers
 
 
-def _explained(status: int, body: bytes, *, has_session: bool) -> str:
+def _explained(url: str, status: int, said: str, *, has_session: bool) -> str:
     if status in (401, 403):
         return f"The server requires a login (HTTP {status}). Add it with `pegboard mcp add`, run `pegboard mcp login`."
     if status == NO_SESSION and has_session:
         return f"The server has ended the session (HTTP {status}). Reconnect the client to start a new one."
-    said = " ".join(body[:300].decode("utf-8", "replace").split())
-    return f"The server responded with HTTP {status}{f': {said}' if said else ''}."
+    quoted = f": {quotation(said)}" if said else ""
+    if is_old_transport(url, status):  # Its address may contain a key, so it isn't named.
+        return (
+            f"The server accepts no messages (HTTP {status}{quoted}); it seems to use the old HTTP+SSE transport."
+            " Use the URL of its streamable HTTP endpoint; it often ends in /mcp."
+        )
+    return f"The server responded with HTTP {status}{quoted}."
