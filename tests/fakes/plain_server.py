@@ -22,9 +22,33 @@ TOOLS = [
 ]
 
 
+def task(id_: str, status: str) -> dict[str, Any]:
+    """Return the state of a task; the tool is its id."""
+    times = {"createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z"}
+    return {"taskId": id_, "status": status, "ttl": None, **times}
+
+
+def of_task(method: str, params: dict[str, Any]) -> dict[str, Any]:
+    """Return the result of a request about a task."""
+    match method:
+        case "tools/call":
+            return {"task": task(params["name"], "working")}
+        case "tasks/result":
+            text = {"type": "text", "text": "late"}
+            return {"content": [text], "isError": params["taskId"] == "fail"}
+        case "tasks/cancel":
+            return task(params["taskId"], "cancelled")
+        case _:
+            notification = {"method": "notifications/tasks/status", "params": task(params["taskId"], "completed")}
+            print(json.dumps({"jsonrpc": "2.0", **notification}), flush=True)
+            return task(params["taskId"], "working")
+
+
 def respond(message: dict[str, Any]) -> dict[str, Any] | None:
     """Return the response to a request."""
     params = message.get("params") or {}
+    if "task" in params or "taskId" in params:
+        return {"jsonrpc": "2.0", "id": message["id"], "result": of_task(message["method"], params)}
     match message.get("method"):
         case "initialize":
             server = {"name": "plain", "version": "1"}

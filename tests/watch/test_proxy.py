@@ -113,6 +113,36 @@ def test_calls_are_recorded_with_agent_server_result_and_duration() -> None:
 
 
 @pytest.mark.promise("WAT-1")
+def test_a_call_that_runs_as_a_task_is_recorded_with_its_later_result_or_as_unknown() -> None:
+    with Watched() as watched:
+        watched.initialize()
+
+        def send(id_: int, method: str, **params: object) -> None:
+            watched.send({"jsonrpc": "2.0", "id": id_, "method": method, "params": params})
+            watched.receive()
+
+        for id_, tool in enumerate(("say", "fail", "delete", "later", "large")):
+            send(id_, "tools/call", name=tool, arguments={}, task={"ttl": 60000})
+        send(11, "tasks/result", taskId="say")
+        send(12, "tasks/result", taskId="fail")
+        send(13, "tasks/cancel", taskId="delete")
+        send(14, "tasks/get", taskId="later")
+        assert watched.receive()["result"]["status"] == "working"
+        watched.close()
+    by_tool = {record.tool: record for record in recorded(5)}
+    assert result_of(by_tool["plain.say"]).data == "late"
+    failed, cancelled, unknown = (by_tool[f"plain.{tool}"].error for tool in ("fail", "delete", "large"))
+    assert failed is not None
+    assert failed.message == "late"
+    assert cancelled is not None
+    assert (cancelled.message, cancelled.detail) == ("The task was cancelled.", "cancelled")
+    assert unknown is not None
+    assert "outcome is unknown" in unknown.message
+    assert by_tool["plain.later"].ok
+    assert "didn't ask for it" in str(result_of(by_tool["plain.later"]).meta.warnings)
+
+
+@pytest.mark.promise("WAT-1")
 def test_images_beside_structured_content_are_recorded_unless_they_are_too_large() -> None:
     with Watched() as watched:
         watched.initialize()

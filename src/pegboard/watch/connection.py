@@ -11,28 +11,13 @@ from pydantic import ValidationError
 from pegboard.config.servers import pack_name
 from pegboard.mcp.specs import tool_specs
 from pegboard.models import Agent, JsonObject, McpHandler, ServerConfig, ToolCall, ToolResult, ToolSpec
+from pegboard.watch.flight import Flight
 from pegboard.watch.messages import call_of, clipped_result, failed_result, items, key_in, key_of, read, result_of
 from pegboard.watch.record import CallRecorder, moment
+from pegboard.watch.tasks import Tasks
 
 _MOST_IN_FLIGHT: Final = 10_000
 _CLIENT_INFO: Final = ("clientInfo", "io.modelcontextprotocol/clientInfo")
-
-
-@dataclass
-class Flight:
-    """A call in flight."""
-
-    key: str
-    call: ToolCall
-    at: float
-    note: str = ""
-    """What a person did with the call, such as an edit."""
-    released: float = 0.0
-    """When it was forwarded or rejected, if it waited; its duration starts then."""
-
-    def milliseconds(self, end: float) -> float:
-        """Return its duration, without the time for which it waited."""
-        return max(0.0, end - max(self.at, self.released)) * 1000
 
 
 class SeenCall(NamedTuple):
@@ -61,6 +46,7 @@ class ClientConnection:
     agent: Agent
     tools: dict[str, ToolSpec]
     flights: dict[str, deque[Flight]] = field(default_factory=dict)
+    tasks: Tasks = field(default_factory=Tasks)
 
     @classmethod
     def opened(cls, about: dict[str, Any], recorder: CallRecorder, tools: dict[str, ToolSpec]) -> ClientConnection:
@@ -75,8 +61,9 @@ class ClientConnection:
     # Messages of the client
 
     def notice(self, message: object) -> None:
-        """Read who the client is."""
+        """Read who the client is, and for which results of tasks it asks."""
         for item in items(message):
+            self.tasks.ask(item)
             params = item.get("params")
             if not isinstance(params, dict):
                 continue
@@ -129,27 +116,35 @@ class ClientConnection:
     # Messages of the server
 
     def receive(self, line: bytes, at: float) -> None:
-        """Read a message of the server: a response to a call, or its tools."""
+        """Read a message of the server: a response to a call, the end of a task, or its tools."""
         message = read(line)
         for item in items(message):
-            if "id" not in item or "method" in item:
-                continue
-            waiting = self.flights.get(key_of(item["id"]))
+            waiting = self.flights.get(key_of(item["id"])) if "id" in item and "method" not in item else None
             if waiting:
                 flight = self._take(waiting)
-                milliseconds = flight.milliseconds(at)
-                self._finish(
-                    flight,
-                    lambda item=item, milliseconds=milliseconds: result_of(item, milliseconds, len(line), self._worker),
-                )
-            else:
+                if not self.tasks.keep(flight, item):
+                    self._respond(flight, item, at, len(line))
+            elif (outcome := self.tasks.receive(item)) is None:
                 self._read_tools(item.get("result"))
+            elif outcome.message is None:
+                cancelled = failed_result("The task was cancelled.", "cancelled", outcome.flight.milliseconds(at))
+                self._finish(outcome.flight, cancelled)
+            else:
+                self._respond(outcome.flight, outcome.message, at, len(line))
+
+    def _respond(self, flight: Flight, message: dict[str, Any], at: float, length: int) -> None:
+        """Record a call with the response to it."""
+        milliseconds = flight.milliseconds(at)
+        self._finish(flight, lambda: result_of(message, milliseconds, length, self._worker))
 
     def receive_clipped(self, total: int, part: bytes, at: float) -> None:
         """Read a message of the server that was too long to be parsed."""
         key = key_in(part)
-        if key is not None and (waiting := self.flights.get(key)):
-            flight = self._take(waiting)
+        if key is None:
+            return
+        waiting = self.flights.get(key)
+        flight = self._take(waiting) if waiting else self.tasks.answered(key)
+        if flight is not None:
             self._finish(flight, clipped_result(total, flight.milliseconds(at), self._worker))
 
     def cancel(self, key: str, at: float) -> None:
@@ -166,6 +161,8 @@ class ClientConnection:
             for flight in waiting:
                 self._finish(flight, failed_result(why, "interrupted", flight.milliseconds(at)))
         self.flights.clear()
+        for flight, result in self.tasks.rest(at):
+            self._finish(flight, result)
 
     # Tools
 

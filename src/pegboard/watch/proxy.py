@@ -20,6 +20,10 @@ _FORWARDED = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "S
 _LEFT_SECONDS = 3.0
 """Time for the server to end after its client was killed, before it is asked and then made to."""
 _CONNECTION = 1
+_RESPONSES = (b'"result"', b'"error"', b"notifications/tasks")
+"""Words in the messages of the server that the observer needs."""
+_NOTICED = (b"initialize", b"cancelled", b"tasks/result")
+"""Words in the messages of the client, other than calls, that the observer needs."""
 
 
 class Output:
@@ -148,7 +152,7 @@ class Proxy:
                 break
             if not self._link.is_lost:
                 for line in copies.feed(chunk):
-                    if b'"result"' in line or b'"error"' in line or isinstance(line, Clipped):
+                    if isinstance(line, Clipped) or any(word in line for word in _RESPONSES):
                         self._link.send(SERVER, _CONNECTION, line)
         if rest := noted.rest():
             self._to_client.forward(rest)
@@ -192,7 +196,7 @@ class Proxy:
 
     def _forward_lines(self, lines: bytes) -> None:
         gate = self._gate
-        if not (gate.may_be_call(lines) or b"initialize" in lines or b"cancelled" in lines):
+        if not (gate.may_be_call(lines) or any(word in lines for word in _NOTICED)):
             self._to_server.forward(lines)
             return
         for line in _split(lines):
