@@ -69,6 +69,7 @@ def test_an_unknown_command_is_not_described(pegboard: Command) -> None:
         (["run"], "`pegboard check run`, `pegboard script run`, `pegboard tools invoke`"),
         (["fs.read file"], "`pegboard tools invoke 'fs.read file'`"),
         (["tools", "exec"], "`pegboard tools invoke`"),
+        (["doctor"], "`pegboard deps`"),
     ],
 )
 def test_an_unknown_command_names_those_that_may_be_meant(pegboard: Command, words: list[str], suggested: str) -> None:

@@ -53,12 +53,23 @@ CLIENTS_HELP: Final = (
 
 _SYNONYMS: Final = {
     "call": "invoke",
+    "chat": "ask",
+    "create": "new",
     "describe": "info",
+    "doctor": "deps",
     "exec": "invoke",
     "execute": "invoke",
+    "health": "deps",
     "help": "guide",
+    "init": "new",
+    "log": "history",
+    "logs": "history",
     "ls": "list",
+    "proxy": "watch",
     "run": "invoke",
+    "secrets": "auth",
+    "server": "mcp",
+    "servers": "mcp",
     "show": "info",
 }
 """Words that users type for a command, and its name."""
