@@ -171,11 +171,14 @@ async def _handled(pilot: Pilot[Any], timeout: float = PATIENCE) -> bool:  # noq
     return not crashed.is_set()
 
 
-def _expects_more(app: App[Any]) -> bool:
-    """Return whether a thread works for the app, or a timer fires soon."""
+def _is_working() -> bool:
+    """Return whether a thread works for the app."""
     executor = asyncio.get_running_loop()._default_executor  # type: ignore[attr-defined]
-    if isinstance(executor, ThreadPoolExecutor) and executor._idle_semaphore._value < len(executor._threads):
-        return True
+    return isinstance(executor, ThreadPoolExecutor) and executor._idle_semaphore._value < len(executor._threads)
+
+
+def _has_quick_timer(app: App[Any]) -> bool:
+    """Return whether a timer fires soon."""
     timers = (timer for pump in _pumps(app) for timer in pump._timers)
     return any(timer._interval <= _SOON and timer._active.is_set() for timer in timers)
 
@@ -183,13 +186,15 @@ def _expects_more(app: App[Any]) -> bool:
 async def _idle(min_sleep: float = 0, max_sleep: float = 1) -> None:
     """Wait until the app is idle: no messages, an updated screen, no working thread and no timer that fires soon."""
     app, end = active_app.get(), monotonic() + max_sleep
+    is_working = False
     await asyncio.sleep(0)
     while monotonic() < end:
         await _handled(Pilot(app))
+        is_working = _is_working()  # before the rest: a thread that ends now has added a callback by then
         if not _update(app) and not asyncio.get_running_loop()._ready:  # type: ignore[attr-defined]
             break
         await asyncio.sleep(0)
-    if _expects_more(app):
+    if is_working or _has_quick_timer(app):
         await wait_for_idle(min_sleep, max_sleep)
 
 
