@@ -202,6 +202,28 @@ def test_a_value_is_redacted_from_stdin_and_never_an_argument(
     assert report == {"calls": 0, "messages": 0, "files": [], "remaining": []}
 
 
+@pytest.mark.promise("ACT-4")
+def test_a_preset_script_or_check_is_not_run_without_its_redacted_value(
+    pegboard: Command, recorded: list[str], packs: str, home: Path
+) -> None:
+    (home / "data" / "scripts").mkdir(parents=True)
+    (home / "data" / "scripts" / "hello.sh").write_text('greet.hello --name "Ada Lovelace"\n')
+    pegboard("presets", "save", "greet.hello", "ada", "--arg", "name=Ada Lovelace", "--packs", packs)
+    pegboard("check", "keep", recorded[2], "--name", "ada", "--packs", packs)
+    pegboard("history", "redact", stdin="Ada Lovelace\n")
+    call = ("tools", "invoke", "greet.hello", "--preset", "ada", "--packs", packs)
+    done = pegboard(*call)
+    assert done.returncode == 2
+    assert "«redacted» hides a value that is not recorded. Enter it with --arg or --args." in done.stderr
+    assert pegboard(*call, "--arg", "name=Bob", "--data").stdout == "Hello Bob\n"
+    done = pegboard("script", "run", "hello", "--packs", packs)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "The saved script hello contains «redacted» in place of a value." in done.stderr
+    done = pegboard("check", "run", "--packs", packs)
+    assert done.returncode == 1
+    assert "The check was not run: «redacted» hides a value that is not recorded. Enter it in the file." in done.stdout
+
+
 @pytest.mark.promise("ACT-1")
 def test_statistics_count_calls_and_failures(pegboard: Command, recorded: list[str]) -> None:
     found = {one["tool"]: one for one in json.loads(pegboard("history", "stats", "--json").stdout)}

@@ -158,6 +158,16 @@ async def test_saving_a_secret_shows_a_warning(tmp_path: Path) -> None:
         await stage.until_seen("The arguments contain a secret")
 
 
+@pytest.mark.promise("ACT-4")
+async def test_a_preset_without_its_redacted_value_is_loaded_with_a_warning(given: GivenRuntime) -> None:
+    given.kept = {"fs.read_file": {"small": {"path": "«redacted».txt"}}}
+    async with on_stage(given) as stage:
+        await stage.open("read")
+        await open_presets(stage)
+        await stage.press("enter")
+        await stage.until_seen("«redacted» hides")
+
+
 @pytest.mark.promise("TUI-7")
 async def test_presets_are_loaded_by_mouse(given: GivenRuntime) -> None:
     given.kept = {"fs.read_file": {"small": SMALL, "tiny": {"path": "t"}}}

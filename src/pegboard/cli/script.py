@@ -21,6 +21,7 @@ from pegboard.cli.root import (
     scanned,
 )
 from pegboard.cli.servers import ElicitOption, answer_questions
+from pegboard.data.mask import REDACTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -184,6 +185,9 @@ def _read(runtime: Runtime, file: str) -> str:
         except SavedScriptError as error:
             narrate(f"The file {file} doesn't exist. {error}")
             raise typer.Exit(USAGE) from error
+        if REDACTED in script_:
+            narrate(f"The saved script {file} contains {REDACTED} in place of a value. Enter one first.")
+            raise typer.Exit(USAGE) from None
     except (OSError, ValueError) as error:
         narrate(f"{name} can't be read: {getattr(error, 'strerror', None) or error}.")
         raise typer.Exit(USAGE) from error

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from textual import events, on
 from textual.screen import Screen
 
-from pegboard.data.mask import unrecorded_secret
 from pegboard.results.clean import clean_line
 from pegboard.tui.dialogs.app import DialogApp
 from pegboard.tui.messages import (
@@ -144,9 +143,6 @@ class PagesApp(DialogApp, inherit_bindings=False):
     @on(OpenCall)
     def _open_call(self, request: OpenCall) -> None:
         self._on_tools(lambda screen: screen.open_call(request.tool, request.arguments))
-        if hidden := unrecorded_secret(request.arguments):
-            text = clean_line(f"{hidden} Enter it before you run {request.tool}.")
-            self.notify(text, severity="warning", markup=False)
 
     @on(KeepCall)
     def _keep_call(self, request: KeepCall) -> None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final, Literal
 
+from pegboard.data.mask import REDACTED
+
 if TYPE_CHECKING:
     from pygments.lexer import Lexer
 
@@ -15,8 +17,8 @@ Kind = Literal["comment", "keyword", "builtin", "string", "variable", "number", 
 """Kind of a highlighted span."""
 Piece = tuple[int, int, Kind]
 
-PLACEHOLDER: Final = re.compile(r"(?<!\S)<[^<>\s|&;()]+>(?!\S)")
-"""An argument to fill in, such as `<path>`."""
+PLACEHOLDER: Final = re.compile(rf"(?<!\S)<[^<>\s|&;()]+>(?!\S)|{REDACTED}")
+"""An argument to fill in, such as `<path>`, or a redacted one."""
 _LONGEST: Final = 2_000
 """Length from which a line isn't highlighted."""
 

@@ -15,6 +15,7 @@ from textual.message import Message
 from textual.reactive import var
 from textual.widget import Widget
 
+from pegboard.data.mask import unrecorded_secret
 from pegboard.errors import StoreError
 from pegboard.forms import Form
 from pegboard.models import Finished, JsonObject, Problem, ToolCall, ToolResult, ToolSpec
@@ -344,19 +345,17 @@ class ToolPage(Vertical):
     # Arguments
 
     def fill(self, arguments: JsonObject, source: str) -> None:
-        """Load arguments into the form.
-
-        Args:
-            arguments: Arguments to load.
-            source: Where they come from, for the toast: `from the last call`.
-        """
+        """Load arguments into the form, and report their source, such as `from the last call`."""
         form = self._form.form
-        if form is None:
+        if form is None or self._shown is None:
             return
         had = form.has_text_fault or bool(form.draft())
         self._form.load(arguments)
         undo = f" {key_of(self._form, 'form.bring_back')} undoes it." if had else ""
         self.notify(f"Form filled {source}.{undo}", markup=False)
+        if hidden := unrecorded_secret(arguments):
+            text = clean_line(f"{hidden} Enter it before you run {self._shown.name}.")
+            self.notify(text, severity="warning", markup=False)
         self.focus_form()
 
     @work(exclusive=True, group="arguments")
