@@ -10,6 +10,7 @@ import pytest
 pytestmark = pytest.mark.promise("EXE-3")
 
 TYPED = Path(__file__).parents[1] / "packs" / "executor_typed.py"
+FRAMEWORK = TYPED.with_name("framework_tools.py")
 
 
 @pytest.mark.parametrize(
@@ -241,3 +242,18 @@ async def test_an_invalid_further_keyword_is_reported_with_its_path(harness: Any
 async def test_a_missing_argument_fails_the_call(harness: Any) -> None:
     result = await harness.run("no_annotations", TYPED)
     assert result.error.message.startswith("TypeError: no_annotations() missing 1 required")
+
+
+@pytest.mark.promise("DSC-2")
+@pytest.mark.parametrize(("function", "data"), [("in_closure", 6), ("takes_text", 6), ("takes_keywords", "checked 6")])
+async def test_a_function_that_a_decorator_put_into_an_object_is_called(
+    harness: Any, function: str, data: object
+) -> None:
+    assert (await harness.run(function, FRAMEWORK, a=2, b=3)).data == data
+
+
+@pytest.mark.promise("DSC-2")
+async def test_a_function_that_a_decorator_lost_is_reported(harness: Any) -> None:
+    result = await harness.run("lost", FRAMEWORK, a=2, b=3)
+    assert result.error.code == "tool_not_found"
+    assert result.error.message.endswith("the function lost: a decorator or assignment left a value of type NoneType.")

@@ -336,6 +336,12 @@ def test_a_changed_pack_is_reloaded(script: Script, tmp_path: Path) -> None:
     assert dir(get_pack("live")) == ["ff"]
 
 
+def test_a_function_that_a_decorator_put_into_an_object_is_called(script: Script) -> None:
+    decorated = "from pydantic_ai import Tool\n@Tool\ndef f(*, a: int) -> int:\n    'Double.'\n    return 2 * a\n"
+    script(framework=decorated)
+    assert call_tool("framework.f", a=3) == 6
+
+
 @pytest.mark.promise("SDK-1", "SDK-2", "SDK-9")
 def test_a_script_without_pegboard_finds_its_own_pack_and_those_on_the_path(
     tmp_path: Path, write_pack: Callable[[str, str], Path], home: Path

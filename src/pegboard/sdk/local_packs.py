@@ -22,6 +22,7 @@ from pegboard.sdk.pack_loader import load, unload
 from pegboard.sdk.scope import Scope
 from pegboard.sdk.secret_checks import not_granted_message, secret_problem
 from pegboard.sdk.source import parse_file, read_requirements
+from pegboard.sdk.tool_function import tool_function
 
 BUILT_IN_PACKS = str(Path(__file__).parents[1] / "packs")
 
@@ -212,8 +213,7 @@ class LocalPacks:
             raise
         except Exception as error:
             raise RuntimeError(f"The pack {pack} could not be loaded: {type(error).__name__}: {error}") from error
-        found: Callable[..., Any] | None = getattr(module, name, None)
-        return found
+        return tool_function(vars(module), name)
 
     def _load(self, file: str) -> ModuleType:
         with self._loading:

@@ -87,8 +87,11 @@ class Caller:
     def _attempt(self, file: str, function: str, args: dict[str, Any]) -> CallOutcome:
         try:
             tool = self._packs.pack(file).tool(function)
-        except ToolMissingError:
-            return CallOutcome(error=failure("tool_not_found", f"{file} no longer defines the function {function}."))
+        except ToolMissingError as missing:
+            left = missing.replaced_by
+            now = f": a decorator or assignment left a value of type {left}" if left else ""
+            message = f"{file} no longer defines the function {function}{now}."
+            return CallOutcome(error=failure("tool_not_found", message))
         except MemoryError:
             raise
         except BaseException as error:  # noqa: BLE001 - the top level of a pack may raise anything

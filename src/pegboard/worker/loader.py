@@ -11,6 +11,7 @@ from types import ModuleType
 
 from pegboard.sdk.arguments import Parameters
 from pegboard.sdk.host import log
+from pegboard.sdk.tool_function import tool_function
 from pegboard.worker.isolation import ImportScope
 
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
@@ -31,7 +32,15 @@ def public_name(module: str) -> str:
 
 
 class ToolMissingError(Exception):
-    """The pack has no function with this name."""
+    """The pack has no function with this name.
+
+    Args:
+        replaced_by: Type of the object that has its name; empty if there is none.
+    """
+
+    def __init__(self, replaced_by: str) -> None:
+        super().__init__(replaced_by)
+        self.replaced_by = replaced_by
 
 
 class LoadedTool:
@@ -63,9 +72,10 @@ class LoadedPack:
             ToolMissingError: The pack has no function with this name.
         """
         if function not in self._tools:
-            found = getattr(self._module, function, None)
-            if not callable(found):
-                raise ToolMissingError(function)
+            found = tool_function(vars(self._module), function)
+            if found is None:
+                now = vars(self._module).get(function, self)
+                raise ToolMissingError("" if now is self else type(now).__name__)
             self._tools[function] = LoadedTool(found, self._scope)
         return self._tools[function]
 

@@ -1,0 +1,54 @@
+"""The function that a call of a tool runs."""
+
+from __future__ import annotations
+
+import gc
+from types import FunctionType
+
+TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import CodeType
+    from typing import Any  # functions of packs accept and return any value
+
+_HAS_VARIABLE_KEYWORDS = 0x08
+"""Flag of code with a parameter such as `**kwargs` (`inspect.CO_VARKEYWORDS`)."""
+
+
+def tool_function(namespace: Mapping[str, object], name: str) -> Callable[..., Any] | None:
+    """Return the function of a pack with this name, or None.
+
+    The decorators of some frameworks, such as LangChain and the OpenAI Agents SDK, replace a function by an object that
+    can't be called with its arguments. The function is then the one that the object keeps.
+
+    Args:
+        namespace: Globals of the pack.
+        name: Name of the function.
+    """
+    found = namespace.get(name)
+    if not callable(found):
+        return _kept(namespace, name)
+    called: CodeType | None = getattr(type(found).__call__, "__code__", None)
+    if called is None:  # a function, or something written in C
+        return found
+    kept = _kept(namespace, name)
+    return found if kept is None or _takes(called, kept.__code__) else kept
+
+
+def _takes(called: CodeType, kept: CodeType) -> bool:
+    """Return whether code has the parameters of other code, or `**kwargs`."""
+    return bool(called.co_flags & _HAS_VARIABLE_KEYWORDS) or _names(kept) <= _names(called)
+
+
+def _names(code: CodeType) -> set[str]:
+    return {*code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]}
+
+
+def _kept(namespace: Mapping[str, object], name: str) -> FunctionType | None:
+    """Return the last function that the pack has defined with this name, wherever it is kept."""
+    defined = [
+        one
+        for one in gc.get_objects()
+        if type(one) is FunctionType and one.__code__.co_name == name and one.__globals__ is namespace
+    ]
+    return max(defined, key=lambda one: one.__code__.co_firstlineno, default=None)

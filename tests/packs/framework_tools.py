@@ -1,0 +1,58 @@
+"""Tools whose decorators, as those of agent frameworks, replace them by objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+class InClosure:
+    """A tool that can't be called, and keeps its function in another one."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.invoke = lambda arguments: function(**arguments)
+
+
+class TakesText:
+    """A tool that is called with one text."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.func = function
+
+    def __call__(self, tool_input: str, callbacks: object = None) -> str:
+        return f"called with {tool_input}"
+
+
+class TakesKeywords(TakesText):
+    """A tool that is called with the arguments of its function."""
+
+    def __call__(self, *args: object, **arguments: object) -> str:
+        return f"checked {self.func(**arguments)}"
+
+
+def forgotten(function: Callable[..., Any]) -> None:
+    """Keep nothing."""
+
+
+@InClosure
+def in_closure(*, a: int, b: int) -> int:
+    """Multiply."""
+    return a * b
+
+
+@TakesText
+async def takes_text(*, a: int, b: int) -> int:
+    """Multiply."""
+    return a * b
+
+
+@TakesKeywords
+def takes_keywords(*, a: int, b: int) -> int:
+    """Multiply."""
+    return a * b
+
+
+@forgotten
+def lost(*, a: int, b: int) -> int:
+    """Multiply."""
+    return a * b
