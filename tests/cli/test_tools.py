@@ -47,6 +47,19 @@ def test_list_as_json_has_the_stable_shape_and_the_built_in_tools(pegboard: Comm
     assert read["inputSchema"]["required"] == ["path"]
 
 
+@pytest.mark.promise("DSC-5", "CLI-2")
+def test_of_many_warnings_about_a_file_the_first_are_printed_and_the_others_counted(
+    pegboard: Command, write_pack: Callable[[str, str], Path], packs: str
+) -> None:
+    write_pack("plain.py", "".join(f'def f{number}(a):\n    """Do it."""\n\n\n' for number in range(5)))
+    about = [line for line in pegboard("tools", "list", "--packs", packs).stderr.splitlines() if "plain.py" in line]
+    assert [line.partition("plain.py")[2][:16] for line in about] == [
+        *(f":{1 + 4 * number}: `f{number}` has pos" for number in range(3)),
+        ": 2 more problem",
+    ]
+    assert "Write `def f4(*, a)`." in pegboard("tools", "info", "plain.f4", "--packs", packs).stdout
+
+
 @pytest.mark.promise("CLI-2", "DSC-7")
 def test_list_is_data_on_stdout_and_problems_on_stderr(pegboard: Command, packs: str) -> None:
     (Path(packs) / "broken.py").write_text("def broken(:\n")

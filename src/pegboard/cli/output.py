@@ -7,12 +7,14 @@ removes control characters. Files and pipes receive the text unchanged.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from io import TextIOWrapper
 from typing import TYPE_CHECKING
 
 from pegboard.results.clean import clean, clean_line, escaped_json, without_halves
+from pegboard.results.sizes import count
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from pegboard.models import Problem
 
 _COLOURS = {"red": 31, "green": 32, "yellow": 33}
+_MOST_OF_FILE = 3
+"""Warnings and hints about one file that are printed."""
 
 
 class _Terminal(TextIOWrapper):
@@ -172,12 +176,26 @@ def _print_message(text: str, end: str) -> None:
 
 
 def narrate_problems(problems: Iterable[Problem]) -> None:
-    """Print problems to stderr, a line each; skip those that this command has printed."""
+    """Print problems to stderr, a line each; skip those that this command has printed.
+
+    Of the warnings and hints about one file, only the first ones are printed, and the number of the others.
+    """
+    omitted: Counter[str] = Counter()
+    of_file: Counter[str] = Counter()
     for problem in problems:
         line = clean_line(f"{problem.severity}: {problem}")
-        if line not in _printed:
-            _printed.add(line)
-            narrate(line)
+        if line in _printed:
+            continue
+        _printed.add(line)
+        if problem.file is not None and problem.severity != "error":
+            of_file[problem.file] += 1
+            if of_file[problem.file] > _MOST_OF_FILE:
+                omitted[problem.file] += 1
+                continue
+        narrate(line)
+    for file, number in omitted.items():
+        more = count(number, "more problem")
+        narrate(clean_line(f"warning: {file}: {more}; `pegboard tools info` lists those of a tool."))
 
 
 def begin_command() -> None:
