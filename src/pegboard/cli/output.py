@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _COLOURS = {"red": 31, "green": 32, "yellow": 33}
 _MOST_OF_FILE = 3
-"""Warnings and hints about one file that are printed."""
+"""Warnings and hints about the tools of a file that are printed."""
 
 
 class _Terminal(TextIOWrapper):
@@ -178,7 +178,7 @@ def _print_message(text: str, end: str) -> None:
 def narrate_problems(problems: Iterable[Problem]) -> None:
     """Print problems to stderr, a line each; skip those that this command has printed.
 
-    Of the warnings and hints about one file, only the first ones are printed, and the number of the others.
+    Of the warnings and hints about the tools of a file, only the first ones are printed, and the number of the others.
     """
     omitted: Counter[str] = Counter()
     of_file: Counter[str] = Counter()
@@ -187,7 +187,7 @@ def narrate_problems(problems: Iterable[Problem]) -> None:
         if line in _printed:
             continue
         _printed.add(line)
-        if problem.file is not None and problem.severity != "error":
+        if problem.file is not None and problem.tool is not None and problem.severity != "error":
             of_file[problem.file] += 1
             if of_file[problem.file] > _MOST_OF_FILE:
                 omitted[problem.file] += 1
