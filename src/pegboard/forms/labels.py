@@ -32,6 +32,10 @@ _LONG_TEXTS = {
 _LONG_FORMATS = {"markdown", "multi-line", "multiline", "textarea"}
 _LONG = 200
 """Minimum `maxLength` of a multiline text."""
+_WHOLE = re.compile(r"\^([^\\]|\\.)*\$")
+"""A pattern for a text from its beginning to its end."""
+_MAY_BREAK = re.compile(r"\\[sSDWPnrcux]|\[\^|\(\?|[\r\n|]")
+"""Parts of a pattern with which a text that matches it may have several lines."""
 _SECRET = re.compile(
     r"(^|_)(password|passwd|passphrase|secret|credential|api_?key|private_?key|secret_?key"
     r"|(access|auth|bearer|refresh)_?token)s?$"
@@ -90,9 +94,18 @@ def is_secret(name: str) -> bool:
 def is_long(node: JsonObject, name: str) -> bool:
     """Return True if the text should have several lines."""
     form, longest = node.get("format"), node.get("maxLength")
-    if form in _LONG_FORMATS or (isinstance(longest, int) and longest >= _LONG):
+    if form in _LONG_FORMATS:
+        return True
+    if _is_one_line(node.get("pattern")):
+        return False
+    if isinstance(longest, int) and longest >= _LONG:
         return True
     return longest is None and form is None and _words(name).rpartition("_")[2] in _LONG_TEXTS
+
+
+def _is_one_line(pattern: JsonValue) -> bool:
+    """Return True if no text of several lines matches a pattern; False if in doubt."""
+    return isinstance(pattern, str) and bool(_WHOLE.fullmatch(pattern)) and not _MAY_BREAK.search(pattern)
 
 
 def picks(node: JsonObject, name: str) -> PathKind:

@@ -543,6 +543,31 @@ async def test_a_long_text_in_a_line_opens_a_box(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise("TUI-3")
+@pytest.mark.parametrize(
+    ("schema", "has_lines"),
+    [
+        ({"pattern": "^[0-9 +-]+$"}, False),
+        ({"pattern": r"^\p{L}+$", "maxLength": 500}, False),
+        ({"pattern": r"^(\d{3}-)?\d{4}$"}, False),
+        ({"pattern": r"^\s*\S[\s\S]*$"}, True),
+        ({"pattern": "^[^<>]*$"}, True),
+        ({"pattern": "^a|b$"}, True),
+        ({"pattern": r"^US\$"}, True),
+        ({"pattern": r"\S"}, True),
+        ({"pattern": "^.*$", "format": "multiline"}, True),
+        ({}, True),
+    ],
+)
+async def test_a_text_whose_pattern_allows_only_one_line_is_edited_in_a_line(
+    tmp_path: Path, schema: JsonObject, has_lines: bool
+) -> None:
+    async with on_stage(given_tool(tmp_path, body={"type": "string", **schema})) as stage:
+        await stage.open("p.t")
+        assert bool(stage.form.query(Lines)) is has_lines
+        assert bool(stage.form.query(TextLine)) is not has_lines
+
+
+@pytest.mark.promise("TUI-3")
 async def test_the_json_of_a_very_long_argument_is_shown_as_an_excerpt_and_sent_whole(tmp_path: Path) -> None:
     given = given_tool(tmp_path, body={"type": "string"}, n={"type": "integer"})
     async with on_stage(given) as stage:
