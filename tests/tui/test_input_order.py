@@ -149,6 +149,24 @@ async def test_keys_after_one_that_opens_the_form_of_another_tool_go_into_its_fi
             await stage.pilot.pause()
 
 
+async def test_keys_after_a_tab_from_the_list_go_into_the_form_of_the_tool_that_was_selected_just_before(
+    tmp_path: Path,
+) -> None:
+    async with on_stage(GivenRuntime(tmp_path)) as stage:
+        await stage.until(lambda: stage.screen.settled, "the form of fs.list_dir is shown")
+        type_at_once(stage, *"read_file", "tab", *"hello")
+        await stage.until(lambda: stage.form.form is not None and stage.form.form.draft(), "a field is filled in")
+        await stage.until(lambda: stage.form.form and stage.form.form.draft() == {"path": "hello"}, "it has all of it")
+
+
+async def test_keys_after_a_tab_from_a_list_without_matches_continue_the_filter(tmp_path: Path) -> None:
+    async with on_stage(GivenRuntime(tmp_path)) as stage:
+        await stage.until(lambda: stage.screen.settled, "the form of fs.list_dir is shown")
+        type_at_once(stage, *"nothing", "tab", *"here")
+        await stage.until(lambda: stage.list.sought == "nothinghere", "the filter is continued")
+        assert stage.list.has_focus
+
+
 @pytest.mark.parametrize("page", ["tools", "health"])
 async def test_keys_after_a_tool_is_chosen_in_the_palette_go_into_its_first_field(
     tmp_path: Path, page: str, monkeypatch: pytest.MonkeyPatch

@@ -486,10 +486,10 @@ async def test_logging_out_revokes_the_tokens_and_the_server_needs_a_login_again
         async with with_servers(ServerConfig(name="vault", url=oauth.url, timeout=60.0)) as stage:
             await stage.until(lambda: "? needs login" in line_of(stage, "vault"), "the server needs a login")
             await select(stage, "vault")
-            assert not stage.screen.check_action("log_out", ())
+            assert not stage.screen.check_action("server", ("log_out",))
             await log_in(stage)
             await stage.until_seen("Log out")
-            assert stage.screen.check_action("log_out", ())
+            assert stage.screen.check_action("server", ("log_out",))
             await stage.pilot.click("#logout")
             await stage.until_seen("You are logged out of vault.")
             await stage.until(lambda: "? needs login" in line_of(stage, "vault"), "the server needs a login again")
@@ -497,7 +497,7 @@ async def test_logging_out_revokes_the_tokens_and_the_server_needs_a_login_again
             assert oauth.paths()[3:] == (["/revoke", "/revoke"] if status == 200 else ["/revoke"])
             notes = [one.message for one in stage.app._notifications]
             assert any("may stay valid until they expire" in note for note in notes) is (status != 200)
-            assert not stage.screen.check_action("log_out", ())
+            assert not stage.screen.check_action("server", ("log_out",))
             assert not stage.screen.query_one("#logout").display
     assert len(pages) == 1
 

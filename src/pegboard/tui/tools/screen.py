@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from textual import events, on, work
 from textual.app import ComposeResult
@@ -225,25 +225,17 @@ class ToolsScreen(PageScreen):
         if self._server_page is not None and self._server_page.display:
             self._server_page.focus_first()
 
-    def action_reconnect(self) -> None:
-        """Connect to the selected MCP server again."""
-        if self._server_page is not None:
-            self._server_page.reconnect()
-
-    def action_log_in(self) -> None:
-        """Log in to the selected MCP server."""
-        if self._server_page is not None:
-            self._server_page.log_in()
-
-    def action_log_out(self) -> None:
-        """Delete the login to the selected MCP server."""
-        if self._server_page is not None:
-            self._server_page.log_out()
-
-    def action_remove_server(self) -> None:
-        """Remove the selected MCP server from the configuration file."""
-        if self._server_page is not None:
-            self._server_page.remove_server()
+    def action_server(self, step: Literal["reconnect", "log_in", "log_out", "remove_server"]) -> None:
+        """Take a step with the selected MCP server: connect again, log in, delete the login, or remove the server."""
+        page = self._server_page
+        if page is not None:
+            steps = {
+                "reconnect": page.reconnect,
+                "log_in": page.log_in,
+                "log_out": page.log_out,
+                "remove_server": page.remove_server,
+            }
+            steps[step]()
 
     def _settle(self) -> None:
         """Show the form, the last result and the use of the selected tool."""
@@ -313,6 +305,7 @@ class ToolsScreen(PageScreen):
     def action_batch(self) -> None:
         """Open the dialog that calls the tool with every row of a file."""
         if self._page is not None:
+            self._settle()
             self._page.run_over_file()
 
     def action_copy_as(self) -> None:
@@ -332,6 +325,7 @@ class ToolsScreen(PageScreen):
 
     def action_keep(self) -> None:
         """Keep the call that is shown as a check."""
+        self._settle()
         call = self._page.finished_call if self._page is not None else None
         if call is None:
             self.notify("Run the tool first; then its call can be kept as a check.", severity="warning")
@@ -352,6 +346,13 @@ class ToolsScreen(PageScreen):
                 return self._page is not None and self._page.running is not None
             case "run" | "definition" | "checks" | "keep" | "result":
                 return self._server is None
+            case "server":
+                return self._may_take_step(str(parameters[0]))
+            case _:
+                return True
+
+    def _may_take_step(self, step: str) -> bool:
+        match step:
             case "reconnect":
                 return self._server is not None and self._server.state is not ServerState.DISABLED
             case "log_in":
@@ -379,7 +380,17 @@ class ToolsScreen(PageScreen):
 
     def focus_result(self) -> bool:
         """Focus the result of the selected tool; return False and say so if it has none."""
+        self._settle()
         return self._page is not None and self._page.focus_result()
+
+    def focus_next(self, selector: str | type[Widget] = "*") -> Widget | None:
+        """Focus the next widget; from the list, it belongs to the selected tool, even right after it was selected."""
+        if self.tool_list.list.has_focus and not self.settled:
+            self._settle()
+            if self._page is not None and self._page.has_fields:
+                self._page.focus_form()
+                return self.focused
+        return super().focus_next(selector)
 
     def focus_work(self) -> None:
         """Focus the form, or the list of tools."""

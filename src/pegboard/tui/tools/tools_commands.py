@@ -111,14 +111,24 @@ TOOLS_COMMANDS: Final = (
     Command("tools.smaller_form", "alt+pageup", "divide(-1)", "Smaller form", "Shrink the form."),
     Command("tools.fit", "", "fit", "Fit panes", "Make the form as high as its fields again."),
     Command(
-        "tools.reconnect", "alt+r", "reconnect", "Reconnect", "Reconnect to the MCP server.", True, meaning="Refresh"
+        "tools.reconnect",
+        "alt+r",
+        "server('reconnect')",
+        "Reconnect",
+        "Reconnect to the MCP server.",
+        True,
+        meaning="Refresh",
     ),
-    Command("tools.log_in", "alt+l", "log_in", "Log in", "Log in to the MCP server in the browser.", footer=True),
-    Command("tools.log_out", "", "log_out", "Log out", "Delete the login to the MCP server.", words="forget token"),
+    Command(
+        "tools.log_in", "alt+l", "server('log_in')", "Log in", "Log in to the MCP server in the browser.", footer=True
+    ),
+    Command(
+        "tools.log_out", "", "server('log_out')", "Log out", "Delete the login to the MCP server.", words="forget token"
+    ),
     Command(
         "tools.remove_server",
         "",
-        "remove_server",
+        "server('remove_server')",
         "Remove MCP server…",
         "Remove the MCP server from the configuration file.",
         words="delete disconnect",
