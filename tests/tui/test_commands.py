@@ -13,10 +13,11 @@ from textual.command import CommandList
 from pegboard.config import Settings, load
 from pegboard.models import Problem
 from pegboard.tui.app import PegboardApp
-from pegboard.tui.commands import in_reach
+from pegboard.tui.commands import in_reach, key_in_reach
 from pegboard.tui.shell.help import HelpScreen
 from pegboard.tui.shell.jump import JumpScreen
 from pegboard.tui.shell.keymap import command_groups, key_problems
+from pegboard.tui.tools.batch import BatchScreen
 from pegboard.tui.tools.screen import ToolsScreen
 
 GROUPS = command_groups(PegboardApp, ToolsScreen)
@@ -97,6 +98,16 @@ async def test_the_palette_runs_a_command_that_has_no_key(given: GivenRuntime) -
         await stage.until_seen("Tools: Rescan")
         await stage.press("enter")
         await stage.until_seen("5 tools.")
+
+
+@pytest.mark.promise("TUI-7")
+async def test_a_key_can_be_assigned_to_a_command_that_has_none(tmp_path: Path) -> None:
+    async with on_stage(remapped(tmp_path, tools__batch="f12", form__unfold_all="alt+u")) as stage:
+        await stage.open("read")
+        assert key_in_reach(stage.app.focused or stage.app, ["form.fold_all"]) == ""
+        assert key_in_reach(stage.app.focused or stage.app, ["form.unfold_all"]) == "alt+u"
+        await stage.press("f12")
+        assert isinstance(stage.app.screen, BatchScreen)
 
 
 async def test_a_command_of_the_palette_that_is_not_possible_says_so(given: GivenRuntime) -> None:

@@ -15,6 +15,11 @@ from textual.binding import Binding, BindingsMap, BindingType
 from textual.dom import DOMNode
 from textual.keys import format_key
 
+_NO_KEY = "none:"
+"""Start of the key name of a command without a key; no terminal sends it.
+
+Textual assigns keys only to commands that have one. Names must differ: it removes all commands of a key."""
+
 
 @dataclass(frozen=True)
 class Command:
@@ -23,7 +28,8 @@ class Command:
     id: str
     """Stable id, `page.verb`; `[keys]` in the configuration remaps it."""
     keys: str
-    """Textual key names, separated by commas; the first is shown. Empty: only the palette and the mouse run it."""
+    """Textual key names, separated by commas; the first is shown. Empty: only the palette and the mouse run it,
+    unless the user assigns a key."""
     action: str
     """The Textual action to run on the widget that declares it, such as `run` or `mode('tools')`."""
     title: str
@@ -43,7 +49,7 @@ class Command:
     def binding(self) -> Binding:
         """The binding for Textual."""
         return Binding(
-            self.keys,
+            self.keys or f"{_NO_KEY}{self.id}",
             self.action,
             self.title,
             show=self.footer,
@@ -54,8 +60,8 @@ class Command:
 
 
 def bindings(commands: Iterable[Command]) -> list[BindingType]:
-    """Return the Textual bindings of the commands that have keys."""
-    return [command.binding for command in commands if command.keys]
+    """Return the Textual bindings of commands."""
+    return [command.binding for command in commands]
 
 
 def bindings_of(node: DOMNode) -> BindingsMap:
@@ -87,7 +93,8 @@ def key_of(node: DOMNode, command_id: str) -> str:
 
 def first_key(node: DOMNode, command_id: str | None) -> str:
     """Return Textual's name for the first key of a command; like `key_of`, which formats it."""
-    return next((key for key, binding in bindings_of(node) if binding.id == command_id), "")
+    keys = (key for key, binding in bindings_of(node) if binding.id == command_id)
+    return next((key for key in keys if not key.startswith(_NO_KEY)), "")
 
 
 def key_in_reach(node: DOMNode, command_ids: Collection[str]) -> str:
