@@ -104,12 +104,26 @@ async def test_every_page_is_reached_from_the_editor_and_the_focus_leaves_it(tmp
         await stage.press("f7")
         await stage.type("x=1")
         assert stage.editor.text == "x=1"
-        await stage.press("escape")
+        await stage.press("escape", "tab")
         assert stage.app.focused is not stage.editor
         await stage.press("escape")
         assert stage.app.focused is stage.editor
         await stage.press("shift+tab")
         assert stage.commands.list.has_focus
+
+
+@pytest.mark.promise("TUI-7")
+async def test_text_that_is_typed_after_esc_is_inserted_in_the_editor(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        await stage.run("work.say a")
+        stage.editor.focus()
+        stage.editor.move_cursor((0, 10))
+        await stage.press("escape")
+        await stage.type("bc")
+        await stage.press("tab")
+        assert stage.editor.text == "work.say abc  "
+        await stage.press("escape", "left", "tab")
+        assert stage.editor.has_focus
 
 
 async def test_changes_of_the_external_editor_can_be_undone(

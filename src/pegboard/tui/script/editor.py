@@ -40,7 +40,7 @@ class ScriptEditor(Lines):
             "Indent",
             "Select the next placeholder, or indent by two spaces.",
         ),
-        Command("script.leave", "escape", "leave", "Leave", "Focus the next pane."),
+        Command("script.leave", "escape", "leave", "Leave", "Make the next tab focus the next pane."),
         Command(
             "script.complete",
             "ctrl+f",
@@ -107,6 +107,8 @@ class ScriptEditor(Lines):
         self._states: list[ShellState] = [NOTHING]
         """Scanner states at the starts of lines, as far as they were computed."""
         self._text_styles: dict[str, Style] = {}
+        self._leaves_on_tab = False
+        """Whether `tab` focuses the next pane instead of indenting."""
 
     # Text; lone surrogates can neither be run nor saved
 
@@ -262,6 +264,7 @@ class ScriptEditor(Lines):
     def on_blur(self) -> None:
         """Close the list of completions."""
         self.popup.close()
+        self._leaves_on_tab = False
 
     def on_mouse_down(self) -> None:
         """Close the list of completions."""
@@ -272,6 +275,7 @@ class ScriptEditor(Lines):
     def edit(self, edit: Edit) -> EditResult:
         """Apply an edit and discard the states below it."""
         del self._states[edit.top[0] + 1 :]
+        self._leaves_on_tab = False
         return super().edit(edit)
 
     def load_text(self, text: str) -> None:
@@ -336,6 +340,7 @@ class ScriptEditor(Lines):
             self.post_message(self.Typed(is_request=False))
         own = {key: binding.action for key, binding in bindings_of(self) if not binding.id or binding.id in _OWN}
         wanted = own.get(event.key)
+        self._leaves_on_tab = self._leaves_on_tab and wanted == "indent"
         if wanted is not None:
             if await self.app.run_action(wanted, self):
                 event.stop()
@@ -354,7 +359,14 @@ class ScriptEditor(Lines):
         self._replace_via_keyboard("\n" + line[: len(line) - len(line.lstrip(" \t"))], start, end)
 
     def action_indent(self) -> None:
-        """Select the next placeholder, or indent; insert the example into an empty editor."""
+        """Select the next placeholder, or indent; insert the example into an empty editor.
+
+        After the key that leaves the editor, focus the next pane.
+        """
+        if self._leaves_on_tab:
+            self._leaves_on_tab = False
+            self.screen.focus_next()
+            return
         if not self.text and self.example:
             self.put(self.example)
             return
@@ -370,11 +382,11 @@ class ScriptEditor(Lines):
                 self.insert(" " * _INDENT, (row, 0))
 
     def action_leave(self) -> None:
-        """Focus the next pane; a maximized editor is restored instead."""
+        """Let the next `tab` focus the next pane; a maximized editor is restored instead."""
         if self.screen.maximized is not None:
             self.screen.minimize()
         else:
-            self.screen.focus_next()
+            self._leaves_on_tab = True
 
     async def action_editor(self) -> None:
         """Edit the script in the external editor."""
