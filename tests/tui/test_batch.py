@@ -147,7 +147,7 @@ async def test_a_batch_that_was_interrupted_by_quitting_is_continued_later(
         await stage.press("escape")  # the filter of the tool list is remembered
         screen = await open_dialog(stage)
         await stage.type(str(file))
-        await stage.until_seen("This batch was interrupted. alt+g continues it")
+        await stage.until_seen("This batch was interrupted. alt+g resumes it")
         await stage.press("alt+g")
         await stage.until(lambda: screen._batch is None and len(screen._failed) == 100, "all rows have run")
         assert screen._batch is None
@@ -168,6 +168,23 @@ async def test_the_status_of_a_batch_fits_into_a_small_terminal(runtime: Runtime
         await stage.until_seen("3 rows, 0 failed")
         await stage.pilot.resize_terminal(40, 12)
         await stage.until_seen("3 rows, 0 failed")
+
+
+@pytest.mark.promise("TUI-7")
+async def test_the_footer_has_every_key_of_a_stopped_batch_in_a_small_terminal(
+    runtime: Runtime, tmp_path: Path, write_pack: Callable[[str, str], Path]
+) -> None:
+    write_pack("numbers.py", SLOW_PACK)
+    file = tmp_path / "in.jsonl"
+    file.write_text('{"number": 1}\n' + '{"number": 2}\n' * 1_000)
+    async with on_stage(runtime, size=(80, 24)) as stage:
+        screen = await open_dialog(stage)
+        await stage.type(str(file))
+        await stage.press("ctrl+r")
+        await stage.until(lambda: screen._recent and screen._failed, "rows run")
+        await stage.press("escape")
+        await stage.until_seen("Stopped.")
+        await stage.until_seen("⏎ Open  ^r Run  alt+g Resume  f3 Failed  f6 Retry  ^s Export  esc Close")
 
 
 async def test_escape_stops_a_batch_first(
@@ -253,7 +270,7 @@ async def test_rows_of_a_stopped_batch_that_a_retry_fixed_are_not_failed_in_the_
         await stage.press("ctrl+r")
         await stage.until(lambda: screen._failed, "rows fail")
         await stage.press("escape")
-        await stage.until_seen("alt+g continues.")
+        await stage.until_seen("alt+g resumes.")
         marker.touch()
         await stage.press("f6")
         await stage.until_seen("retried, 0 failed")

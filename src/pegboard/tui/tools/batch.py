@@ -45,6 +45,17 @@ _LONGEST = 200
 _STOPPED = "Stopped. "
 
 
+class _RowList(PickList):
+    """Results of rows."""
+
+    PAGE = "Rows"
+    ACTIONS: ClassVar[tuple[Command, ...]] = (
+        *(command for command in PickList.ACTIONS if command.id != "pick.choose"),
+        Command("batch.open", "enter", "choose", "Open", "Show the result of the selected row.", footer=True),
+    )
+    BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
+
+
 class BatchScreen(Dialog[None]):
     """Rows of a file, the mapping of their columns with the first calls, and the results as they come.
 
@@ -68,9 +79,9 @@ class BatchScreen(Dialog[None]):
     """
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("batch.run", "ctrl+r", "run", "Run", "Call the tool with every row.", footer=True),
-        Command("batch.resume", "alt+g", "resume", "Continue", "Continue the interrupted batch.", footer=True),
-        Command("batch.failures", "f3", "failures", "Failures", "Show only failed rows, or all.", footer=True),
-        Command("batch.retry", "f6", "retry", "Retry failed", "Call the tool again with the failed rows.", footer=True),
+        Command("batch.resume", "alt+g", "resume", "Resume", "Continue the interrupted batch.", footer=True),
+        Command("batch.failures", "f3", "failures", "Failed", "Show only failed rows, or all.", footer=True),
+        Command("batch.retry", "f6", "retry", "Retry", "Call the tool again with the failed rows.", footer=True),
         Command("batch.export", "ctrl+s", "export", "Export", "Write all results to a new file.", footer=True),
         Command("batch.close", "escape", "close", "Close", "Stop the batch, or close.", footer=True),
     )
@@ -86,7 +97,7 @@ class BatchScreen(Dialog[None]):
         )
         self._preview = Static(id="preview")
         self._status = Static(id="status")
-        self._list = PickList()
+        self._list = _RowList()
         self._batch: Batch | None = None
         self._folder: ResultFolder | None = None
         """Folder of the results of the last run."""
@@ -173,7 +184,7 @@ class BatchScreen(Dialog[None]):
         self._is_unfinished = is_unfinished
         self.refresh_bindings()
         if is_unfinished and self._batch is None:
-            self._status.update("This batch was interrupted. alt+g continues it; ctrl+r starts again.")
+            self._status.update("This batch was interrupted. alt+g resumes it; ctrl+r starts again.")
 
     @property
     def _folders(self) -> Path:
@@ -320,7 +331,7 @@ class BatchScreen(Dialog[None]):
         if not progress.done and message and message != _STOPPED:
             summary = ""  # it never ran
         elif is_interrupted and self._is_unfinished:
-            summary += ". alt+g continues."
+            summary += ". alt+g resumes."
         self._status.update(Content(clean_line(f"{message}{summary}")))
         if progress.done:
             self._list.focus()
