@@ -367,6 +367,23 @@ async def test_a_key_that_runs_the_tool_waits_for_the_last_arguments_that_the_ke
         assert given.calls[0].args == last
 
 
+async def test_a_key_that_runs_the_tool_waits_for_arguments_that_are_read_for_longer_than_other_keys_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(input_order, "_LONGEST_PREPARATION", 0.0)
+    given, found = GivenRuntime(tmp_path), threading.Event()
+    last: JsonObject = {"path": "last.txt"}
+    monkeypatch.setattr(given.history, "last_arguments", lambda _: last if found.wait(PATIENCE) else None)
+    async with on_stage(given) as stage:
+        await stage.open("list_dir")
+        type_at_once(stage, "ctrl+up", "ctrl+r")
+        for _ in range(2000):  # turns of the event loop, because the pilot would wait for the thread
+            await asyncio.sleep(0)
+        found.set()
+        await stage.until(lambda: given.calls, "the tool was run")
+        assert given.calls[0].args == last
+
+
 async def test_keys_after_a_pasted_call_change_the_form_that_it_fills(tmp_path: Path) -> None:
     given = GivenRuntime(tmp_path)
     async with on_stage(given) as stage:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from textual import events, on, work
@@ -13,6 +14,7 @@ from textual.binding import BindingType
 from textual.getters import query_one
 from textual.timer import Timer
 from textual.widget import Widget
+from textual.worker import Worker, WorkerCancelled, WorkerFailed
 
 from pegboard.models import ServerState
 from pegboard.results.clean import clean_line
@@ -252,10 +254,7 @@ class ToolsScreen(PageScreen):
     @property
     def is_filling(self) -> bool:
         """Whether arguments for the form are being read: of the last call, of a preset or of a pasted call."""
-        groups, page = ("arguments", "paste"), self._page
-        return page is not None and any(
-            worker.node is page and worker.group in groups and not worker.is_finished for worker in self.app.workers
-        )
+        return self._page is not None and bool(_filling(self._page))
 
     async def action_run(self) -> None:
         """Run the selected tool, with the text typed before the key."""
@@ -264,7 +263,9 @@ class ToolsScreen(PageScreen):
         else:
             self._settle()
             editor, run = self.focused, self._page.run
-            if editor is None:
+            if self.is_filling:
+                self._run_once_filled(self._page, self.tool_list.list.row)
+            elif editor is None:
                 run()
             else:  # The key arrives before the editor has handled the keys before it, and its own message about them.
                 editor.call_later(lambda: editor.call_later(run))
@@ -278,6 +279,16 @@ class ToolsScreen(PageScreen):
             await self.action_run()
         else:
             self.notify("Nothing was run because the tools were still loading.", severity="warning")
+
+    @work(exclusive=True, group="run")
+    async def _run_once_filled(self, page: ToolPage, row: CatalogueRow | None) -> None:
+        """Run the tool with the arguments that are being read for its form."""
+        self.notify("The tool runs when the arguments are loaded.")
+        with suppress(WorkerFailed, WorkerCancelled):
+            await self.app.workers.wait_for_complete(_filling(page))
+        now = self.tool_list.list.row
+        if row is not None and now is not None and now.key == row.key:
+            page.run()
 
     async def action_cancel(self) -> None:
         """Cancel the running call."""
@@ -476,6 +487,12 @@ class ToolsScreen(PageScreen):
         self._settle()
         if self._page is not None:
             self._page.focus_form()
+
+
+def _filling(page: ToolPage) -> list[Worker[object]]:
+    """Return the workers that read arguments for the form of a tool page."""
+    groups = ("arguments", "paste")
+    return [one for one in page.app.workers if one.node is page and one.group in groups and not one.is_finished]
 
 
 def _load_panes() -> None:
