@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
-from stage import READ_ONLY, TOOLS, GivenRuntime, on_stage, tool
+from stage import READ_ONLY, TOOLS, GivenRuntime, Stage, on_stage, tool
 
 from pegboard.config import Settings
 from pegboard.config.settings import UiSettings
@@ -271,6 +272,22 @@ async def test_ten_thousand_tools_are_listed_and_filtered(tmp_path: Path) -> Non
         await stage.type("tool_7777")
         assert stage.marked == "pack777.tool_7777"
         assert "1 of 10,000" in stage.text
+
+
+def _has_width(stage: Stage, columns: int) -> bool:
+    return stage.app.size.width == columns
+
+
+@pytest.mark.promise("TUI-7")
+async def test_no_text_of_the_header_is_cut_when_all_of_them_just_fit(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        whole = " ".join(stage.lines[0].replace("3 packs", "").replace("Pegboard", "").split())
+        for columns in range(90, 74, -1):
+            await stage.pilot.resize_terminal(columns, 24)
+            await stage.until(partial(_has_width, stage, columns), "it has this width")
+            short = whole.replace("no problems", "")
+            shown = " ".join(stage.lines[0].replace("3 packs", "").split())
+            assert shown in {whole, short.strip()}, columns
 
 
 async def test_the_count_of_matches_stays_at_the_right_edge_after_a_resize(given: GivenRuntime) -> None:

@@ -62,6 +62,7 @@ class HeaderLine(Horizontal):
         #packs {
             width: 1fr; padding: 0 1; color: $text-muted; text-align: right;
             text-wrap: nowrap; text-overflow: ellipsis;
+            &.-without-space { padding: 0; visibility: hidden; }
         }
         #problems.-error { color: $text-error; text-style: bold; }
         #problems.-warning { color: $text-warning; }
@@ -237,7 +238,7 @@ class HeaderLine(Horizontal):
         found = f"{scan.hidden:,} not allowed" if scan.hidden else count(packs, "pack")
         text = Content("looking for tools…" if scan.scanning else found)
         packs_item = self.query_one("#packs", Static)
-        packs_item.visible = text.cell_length + 2 <= space
+        packs_item.set_class(text.cell_length + 2 > space, "-without-space")
         packs_item.update(text)
 
 
