@@ -10,6 +10,7 @@ import pytest
 from chat_stage import ChatStage, answer, on_chat, user
 from models import calls, says
 from test_chat import HOSTILE, is_clean
+from textual.events import AppBlur, AppFocus
 from textual.widgets import TextArea
 
 from pegboard.errors import ModelError
@@ -341,3 +342,19 @@ async def test_returning_to_the_page_shows_what_another_process_changed_in_the_s
         await stage.press("f5", "f6")
         await stage.until_seen("This session was deleted elsewhere.")
         await stage.until(lambda: stage.users == [], "it is empty")
+
+
+@pytest.mark.promise("ASK-6")
+async def test_returning_to_the_terminal_shows_what_another_app_changed_in_the_session(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, says("1"), says("2")) as stage:
+        await stage.ask("one")
+        await stage.ask("two")
+        session = stage.chat.session
+        stage.app.post_message(AppBlur())
+        await stage.until(lambda: not stage.app.app_focus, "another terminal has the focus")
+        stage.runtime.sessions.cut(session, stage.runtime.sessions.entries(session)[2].position)
+        stage.runtime.sessions.rename(session, "shorter")
+        stage.app.post_message(AppFocus())
+        await stage.until(lambda: stage.users == ["one"], "it is shorter")
+        await stage.until_seen("shorter")
+        assert stage.line.has_focus

@@ -129,6 +129,12 @@ class ChatScreen(PageScreen):
         self._update_status()
         self.watch(self.app, "tool_scan", self._tools_changed)
         self.watch(self.app, "requests", self._cards.update, init=False)
+
+        def refresh(has_focus: bool) -> None:
+            if has_focus and self.is_current:
+                self.on_screen_resume()
+
+        self.watch(self.app, "app_focus", refresh, init=False)
         self._preload()
         self._draft.restore(lambda draft: self._prompt.put_before(draft.text))
 
@@ -461,7 +467,10 @@ class ChatScreen(PageScreen):
         self._cards.leave()
 
     def on_screen_resume(self) -> None:
-        """Restart the delay of visible cards, and show what other processes changed in the session."""
+        """Restart the delay of visible cards, and show what other processes changed in the session.
+
+        This also happens when the terminal gets the focus back, such as from one with another Pegboard app.
+        """
         self._transcript.renew()
         if not self.running:
             self.open_session.refresh()
