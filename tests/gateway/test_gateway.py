@@ -137,6 +137,26 @@ async def test_all_validation_errors_are_reported_together_with_their_paths(runt
     assert not record.ok
 
 
+@pytest.mark.promise("ACT-4")
+@pytest.mark.parametrize(
+    ("source", "where"),
+    [("form", "the form"), ("cli", "the preset"), ("batch", "the row of the file"), ("check", "the check")],
+)
+async def test_stored_arguments_without_a_redacted_value_are_rejected_before_the_tool_runs(
+    runtime: Runtime, source: CallSource, where: str
+) -> None:
+    result = await _result(runtime, "road.write", source, text="a «redacted» b")
+    assert result.error is not None
+    assert result.error.code == "invalid_args"
+    assert f"text: contains «redacted» in place of a value; enter it in {where}" in result.error.message
+    assert [fault.path for fault in result.error.faults] == ["/text"]
+
+
+@pytest.mark.promise("ACT-4")
+async def test_a_tool_that_calls_another_may_pass_on_a_text_with_the_mark_of_redaction(runtime: Runtime) -> None:
+    assert (await _result(runtime, "road.write", "sdk", text="a «redacted» b")).data == "a «redacted» b"
+
+
 @pytest.mark.promise("SDK-14", "EXE-7")
 async def test_other_names_of_a_tool_and_its_parameters_are_resolved_before_validation(runtime: Runtime) -> None:
     result = await _result(runtime, "readPage", maxBytes=7)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 from pegboard.data.json_text import write
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pydantic import JsonValue
 
 MASK: Final = "••••••••"
@@ -29,6 +31,22 @@ def unrecorded_secret(value: JsonValue) -> str:
     """Return why a recorded value can't be used as it is, as a sentence; empty if it can."""
     masked = masked_secret(value)
     return "" if masked is None else f"{masked} hides a value that is not recorded."
+
+
+def redacted_steps(value: JsonValue) -> Iterator[tuple[str | int, ...]]:
+    """Yield the keys and indexes that lead to each text, and to each key, from which a value was redacted."""
+    # Not by recursion: values may be nested deeper than Python's stack.
+    waiting: list[tuple[tuple[str | int, ...], JsonValue]] = [((), value)]
+    while waiting:
+        steps, here = waiting.pop()
+        match here:
+            case str() if REDACTED in here:
+                yield steps
+            case dict():
+                yield from ((*steps, key) for key in here if REDACTED in key)
+                waiting += [((*steps, key), item) for key, item in reversed(here.items())]
+            case list():
+                waiting += [((*steps, index), item) for index, item in reversed([*enumerate(here)])]
 
 
 def restored(edited: JsonValue, shown: JsonValue, full: JsonValue) -> JsonValue:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pegboard.errors import FormFaults, RulesError
 from pegboard.gateway.cache import ResultCache
+from pegboard.gateway.redacted import check_redacted
 from pegboard.gateway.redaction import Redacting
 from pegboard.gateway.rules import Rules, Verdict, is_unsaved
 from pegboard.gateway.timeouts import Timeouts
@@ -248,6 +249,7 @@ class Gateway:
         from pegboard.schema.arguments import prepare
 
         args = prepare(spec, call.args)
+        check_redacted(call.source, args)
         if spec.name == call.name and args == call.args:
             return call
         return call.model_copy(update={"name": spec.name, "args": args})
