@@ -151,6 +151,17 @@ def test_a_value_disappears_from_every_store_while_another_process_reads(
 
 
 @pytest.mark.promise("ACT-4")
+def test_a_value_of_many_lines_is_redacted(runtime: Runtime) -> None:
+    value = "\n".join(f"line-{number}/+of the key" for number in range(60))
+    call = ToolCall(name="a.x", args={"key": value, "last": "line-59/+of the key"}, source="cli")
+    runtime.history.record(call, ToolResult(ok=True), NOW)
+    assert runtime.activity.redact(value).is_complete
+    [record] = runtime.activity.find([call.id])
+    assert record.args == {"key": "«redacted»", "last": "«redacted»"}
+    runtime.history.close()
+
+
+@pytest.mark.promise("ACT-4")
 def test_a_number_is_redacted_only_where_it_is_the_whole_number(runtime: Runtime) -> None:
     call = ToolCall(name="a.x", args={"card": int(NUMBER), "longer": int(NUMBER + "5")}, source="cli")
     runtime.history.record(call, ToolResult(ok=True), NOW)

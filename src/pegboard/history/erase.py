@@ -31,6 +31,8 @@ _RUNNING: Final = (
     "Calls or model turns that still run ({:,}) may record the value when they end. Redact it again after that."
 )
 _AT_ONCE: Final = 200
+_SOUGHT_AT_ONCE: Final = 100
+"""Number of forms in one query. SQLite allows 1,000 conditions in a row, and there is one per form and column."""
 _WAIT_SECONDS: Final = 10.0
 """Time to wait for other processes that read an old state of the database."""
 
@@ -103,11 +105,13 @@ def _count_running(reader: Reader) -> int:
 def _batches(reader: Reader, table: str, replacement: Replacement) -> Iterator[list[Column]]:
     """Yield the numbers of the rows that may contain the value."""
     columns = (*_JSON[table], *_TEXT[table])
-    found = " OR ".join(
-        f"instr({column}, ?{index + 1})" for column in columns for index in range(len(replacement.forms))
-    )
-    statement = f"SELECT rowid FROM {table} WHERE {found}"  # noqa: S608 - our own names
-    rows = [row for (row,) in reader.select(statement, list(replacement.forms))]
+    found: dict[Column, None] = {}
+    for first in range(0, len(replacement.forms), _SOUGHT_AT_ONCE):
+        forms = replacement.forms[first : first + _SOUGHT_AT_ONCE]
+        wanted = " OR ".join(f"instr({column}, ?{index + 1})" for column in columns for index in range(len(forms)))
+        statement = f"SELECT rowid FROM {table} WHERE {wanted}"  # noqa: S608 - our own names
+        found |= dict.fromkeys(row for (row,) in reader.select(statement, list(forms)))
+    rows = [*found]
     for start in range(0, len(rows), _AT_ONCE):
         yield rows[start : start + _AT_ONCE]
 
