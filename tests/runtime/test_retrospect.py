@@ -151,6 +151,23 @@ def test_a_value_disappears_from_every_store_while_another_process_reads(
 
 
 @pytest.mark.promise("ACT-4")
+@pytest.mark.parametrize("value", ["sécret-1", 'a"b\\secret/é'], ids=["not ASCII", "escaped"])
+def test_a_value_in_json_within_json_is_redacted(runtime: Runtime, value: str) -> None:
+    for ascii_only in (True, False):
+        inner = json.dumps({"token": value}, ensure_ascii=ascii_only)
+        outer = json.dumps({"body": inner}, ensure_ascii=ascii_only)
+        for text in (inner, outer, json.dumps(outer), json.dumps(json.dumps(inner, ensure_ascii=False))):
+            runtime.history.record(ToolCall(name="a.x", args={"text": text}, source="cli"), ToolResult(ok=True), NOW)
+    assert runtime.activity.redact(value).calls == 8
+    for call in runtime.activity.page().calls:
+        found: object = call.args["text"]
+        while isinstance(found, str) and found != "«redacted»":
+            found = next(iter(parsed.values())) if isinstance(parsed := json.loads(found), dict) else parsed
+        assert found == "«redacted»"
+    runtime.history.close()
+
+
+@pytest.mark.promise("ACT-4")
 def test_a_value_of_many_lines_is_redacted(runtime: Runtime) -> None:
     value = "\n".join(f"line-{number}/+of the key" for number in range(60))
     call = ToolCall(name="a.x", args={"key": value, "last": "line-59/+of the key"}, source="cli")

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 SHORTEST: Final = 6
 """Minimum length of a secret; a shorter one would match too much unrelated text."""
 
+_NESTED: Final = 3
+"""Number of JSON texts within each other in which a secret is found: `{"body": "{\\"token\\": …}"}` are two."""
+
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _SECRET_WORD: Final = re.compile(
     r"auth|authorization|bearer|cookie|credential|dsn|jwt|pass|pat|pwd|signature"
@@ -33,8 +36,9 @@ _LONGEST_SCHEME: Final = 64
 class Redactor:
     """Replacer of secrets by `«secret NAME»`, in every form in which they may be written.
 
-    Besides the value itself it matches: the value as escaped in JSON and URLs; as base64, also within longer base64
-    such as that of `user:password`; each line of a value that has several; the user name and password of a URL.
+    Besides the value itself it matches: the value as escaped in URLs and in JSON, also in JSON within JSON; as base64,
+    also within longer base64 such as that of `user:password`; each line of a value that has several; the user name and
+    password of a URL.
 
     Args:
         values: Secret's name → value. Values of fewer than 6 characters are ignored.
@@ -233,14 +237,23 @@ def _forms(value: str) -> Iterator[str]:
 
 
 def _escaped(value: str) -> Iterator[str]:
-    for ascii_only in (True, False):
-        once = json.dumps(value, ensure_ascii=ascii_only)[1:-1]
-        twice = json.dumps(once, ensure_ascii=ascii_only)[1:-1]
-        yield from (once, twice, once.replace("/", "\\/"))
+    forms = {value: None}
+    for _ in range(_NESTED + 1):  # the history is another level
+        forms = dict.fromkeys(_in_json(form, ascii_only=ascii_only) for form in forms for ascii_only in (True, False))
+        yield from forms
+    for ascii_only in (True, False) if "/" in value else ():
+        form = value
+        for _ in range(_NESTED):
+            form = _in_json(form, ascii_only=ascii_only).replace("/", "\\/")
+            yield from (form, _in_json(form, ascii_only=False))
     yield repr(value)[1:-1]
     raw = value.encode(errors="surrogateescape")
     for quoted in (quote(raw, safe=""), quote(raw), quote_plus(raw)):
         yield from (quoted, re.sub("%..", lambda code: code[0].lower(), quoted))
+
+
+def _in_json(value: str, *, ascii_only: bool) -> str:
+    return json.dumps(value, ensure_ascii=ascii_only)[1:-1]
 
 
 def _base64(value: bytes) -> Iterator[str]:
