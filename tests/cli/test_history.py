@@ -225,6 +225,16 @@ def test_a_preset_script_or_check_is_not_run_without_its_redacted_value(
 
 
 @pytest.mark.promise("ACT-1")
+def test_a_script_is_listed_with_its_exit_code_unless_it_is_0(pegboard: Command) -> None:
+    for script, outcome in (("true", "ok"), ("exit 125", "exit 125"), ("seq 30000; exit 3", "exit 3")):
+        pegboard("script", "run", "-", stdin=script)
+        newest = pegboard("history", "list", "--limit", "1").stdout.splitlines()[1]
+        assert f" {outcome}  " in newest
+    [call] = json.loads(pegboard("history", "list", "--limit", "1", "--json").stdout)
+    assert (call["state"], call["exitCode"]) == ("ok", 3)
+
+
+@pytest.mark.promise("ACT-1")
 def test_statistics_count_calls_and_failures(pegboard: Command, recorded: list[str]) -> None:
     found = {one["tool"]: one for one in json.loads(pegboard("history", "stats", "--json").stdout)}
     assert (found["greet.fail"]["calls"], found["greet.fail"]["failures"]) == (1, 1)

@@ -258,6 +258,19 @@ async def test_space_is_part_of_a_filter_that_is_typed_and_selects_otherwise(
 
 
 @pytest.mark.promise("ACT-1")
+async def test_a_script_that_ended_with_another_code_than_0_shows_it(runtime: Runtime, recorder: Recorder) -> None:
+    for code in (0, 125):
+        meta = ResultMeta(duration_ms=12, exit_code=code)
+        recorder.add(
+            "script.run", {"commands": f"exit {code}"}, ToolResult(ok=True, data={"exit_code": code}, meta=meta)
+        )
+    async with on_activity(runtime) as stage:
+        assert "✗ exit 125" in rows(stage)[0]
+        assert "✓ ok" in rows(stage)[1]
+        await stage.until_seen("script.run  ✗ exit 125")
+
+
+@pytest.mark.promise("ACT-1")
 async def test_calls_of_a_script_unfold_below_it(runtime: Runtime, recorder: Recorder) -> None:
     script = recorder.add("script.run", {"commands": "gate.shout a; gate.shout b"})
     for text in "ab":

@@ -456,12 +456,18 @@ def _row(call: RecordedCall) -> tuple[str, ...]:
     return (
         call.id[:_SHOWN_ID],
         _local(call.at),
-        call.error.detail or call.error.code if call.error else call.state,
+        _outcome(call),
         duration(call.duration_ms) if call.duration_ms else "",
         call.source,
         call.tool,
         compact(ModelTurn.of(call).text if call.is_turn else call.args),
     )
+
+
+def _outcome(call: RecordedCall) -> str:
+    if call.error:
+        return call.error.detail or call.error.code
+    return f"exit {call.exit_code}" if call.exit_code else call.state
 
 
 def _local(at: datetime) -> str:

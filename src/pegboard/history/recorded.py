@@ -27,7 +27,8 @@ MOST_TERMS: Final = 300
 """Number of words with one beginning that are listed in a query of the index."""
 _COLUMNS: Final = (
     "calls.n, calls.id, at, tool, args, ok, error, duration_ms, source, session, parent, turn, status, agent, size,"
-    " pinned"
+    " pinned, CASE WHEN NOT (tool = 'script.run' AND ok AND json_valid(meta)) THEN NULL"
+    " ELSE json_extract(meta, '$.exitCode') END"
 )
 _RUNNING: Final = f"FROM calls INDEXED BY calls_running WHERE status = {RUNNING}"
 # Without the name of the index, SQLite searches all calls, because the rows are wanted in the order of their positions.
@@ -317,7 +318,7 @@ def _call_of(row: tuple[Column, ...], inner: int) -> RecordedCall:
 
     position, *columns = row
     record = record_of(tuple(columns[:11]))
-    status, agent, size, pinned = columns[11:]
+    status, agent, size, pinned, exit_code = columns[11:]
     state = state_of(status, waits=record.error is not None)
     values = dict(record)
     if state in UNFINISHED:
@@ -331,4 +332,5 @@ def _call_of(row: tuple[Column, ...], inner: int) -> RecordedCall:
         size=int(size or 0),
         pinned=bool(pinned),
         calls=inner,
+        exit_code=exit_code if isinstance(exit_code, int) else None,
     )

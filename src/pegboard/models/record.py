@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final, Literal
 
+from pydantic import Field
+
 from pegboard.models.call import CallSource, ToolCall
 from pegboard.models.model import DataModel, JsonObject
 from pegboard.models.result import ToolError, ToolResult
@@ -81,6 +83,8 @@ class RecordedCall(CallRecord):
     pinned: bool
     calls: int = 0
     """Number of recorded calls that this call, or this turn, made itself."""
+    exit_code: int | None = Field(default=None, exclude_if=lambda code: code is None)
+    """Exit code of a script that ran to its end; its state is ok even if the code isn't 0."""
 
 
 class QueryProblem(DataModel):

@@ -53,6 +53,8 @@ class ResultMeta(DataModel):
     truncated: Truncation | None = None
     traceback: str | None = None
     """The frames of the tool's own code, if it raised an exception."""
+    exit_code: int | None = Field(default=None, exclude_if=lambda code: code is None)
+    """Exit code of a script that ran to its end."""
     log_bytes_dropped: int = 0
     """Bytes of output beyond the limit of a call."""
     warnings: tuple[str, ...] = Field(default=(), exclude_if=lambda warnings: not warnings)

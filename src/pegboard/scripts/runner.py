@@ -186,4 +186,4 @@ def _result(task: asyncio.Task[ScriptResult], milliseconds: float) -> ToolResult
     except ValueError as error:
         return ToolResult.failed("invalid_args", str(error))
     data: JsonObject = {"stdout": done.stdout, "stderr": done.stderr, "exit_code": done.exit_code}
-    return ToolResult(ok=True, data=data, meta=ResultMeta(duration_ms=milliseconds))
+    return ToolResult(ok=True, data=data, meta=ResultMeta(duration_ms=milliseconds, exit_code=done.exit_code))

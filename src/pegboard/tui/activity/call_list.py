@@ -36,7 +36,7 @@ LEGEND: Final = (
     ("?", "waits for approval"),
     ("▶", "running"),
     ("✓", "succeeded"),
-    ("✗", "failed, or interrupted because its process ended"),
+    ("✗", "failed, ended with an exit code other than 0, or interrupted because its process ended"),
     ("⊘", "cancelled or denied"),
     ("▸ ▾", "a turn or a call that made calls: hidden, shown"),
     ("↳", "was made by another call or in a turn"),
@@ -54,6 +54,11 @@ _NARROW, _WIDE = 90, 110
 _TICK_SECONDS: Final = 0.2
 _AHEAD: Final = 60
 """Lines below the viewport at which older calls are loaded."""
+
+
+def sign_of(call: CallRow) -> tuple[str, str]:
+    """Return the symbol and the style of a call; those of a failure for a script whose exit code isn't 0."""
+    return SIGNS["failed" if call.state == "ok" and call.reason else call.state]
 
 
 def columns(width: int) -> Mapping[str, int]:
@@ -397,7 +402,7 @@ class CallList(FilterList):
         line = self._listed[row]
         call = line.row
         muted = "" if is_selected else "$text-muted"
-        sign, style = SIGNS[call.state]
+        sign, style = sign_of(call)
         made = ("▾ " if line.is_unfolded else "▸ ") if call.calls else "↳ " if call.parent and not line.depth else "  "
         took = call.duration_ms
         is_unfinished = call.state in UNFINISHED

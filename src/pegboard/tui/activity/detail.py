@@ -15,7 +15,7 @@ from pegboard.models.turn import ModelTurn
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.sizes import count, duration, thousands
 from pegboard.results.text import as_text
-from pegboard.tui.activity.call_list import SIGNS
+from pegboard.tui.activity.call_list import sign_of
 from pegboard.tui.activity.rows import CallRow
 from pegboard.tui.result import ResultPane
 from pegboard.tui.widgets.cut_text import CutText
@@ -87,7 +87,7 @@ class CallDetailPane(Vertical):
             self.result.clear()
             self.result.hint = ""
             return
-        sign, style = SIGNS[row.state]
+        sign, style = sign_of(row)
         name = Content.assemble(row.tool, (f"  {sign} {row.reason or row.state}", style))
         self.border_title = name
         if self.call is None or self.call.id != row.id:

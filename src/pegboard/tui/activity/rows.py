@@ -37,7 +37,7 @@ class CallRow:
     size: int
     state: CallState
     reason: str
-    """Kind of failure, sanitized; empty for other states."""
+    """Kind of failure, sanitized, or exit code of a script if it isn't 0; otherwise empty."""
     pinned: bool
     calls: int
     """Number of calls that it made itself."""
@@ -73,7 +73,11 @@ class CallRow:
             duration_ms=call.duration_ms,
             size=call.size,
             state=call.state,
-            reason=clean_line(reason[:_NAME]) if call.state in {"failed", "interrupted"} else "",
+            reason=f"exit {call.exit_code}"
+            if call.exit_code
+            else clean_line(reason[:_NAME])
+            if call.state in {"failed", "interrupted"}
+            else "",
             pinned=call.pinned,
             calls=call.calls,
             parent=call.parent or (None if call.is_turn else call.turn),
