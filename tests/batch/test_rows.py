@@ -12,6 +12,7 @@ import pytest
 from pegboard.batch.errors import MappingError, RowsError
 from pegboard.batch.mapping import ColumnMap
 from pegboard.batch.rows import InputRows, Row
+from pegboard.errors import FormFaults
 from pegboard.models import JsonObject, PackHandler, ToolSpec
 
 pytestmark = pytest.mark.promise("BAT-1")
@@ -165,6 +166,20 @@ def test_csv_text_becomes_the_types_of_the_schema() -> None:
     cells = row(file="007", maxCount="12", tags='["a", "b"]', who="Ada", more="?")
     assert mapping.arguments(cells) == {"path": "007", "count": 12, "tags": ["a", "b"], "filter": {"name": "Ada"}}
     assert mapping.arguments(row(file="x", maxCount="", tags="", who="")) == {"path": "x", "count": 1}
+
+
+def test_csv_truth_values_may_be_written_as_spreadsheets_do() -> None:
+    schema: JsonObject = {
+        "type": "object",
+        "properties": {"loud": {"type": "boolean"}, "either": {"anyOf": [{"type": "boolean"}, {"type": "string"}]}},
+    }
+    mapping = ColumnMap(SPEC.model_copy(update={"input_schema": schema}), format="csv", columns=("loud", "either"))
+    for text, value in (("TRUE", True), ("FALSE", False), ("True", True), ("false", False)):
+        assert mapping.arguments(row(loud=text))["loud"] is value
+    assert mapping.arguments(row(loud="true", either="TRUE")) == {"loud": True, "either": "TRUE"}
+    assert mapping.arguments(row(loud="true", either="true")) == {"loud": True, "either": True}
+    with pytest.raises(FormFaults):
+        mapping.arguments(row(loud="yes"))
 
 
 def test_json_values_keep_their_types() -> None:

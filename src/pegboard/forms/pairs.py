@@ -12,7 +12,7 @@ from pegboard.errors import FormFaults
 from pegboard.forms.containers import Container
 from pegboard.forms.form import Form
 from pegboard.forms.lists import ListField, MultiChoiceField, TupleField
-from pegboard.forms.scalars import ChoiceField, NumberField, TextField, option_of
+from pegboard.forms.scalars import ChoiceField, NumberField, SwitchField, TextField, option_of
 from pegboard.forms.sections import MapField, SectionField
 from pegboard.forms.variants import VariantField
 from pegboard.models import Fault
@@ -454,6 +454,8 @@ def _reinterpretation(inner: Field, texts: list[str]) -> int:
             return 0 if _json_text(texts) is not None else 1
         case ListField() | MultiChoiceField():
             return 0 if _json_list(texts) is not None else 2
+        case SwitchField():
+            return 0 if any(isinstance(one, bool) for one in _parsed(texts)) else 2
         case NumberField():
             return 0 if _is_exact(_parsed(texts), texts[0]) else 2
         case _:

@@ -224,6 +224,11 @@ class SwitchField(ChoiceField):
     def __init__(self, facts: FieldDescription, position: FieldPosition) -> None:
         super().__init__(facts, position, options=(Option("true", True), Option("false", False)))
 
+    def _read(self) -> FieldReading:
+        # Spreadsheets write TRUE, and Python writes True.
+        written = {"true": True, "false": False}.get(self._text.strip().lower())
+        return super()._read() if written is None else FieldReading((written,))
+
 
 class ConstField(ChoiceField):
     """Constant, always sent if required and optional otherwise."""
