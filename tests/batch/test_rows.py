@@ -51,6 +51,19 @@ def test_the_delimiter_is_found_in_the_header(read: Read, delimiter: str, name: 
     assert values(read(f'"a,b"{delimiter}c\n1{delimiter}2\n', name)) == [{"a,b": "1", "c": "2"}]
 
 
+@pytest.mark.parametrize("line", ["sep=;\r\n", "SEP=;\n", '"sep=;"\n'])
+def test_a_first_line_may_name_the_delimiter_for_excel(read: Read, line: str) -> None:
+    [found] = read(f"{line}a,b;c\n1,2;3\n")
+    assert (found.values, found.number, found.line) == ({"a,b": "1,2", "c": "3"}, 1, 3)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "latin-1", "utf-16"])
+def test_carriage_returns_may_end_the_lines(read: Read, encoding: str) -> None:
+    found = read('name,text\rä,"two\rlines"\r\rb,x\r'.encode(encoding), encoding=encoding)
+    assert values(found) == [{"name": "ä", "text": "two\rlines"}, {"name": "b", "text": "x"}]
+    assert [(row.number, row.line) for row in found] == [(1, 2), (2, 5)]
+
+
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
 def test_a_byte_order_mark_sets_the_encoding(read: Read, encoding: str, name: str) -> None:

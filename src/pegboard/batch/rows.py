@@ -12,6 +12,7 @@ import codecs
 import csv
 import io
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -30,6 +31,8 @@ LONGEST: Final = 16_000_000
 STDIN: Final = "-"
 
 _DELIMITERS: Final = ",;\t|"
+_DELIMITER_LINE: Final = re.compile(r'"?sep=([^\w"\r\n])"?[\r\n]*', re.IGNORECASE)
+"""First line that names the delimiter, for Excel: `sep=;`."""
 _FORMATS: Final[dict[str, RowsFormat]] = {
     ".csv": "csv", ".tsv": "csv", ".tab": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl",
 }  # fmt: skip
@@ -157,8 +160,8 @@ class InputRows:
 
     def _read_lines(self) -> Iterator[str]:
         """Yield the lines with their ends."""
-        if self._encoding.startswith(_WIDE):
-            yield from self._read_wide_lines()
+        if self._encoding.startswith(_WIDE) or self._ends_lines_with_cr():
+            yield from self._read_text_lines()
             return
         while True:
             self._line += 1
@@ -175,7 +178,12 @@ class InputRows:
             except UnicodeError as error:
                 raise self._undecodable(error) from error
 
-    def _read_wide_lines(self) -> Iterator[str]:
+    def _ends_lines_with_cr(self) -> bool:
+        """Return whether only carriage returns end the lines of a CSV file, as in files of some spreadsheets."""
+        start = self._file.peek(1) if self.format == "csv" else b""
+        return b"\n" not in start and b"\r" in start[:-1]
+
+    def _read_text_lines(self) -> Iterator[str]:
         text = io.TextIOWrapper(self._file, self._encoding, newline="")
         try:
             while True:
@@ -207,9 +215,13 @@ class InputRows:
     def _read_header(self) -> None:
         csv.field_size_limit(max(csv.field_size_limit(), LONGEST))  # of the whole process; others don't rely on less
         self._number = -1
-        first = next((line for line in self._lines if line.strip("\r\n")), "")
+        lines = (line for line in self._lines if line.strip("\r\n"))
+        first = next(lines, "")
+        if named := _DELIMITER_LINE.fullmatch(first):
+            delimiter, first = named[1], next(lines, "")
+        else:
+            delimiter = max(_DELIMITERS, key=lambda sign: (_unquoted(first).count(sign), -_DELIMITERS.index(sign)))
         header = self._line
-        delimiter = max(_DELIMITERS, key=lambda sign: (_unquoted(first).count(sign), -_DELIMITERS.index(sign)))
         self._csv = csv.reader(_chain(first, self._lines), delimiter=delimiter, strict=True)
         try:
             names = next(self._csv, [])
