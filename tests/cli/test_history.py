@@ -251,6 +251,14 @@ def test_the_timeline_of_a_session_has_turns_and_calls(pegboard: Command) -> Non
     assert timeline["bars"][1]["label"] == "tools.echo"
 
 
+@pytest.mark.promise("ACT-1", "CLI-2")
+@pytest.mark.parametrize("as_json", [[], ["--json"]])
+def test_the_timeline_of_an_unknown_session_is_an_error(pegboard: Command, as_json: list[str]) -> None:
+    done = pegboard("history", "stats", "--session", "nowhere", *as_json)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "No session has the id nowhere" in done.stderr
+
+
 @pytest.fixture
 def large(pegboard: Command, packs: str) -> str:
     """Return the id of a recorded call whose result is in a file because it has more than 1 MB."""

@@ -313,6 +313,12 @@ def stats(
     with _exit_on_error():
         if session is not None:
             timeline = runtime.activity.timeline(session)
+            if not timeline.bars and runtime.sessions.get(timeline.session) is None:
+                narrate(
+                    f"No session has the id {session}, or is the only one whose id starts with it."
+                    " `pegboard sessions list` and `pegboard history list --json` show the ids."
+                )
+                raise typer.Exit(NOT_FOUND)
             if json:
                 print_json(timeline)
                 return
@@ -328,7 +334,7 @@ def stats(
                     for bar in timeline.bars
                 ],
                 ("START", "DURATION", "KIND", "RESULT", "TOOL OR TEXT"),
-                empty=f"No session with calls has the id {session}, or is the only one whose id starts with it.",
+                empty=f"The session {timeline.session} has no calls yet.",
             )
             return
         found = runtime.activity.statistics(tool or None)
