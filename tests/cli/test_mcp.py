@@ -227,6 +227,20 @@ def test_a_wrong_answer_in_advance_is_rejected(pegboard: Command, start: str) ->
         assert "--elicit" in done.stderr
 
 
+@pytest.mark.promise("MCP-3", "CLI-2")
+def test_an_answer_in_advance_that_does_not_match_its_question_is_wrong_usage(
+    pegboard: Command, tmp_path: Path, start: str
+) -> None:
+    done = pegboard("tools", "invoke", "fixture.greet", "--data", "--elicit", '{"name": 5}', "--mcp", start)
+    assert (done.returncode, done.stdout) == (2, "cancel\n")
+    assert "The answer of --elicit is invalid, so the question is cancelled: name: must be text, not 5" in done.stderr
+    assert "Answered by --elicit" not in done.stderr
+    for code, expected in ((0, 2), (7, 7)):
+        (tmp_path / "ask.sh").write_text(f"fixture.greet; exit {code}")
+        done = pegboard("script", "run", "ask.sh", "--elicit", '{"age": 3}', "--mcp", start)
+        assert done.returncode == expected
+
+
 def _closed_port() -> str:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

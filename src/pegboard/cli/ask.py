@@ -110,7 +110,7 @@ def ask(
     if base_url is not None and runtime.models.is_offline(model):
         message = f"The offline model has no server, so {base_url!r} would not be used. Add --model PROVIDER:NAME."
         raise typer.BadParameter(message, param_hint="--base-url")
-    answer_questions(runtime, elicit)
+    answer_questions(context, runtime, elicit)
     narrate_problems(runtime.problems(packs=False))
     if approve:
         narrate_problems(runtime.rules.approve_in_advance([one.strip() for text in approve for one in text.split(",")]))

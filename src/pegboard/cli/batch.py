@@ -135,7 +135,7 @@ def batch(
         narrate("Standard input can be read only once: use it for --from or for --args.")
         raise typer.Exit(USAGE)
     runtime = scanned(context, tool_allow, connects=True, tool=name)
-    answer_questions(runtime, elicit)
+    answer_questions(context, runtime, elicit)
     spec = find(runtime, name)
     narrate_problems(runtime.problems(packs=False))
     try:

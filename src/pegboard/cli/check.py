@@ -62,7 +62,7 @@ def run_(
     from pegboard.cli.output import narrate, narrate_problems, print_json
 
     runtime = scanned(context, connects=True)
-    answer_questions(runtime, elicit)
+    answer_questions(context, runtime, elicit)
     files = _checks(runtime)
     checks, invalid = files.list(pattern)
     narrate_problems(invalid)

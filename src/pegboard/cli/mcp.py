@@ -342,7 +342,7 @@ def read(
     else:
         server = name
     runtime = _connected(context, server)
-    answer_questions(runtime, elicit)
+    answer_questions(context, runtime, elicit)
     contents = _requested(runtime.servers.read(_chosen(runtime, server), uri))
     if json:
         print_json(contents)
@@ -406,7 +406,7 @@ def prompt(
     runtime = _connected(context, server)
     chosen = _chosen(runtime, server)
     check_prompt(_requested(runtime.servers.prompts(chosen)), wanted, arguments)
-    answer_questions(runtime, elicit)
+    answer_questions(context, runtime, elicit)
     filled = _requested(runtime.servers.prompt(chosen, wanted, arguments))
     if json:
         print_json(filled)

@@ -66,7 +66,7 @@ def run(
     from pegboard.models.call import new_call_id
 
     runtime = scanned(context, tool_allow, connects=True)
-    answer_questions(runtime, elicit)
+    answer_questions(context, runtime, elicit)
     text = _read(runtime, file)
     narrate_problems(runtime.problems(packs=False))
     output = _ScriptOutput(new_call_id(), prints=not json)

@@ -32,6 +32,8 @@ class TerminalQuestions:
     def __init__(self, prepared: Sequence[ElicitationAnswer] = (), *, can_ask: bool) -> None:
         self._prepared = list(prepared)
         self._can_ask = can_ask
+        self.was_invalid = False
+        """Whether a prepared answer didn't match the question."""
         self._one_at_a_time = asyncio.Lock()
 
     async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
@@ -40,6 +42,10 @@ class TerminalQuestions:
             narrate(_shown(elicitation))
             if self._prepared:
                 answer = self._prepared[0] if len(self._prepared) == 1 else self._prepared.pop(0)
+                if invalid := _why_invalid(elicitation, answer):
+                    narrate(clean_line(f"The answer of --elicit is invalid, so the question is cancelled: {invalid}"))
+                    self.was_invalid = True
+                    return CANCELLED
                 narrate(f"Answered by --elicit: {answer.action}.")
                 return answer
             if not self._can_ask:
@@ -106,6 +112,21 @@ class TerminalQuestions:
             wanted = [key for key in pairs if key in named] or [*pairs]
             if (await ask_line("Correct it? [Y/n] ")).strip().casefold() not in {"", "y", "yes"}:
                 return CANCELLED
+
+
+def _why_invalid(elicitation: Elicitation, answer: ElicitationAnswer) -> str:
+    """Return why a prepared answer doesn't match the form of a question; empty if it does."""
+    from pegboard.forms import Form
+
+    schema = elicitation.json_schema
+    if answer.action != "accept" or schema is None:
+        return ""
+    properties = schema.get("properties")
+    parts = properties if isinstance(properties, dict) else {}
+    defaults = {name: part["default"] for name, part in parts.items() if isinstance(part, dict) and "default" in part}
+    form = Form(schema)
+    form.load({**defaults, **(answer.content or {})})
+    return "; ".join(map(str, form.faults()))
 
 
 async def open_browser(url: str) -> None:

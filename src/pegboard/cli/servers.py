@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pegboard.cli.exit_codes import USAGE
+from pegboard.cli.exit_codes import OK, USAGE
 
 if TYPE_CHECKING:
     from pegboard.models import Problem, ServerState, ServerStatus
@@ -142,10 +142,10 @@ def close(runtime: Runtime) -> None:
         asyncio.run(runtime.servers.close())
 
 
-def answer_questions(runtime: Runtime, prepared: Sequence[str] | None) -> None:
+def answer_questions(context: typer.Context, runtime: Runtime, prepared: Sequence[str] | None) -> None:
     """Answer what servers ask during a command: as `--elicit` says, else on the terminal, else by declining.
 
-    Exits if a value of `--elicit` can't be used.
+    Exits if a value of `--elicit` can't be used; the command then fails, also if one doesn't match its question.
     """
     if not runtime.servers.all():
         return
@@ -170,7 +170,16 @@ def answer_questions(runtime: Runtime, prepared: Sequence[str] | None) -> None:
             narrate('--elicit needs a JSON object such as {"name": "Ada"}.')
             raise typer.Exit(USAGE)
         answers.append(ElicitationAnswer(action="accept", content=value))
-    runtime.servers.ask_with(TerminalQuestions(answers, can_ask=can_ask()))
+    questions = TerminalQuestions(answers, can_ask=can_ask())
+    runtime.servers.ask_with(questions)
+
+    def fail() -> None:
+        # The exception that ends the command, if any: its exit code wins unless it is 0.
+        ended = sys.exception()
+        if questions.was_invalid and (ended is None or getattr(ended, "exit_code", None) == OK):
+            raise typer.Exit(USAGE)
+
+    context.call_on_close(fail)
 
 
 def status_problem(status: ServerStatus) -> Problem:

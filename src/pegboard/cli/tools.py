@@ -116,7 +116,7 @@ def invoke(
     if unexpected := [name] if name.startswith("-") else context.args:
         context.fail(f"Unexpected {unexpected[0]!r}. Write arguments of the tool as --arg KEY=VALUE or --args JSON.")
     runtime = scanned(context, tool_allow, connects=True, tool=name)
-    answer_questions(runtime, elicit)
+    answer_questions(context, runtime, elicit)
     spec = runtime.tools.get(name)
     call = ToolCall(name=name, source="cli", timeout=timeout)
     interruption = 0
