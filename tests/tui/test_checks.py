@@ -136,6 +136,22 @@ async def test_the_check_of_a_destructive_tool_runs_only_after_confirmation_and_
         assert not file.exists()
 
 
+@pytest.mark.promise("BAT-3")
+async def test_the_check_of_a_tool_that_no_longer_exists_is_listed_and_can_be_deleted(
+    packs: Path, own_check: Callable[[str, str], Path]
+) -> None:
+    file = own_check("old", 'tool = "shop.[b]gone"\n')
+    async with on_stage(Runtime.from_environment(packs=[packs])) as stage:
+        await open_checks(stage, "items")
+        await stage.until_seen("! old")
+        await stage.until_seen("No tool is named shop.[b]gone.")
+        await stage.press("delete")
+        await stage.until(lambda: isinstance(stage.app.screen, Confirm), "a question is asked")
+        await stage.press("ctrl+y")
+        await stage.until_seen("No checks yet.")
+        assert not file.exists()
+
+
 @pytest.mark.promise("BAT-4")
 async def test_a_breaking_change_is_a_problem_of_the_tool_that_lists_the_calls_to_open(packs: Path) -> None:
     for size in (1, 2, 3):

@@ -83,14 +83,18 @@ class ChecksScreen(ListDialog[None]):
     async def _read(self) -> None:
         """List the checks of the tool."""
         found, invalid = await asyncio.to_thread(self._files.list)
-        names = {self._spec.name, *self._spec.aliases}
-        checks = [one for one in found if one.tool in names]
+        checks = [one for one in found if self._is_of_tool(one)]
+        # They have no other dialog.
+        orphans = [one for one in found if self._runtime.tools.get(one.tool) is None and one not in checks]
         of_schema: list[_Row] = [] if self._changed is None else [self._changed, *self._changed.broken_calls]
-        self._rows = (*of_schema, *checks, *invalid)
+        self._rows = (*of_schema, *checks, *orphans, *invalid)
         self.list.empty = (
             "No checks yet. Run the tool, then choose “Keep as check” in the palette,\nor use `pegboard check keep`."
         )
         self._show_rows(0)
+
+    def _is_of_tool(self, check: Check) -> bool:
+        return check.tool in {self._spec.name, *self._spec.aliases}
 
     def _show_rows(self, marked: int) -> None:
         self.list.show([self._line(row) for row in self._rows], marked, sought=self.list.sought)
@@ -108,6 +112,8 @@ class ChecksScreen(ListDialog[None]):
                 return PickLine(clean_line(Path(row.file or "").name), "invalid")
 
     def _note(self, check: Check) -> str:
+        if not self._is_of_tool(check):
+            return f"no tool {clean_line(check.tool)}"
         if self._checking == check.file:
             return "running…"
         report = self._reports.get(check.file)
@@ -118,7 +124,7 @@ class ChecksScreen(ListDialog[None]):
 
     def _sign(self, index: int) -> str:
         row = self._rows[index]
-        if isinstance(row, ToolCompatibility | Problem):
+        if isinstance(row, ToolCompatibility | Problem) or (isinstance(row, Check) and not self._is_of_tool(row)):
             return "! "
         report = self._reports.get(row.file) if isinstance(row, Check) else None
         return f"{_SIGNS[report.status]} " if report is not None else "· "
@@ -128,6 +134,10 @@ class ChecksScreen(ListDialog[None]):
         at = self.list.marked
         return self._rows[at] if at is not None and at < len(self._rows) else None
 
+    @property
+    def _runnable(self) -> list[Check]:
+        return [row for row in self._rows if isinstance(row, Check) and self._is_of_tool(row)]
+
     # Actions
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -135,9 +145,10 @@ class ChecksScreen(ListDialog[None]):
         del parameters
         match action:
             case "run":
-                return any(isinstance(row, Check) for row in self._rows)
+                return bool(self._runnable)
             case "store":
-                return isinstance(self._marked, Check) and self._marked.expect.snapshot is not None
+                marked = self._marked
+                return isinstance(marked, Check) and self._is_of_tool(marked) and marked.expect.snapshot is not None
             case "edit":
                 return isinstance(self._marked, Check | Problem)
             case "delete":
@@ -152,18 +163,18 @@ class ChecksScreen(ListDialog[None]):
         """Run the chosen check, or open the chosen call in the form."""
         event.stop()
         match self._marked:
-            case Check() as check:
+            case Check() as check if self._is_of_tool(check):
                 self._run([check])
             case BrokenCall(id=call_id):
                 self._open_call(call_id)
 
     def action_run(self) -> None:
         """Run all checks of the tool."""
-        self._run([row for row in self._rows if isinstance(row, Check)])
+        self._run(self._runnable)
 
     def action_store(self) -> None:
         """Run the selected check and store its result as snapshot."""
-        if isinstance(self._marked, Check):
+        if isinstance(self._marked, Check) and self._is_of_tool(self._marked):
             self._run([self._marked], update=True)
 
     @work(exclusive=True, group="run")
@@ -276,6 +287,10 @@ class ChecksScreen(ListDialog[None]):
         """Return the heading and the text about a check: its last result, or else its content."""
         report = self._reports.get(check.file)
         name = clean_line(check.name)
+        if not self._is_of_tool(check):
+            key = key_of(self, "checks.delete")
+            text = f"No tool is named {check.tool}. Press {key} to delete the check, or connect the server of the tool."
+            return Content.styled(name, "bold"), Content(clean(text))
         if report is None:
             key = key_of(self.list, "pick.choose")
             heading = Content.assemble((name, "bold"), (f"  {key} runs it", "$text-muted"))
