@@ -214,14 +214,14 @@ def test_a_preset_script_or_check_is_not_run_without_its_redacted_value(
     call = ("tools", "invoke", "greet.hello", "--preset", "ada", "--packs", packs)
     done = pegboard(*call)
     assert done.returncode == 2
-    assert "«redacted» hides a value that is not recorded. Enter it with --arg or --args." in done.stderr
+    assert "name: contains «redacted» in place of a value; enter it in the preset, the script, --arg" in done.stderr
     assert pegboard(*call, "--arg", "name=Bob", "--data").stdout == "Hello Bob\n"
     done = pegboard("script", "run", "hello", "--packs", packs)
     assert (done.returncode, done.stdout) == (2, "")
     assert "The saved script hello contains «redacted» in place of a value." in done.stderr
     done = pegboard("check", "run", "--packs", packs)
     assert done.returncode == 1
-    assert "The check was not run: «redacted» hides a value that is not recorded. Enter it in the file." in done.stdout
+    assert "name: contains «redacted» in place of a value; enter it in the check" in done.stdout
 
 
 @pytest.mark.promise("ACT-1")

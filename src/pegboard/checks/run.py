@@ -12,7 +12,6 @@ from pegboard.checks.differences import MOST, differences, named, shortened
 from pegboard.checks.file import CheckError, Checks
 from pegboard.checks.model import Check, CheckReport, CheckStatus, Expectations, FailedExpectation
 from pegboard.config.trust import REVIEW
-from pegboard.data.mask import unrecorded_secret
 from pegboard.errors import FormFaults
 from pegboard.models import Problem, ToolCall, ToolResult
 from pegboard.results.images import as_objects
@@ -63,9 +62,6 @@ class CheckRunner:
                 yield _unable(check, Problem(message=message, fix=REVIEW, file=check.file))
 
     async def _run(self, check: Check, *, update: bool) -> CheckReport:
-        if hidden := unrecorded_secret(check.arguments):
-            problem = Problem(message=f"The check was not run: {hidden}", file=check.file, fix="Enter it in the file.")
-            return _unable(check, problem)
         call = ToolCall(name=check.tool, args=check.arguments, source="check", unattended=self._unattended)
         if self._unattended and (reason := await asyncio.to_thread(self._why_skipped, call)):
             fix = "Run it with `pegboard check run`, or add a rule that allows it."

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pegboard.cli.root import open_runtime, scanned
-from pegboard.data.mask import unrecorded_secret
 from pegboard.errors import PegboardError
 
 if TYPE_CHECKING:
@@ -110,11 +109,9 @@ def read_arguments(
         preset: Value of `--preset`.
 
     Raises:
-        ArgumentError: The preset doesn't exist or lacks a redacted value, or a value can't be read.
+        ArgumentError: The preset doesn't exist, or a value can't be read.
     """
     found = _combined(runtime, spec, text, pairs, preset)
-    if preset is not None and (hidden := unrecorded_secret(found)):
-        raise ArgumentError(f"{spec.name} was not run with its preset: {hidden} Enter it with --arg or --args.")
     _report_misspelled(spec, found)
     return found
 

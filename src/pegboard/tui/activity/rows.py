@@ -49,9 +49,6 @@ class CallRow:
     @classmethod
     def of(cls, call: RecordedCall) -> CallRow:
         """Return the row of a recorded call."""
-        reason = (call.error.detail or call.error.code) if call.error is not None else ""
-        if reason == "execution_error":
-            reason = ""
         commands = call.args.get("commands")
         arguments = (
             _first_line(ModelTurn.of(call))
@@ -73,11 +70,7 @@ class CallRow:
             duration_ms=call.duration_ms,
             size=call.size,
             state=call.state,
-            reason=f"exit {call.exit_code}"
-            if call.exit_code
-            else clean_line(reason[:_NAME])
-            if call.state in {"failed", "interrupted"}
-            else "",
+            reason=_reason(call),
             pinned=call.pinned,
             calls=call.calls,
             parent=call.parent or (None if call.is_turn else call.turn),
@@ -229,6 +222,15 @@ class CallRows:
             listed.append(ListedCall(row, depth, key, is_unfolded=bool(made)))
             waiting += ((one, depth + 1, f"{key}/") for one in reversed(made))
         self.listed = listed
+
+
+def _reason(call: RecordedCall) -> str:
+    if call.exit_code:
+        return f"exit {call.exit_code}"
+    if call.error is None or call.state not in {"failed", "interrupted"}:
+        return ""
+    reason = call.error.detail or call.error.code
+    return "" if reason == "execution_error" else clean_line(reason[:_NAME])
 
 
 def _first_line(turn: ModelTurn) -> str:
