@@ -10,6 +10,7 @@ import pytest
 pytestmark = pytest.mark.promise("EXE-3")
 
 TYPED = Path(__file__).parents[1] / "packs" / "executor_typed.py"
+BARE = TYPED.with_name("bare_decorators.py")
 FRAMEWORK = TYPED.with_name("framework_tools.py")
 
 
@@ -242,6 +243,15 @@ async def test_an_invalid_further_keyword_is_reported_with_its_path(harness: Any
 async def test_a_missing_argument_fails_the_call(harness: Any) -> None:
     result = await harness.run("no_annotations", TYPED)
     assert result.error.message.startswith("TypeError: no_annotations() missing 1 required")
+
+
+@pytest.mark.parametrize("function", ["in_closure", "in_two_closures", "in_attribute"])
+async def test_values_are_converted_for_a_function_whose_decorator_hides_its_annotations(
+    harness: Any, function: str
+) -> None:
+    assert (await harness.run(function, BARE, day="2024-02-29")).data == "datetime.date(2024, 2, 29)"
+    result = await harness.run(function, BARE, day="yesterday")
+    assert [fault.path for fault in result.error.faults] == ["/day"]
 
 
 @pytest.mark.promise("DSC-2")

@@ -342,6 +342,20 @@ def test_a_function_that_a_decorator_put_into_an_object_is_called(script: Script
     assert call_tool("framework.f", a=3) == 6
 
 
+def test_a_decorator_that_hides_the_signature_changes_no_call(script: Script) -> None:
+    decorated = (
+        "from datetime import date\nfrom pegboard.sdk import aliases\n"
+        "def timed(f):\n    return lambda *args, **keywords: f(*args, **keywords)\n"
+        "@timed\n@aliases(day=('when',))\ndef f(*, day: date) -> str:\n    'Return a day.'\n    return repr(day)\n"
+    )
+    script(bare=decorated)
+    assert (
+        call_tool("bare.f", day="2024-02-29") == call_tool("bare.f", when="2024-02-29") == "datetime.date(2024, 2, 29)"
+    )
+    with pytest.raises(TypeError, match="missing a required"):
+        call_tool("bare.f", bay="2024-02-29")
+
+
 @pytest.mark.promise("SDK-1", "SDK-2", "SDK-9")
 def test_a_script_without_pegboard_finds_its_own_pack_and_those_on_the_path(
     tmp_path: Path, write_pack: Callable[[str, str], Path], home: Path

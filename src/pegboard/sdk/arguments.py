@@ -7,6 +7,8 @@ import sys
 from contextlib import contextmanager
 from types import CodeType, UnionType
 
+from pegboard.sdk.layers import is_partial, layers
+
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -62,16 +64,14 @@ class Parameters:
 
     Args:
         function: Function, possibly decorated.
+        name: Name of the tool's function in its pack.
         log: Function that shows a message, for parameters of unsupported types.
     """
 
-    def __init__(self, function: Callable[..., Any], log: Callable[[str], None]) -> None:
+    def __init__(self, function: Callable[..., Any], name: str, log: Callable[[str], None]) -> None:
         self._log = log
-        inner = function
-        passed: dict[str, Any] = getattr(function, "keywords", {}) if _is_partial(function) else {}
-        while (wrapped := _wrapped(inner)) is not None:
-            inner = wrapped
-        self._function = inner
+        passed: dict[str, Any] = function.keywords if is_partial(function) else {}  # type: ignore[attr-defined]
+        inner = self._function = layers(function, name)[-1]
         annotations = {
             name: _evaluated(annotation, inner)
             for name, annotation in _annotations_of(inner).items()
@@ -162,18 +162,6 @@ class Parameters:
                 ]
         if faults:
             raise ConversionError(faults)
-
-
-def _wrapped(function: Callable[..., Any]) -> Callable[..., Any] | None:
-    """Return the function that a decorated function or a `functools.partial` calls, or None."""
-    if _is_partial(function):
-        wrapped: Callable[..., Any] = function.func  # type: ignore[attr-defined] # known by its type
-        return wrapped
-    return getattr(function, "__dict__", {}).get("__wrapped__")
-
-
-def _is_partial(function: Callable[..., Any]) -> bool:
-    return _called(type(function)) == ("functools", "partial")
 
 
 def _converted(adapter: Annotation, value: object) -> object:

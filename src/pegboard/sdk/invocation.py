@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Mapping, Sequence
 from types import GeneratorType
 from typing import Any  # functions of packs accept and return any value
 
 from pegboard.sdk.arguments import ConversionError, Parameters
 from pegboard.sdk.failure import ToolFailed
+from pegboard.sdk.layers import is_partial, layers
 from pegboard.sdk.values import NotSerializableError, encode
 
 
-def run(tool: str, function: Callable[..., Any], arguments: Mapping[str, object], log: Callable[[str], None]) -> object:
+def run(
+    tool: str,
+    function: Callable[..., Any],
+    name: str,
+    arguments: Mapping[str, object],
+    log: Callable[[str], None],
+) -> object:
     """Run the function of a tool in this process and return its result.
 
     Arguments and result pass as JSON, so that the call behaves as it does between worker processes.
@@ -20,6 +27,7 @@ def run(tool: str, function: Callable[..., Any], arguments: Mapping[str, object]
     Args:
         tool: Qualified name, for error messages.
         function: Function of the tool.
+        name: Its name in the pack.
         arguments: Arguments by parameter name or alias.
         log: Function that shows a message.
 
@@ -28,7 +36,7 @@ def run(tool: str, function: Callable[..., Any], arguments: Mapping[str, object]
         ToolFailed: The function raised `ToolFailed`.
         RuntimeError: The function raised another exception, which is the cause, or its result has no JSON form.
     """
-    bound = _bind(tool, function, arguments)
+    bound = _bind(tool, layers(function, name), arguments)
     try:
         passed = _as_json(bound)
     except NotSerializableError as unfit:
@@ -36,7 +44,7 @@ def run(tool: str, function: Callable[..., Any], arguments: Mapping[str, object]
             f"{tool} was not called because its arguments can't be converted to JSON: {unfit.fault}."
         ) from None
     try:
-        return _as_json(resolve(function(**Parameters(function, log).fit(passed))))
+        return _as_json(resolve(function(**Parameters(function, name, log).fit(passed))))
     except ConversionError as unfit:
         raise TypeError(f"{tool} was not called because its arguments are invalid: {unfit}") from None
     except ToolFailed as failed:
@@ -73,10 +81,10 @@ def resolve(value: Any) -> object:  # noqa: ANN401 - see above
     return value
 
 
-def _bind(tool: str, function: Callable[..., Any], arguments: Mapping[str, object]) -> dict[str, object]:
+def _bind(tool: str, functions: Sequence[Callable[..., Any]], arguments: Mapping[str, object]) -> dict[str, object]:
     import inspect
 
-    _, aliases = getattr(function, "__pegboard_aliases__", ((), {}))
+    _, aliases = next((one.__pegboard_aliases__ for one in functions if hasattr(one, "__pegboard_aliases__")), ((), {}))
     parameters = {alias: name for name, others in aliases.items() for alias in others}
     bound: dict[str, object] = {}
     for given, value in arguments.items():
@@ -84,8 +92,11 @@ def _bind(tool: str, function: Callable[..., Any], arguments: Mapping[str, objec
         if name in bound:
             raise TypeError(f"{tool} got {name} twice, under two of its names.")
         bound[name] = value
+    # `inspect` looks through partial functions and `functools.wraps`, but not through other decorators
+    outermost, innermost = functions[0], functions[-1]
+    seen = is_partial(outermost) or hasattr(outermost, "__wrapped__")
     try:
-        inspect.signature(function).bind(**bound)
+        inspect.signature(outermost if seen else innermost).bind(**bound)
     except TypeError as error:
         raise TypeError(f"{tool}: {error}.") from None
     return bound

@@ -157,7 +157,7 @@ class LocalPacks:
             raise not_found(tool, self.packs())
         token = _running.set(pack)
         try:
-            return run(tool, function, arguments, log)
+            return run(tool, function, name, arguments, log)
         finally:
             _running.reset(token)
 

@@ -48,12 +48,13 @@ class LoadedTool:
 
     Args:
         function: Function of the tool.
+        name: Its name in the pack.
         scope: Environment after the pack was loaded.
     """
 
-    def __init__(self, function: Callable[..., Any], scope: ImportScope) -> None:
+    def __init__(self, function: Callable[..., Any], name: str, scope: ImportScope) -> None:
         self.function = function
-        self.parameters = Parameters(function, log)
+        self.parameters = Parameters(function, name, log)
         self.scope = scope
 
 
@@ -76,7 +77,7 @@ class LoadedPack:
             if found is None:
                 now = vars(self._module).get(function, self)
                 raise ToolMissingError("" if now is self else type(now).__name__)
-            self._tools[function] = LoadedTool(found, self._scope)
+            self._tools[function] = LoadedTool(found, function, self._scope)
         return self._tools[function]
 
 

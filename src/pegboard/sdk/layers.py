@@ -1,0 +1,73 @@
+"""Functions inside a decorated function."""
+
+from __future__ import annotations
+
+from types import FunctionType
+
+TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any  # functions accept and return any value
+
+_DEEPEST = 10
+"""Most decorators to look through; real tools have a few."""
+
+
+def layers(function: Callable[..., Any], name: str) -> list[Callable[..., Any]]:
+    """Return a decorated function and the functions that it calls, the outermost first.
+
+    The last one has the annotations of the tool. A decorator without `functools.wraps` says nothing about the function
+    that it replaces, so that function is looked up where the decorator keeps it: in a closure or an attribute.
+
+    Args:
+        function: Function, possibly decorated.
+        name: Name of the tool's function in its pack.
+    """
+    found = [function]
+    while len(found) < _DEEPEST and (inner := _wrapped(found[-1])) is not None:
+        found.append(inner)
+    return found if _is_called(found[-1], name) else _path(function, name, _DEEPEST, set()) or found
+
+
+def is_partial(function: Callable[..., Any]) -> bool:
+    """Return whether a function is a `functools.partial`."""
+    kind = type(function)
+    return (kind.__module__, kind.__name__) == ("functools", "partial")
+
+
+def _wrapped(function: Callable[..., Any]) -> Callable[..., Any] | None:
+    """Return the function that a decorated function or a `functools.partial` calls, or None."""
+    if is_partial(function):
+        wrapped: Callable[..., Any] = function.func  # type: ignore[attr-defined] # known by its type
+        return wrapped
+    return getattr(function, "__dict__", {}).get("__wrapped__")
+
+
+def _is_called(function: object, name: str) -> bool:
+    """Return whether a function was defined at the top level of a module with this name."""
+    return type(function) is FunctionType and function.__code__.co_qualname == name
+
+
+def _path(function: Any, name: str, depth: int, seen: set[int]) -> list[Callable[..., Any]]:  # noqa: ANN401 - see `_kept`
+    """Return the functions from this one to the one with this name; empty if it is not reached."""
+    if _is_called(function, name):
+        return [function]
+    seen.add(id(function))
+    for inner in _kept(function) if depth else ():
+        if id(inner) not in seen and (path := _path(inner, name, depth - 1, seen)):
+            return [function, *path]
+    return []
+
+
+def _kept(function: Any) -> Iterator[Any]:  # noqa: ANN401 - any object can be called
+    """Yield what a callable object keeps and can be called."""
+    if is_partial(function):
+        held = [function.func]
+    else:
+        held = [*getattr(function, "__dict__", {}).values(), getattr(function, "__func__", None)]
+    for cell in getattr(function, "__closure__", None) or ():
+        try:
+            held.append(cell.cell_contents)
+        except ValueError:  # a variable without a value
+            continue
+    yield from (one for one in held if callable(one) and not isinstance(one, type))
