@@ -206,6 +206,12 @@ async def test_defaults_in_fields_are_converted_only_if_they_say_so(harness: Any
     assert given == "(None, datetime.date(2024, 1, 2), datetime.date(2024, 1, 1))"
 
 
+async def test_a_function_that_pydantic_validates_receives_its_arguments_under_their_aliases(harness: Any) -> None:
+    result = await harness.run("validated", TYPED, query="a", day="2024-02-29")
+    assert result.data == "'a' datetime.date(2024, 2, 29) 10"
+    assert (await harness.run("validated", TYPED, query="a", day="2024-02-29", most=3)).data.endswith(" 3")
+
+
 async def test_values_are_converted_for_a_function_with_arguments_passed_in_advance(harness: Any) -> None:
     assert (await harness.run("prepared", TYPED, day="2024-01-01")).data == "(datetime.date(2024, 1, 1), 'fixed')"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired, Optional, Required, TypedDict, Union, Unpack
 from uuid import UUID
 
-from pydantic import AfterValidator, Base64Str, BaseModel, Field, StringConstraints, constr
+from pydantic import AfterValidator, AliasChoices, Base64Str, BaseModel, Field, StringConstraints, constr, validate_call
 
 
 class Colour(enum.Enum):
@@ -244,3 +244,14 @@ def with_numbers(*args: str, **rest: int):
 def no_annotations(first, second=2):
     """Have no annotations."""
     return [first, second]
+
+
+@validate_call
+def validated(
+    query: Annotated[str, Field(alias="q")],
+    *,
+    day: Annotated[date, Field(validation_alias=AliasChoices("when", "on"))],
+    most: int = Field(10, alias="max"),
+):
+    """Show the arguments of a function that pydantic validates."""
+    return f"{query!r} {day!r} {most!r}"

@@ -356,6 +356,14 @@ def test_a_decorator_that_hides_the_signature_changes_no_call(script: Script) ->
         call_tool("bare.f", bay="2024-02-29")
 
 
+def test_a_function_that_pydantic_validates_is_called_by_its_parameters(script: Script) -> None:
+    script(
+        checked="from pydantic import Field, validate_call\n"
+        "@validate_call\ndef f(*, text: str = Field(alias='q')) -> str:\n    'Repeat a text.'\n    return 2 * text\n"
+    )
+    assert call_tool("checked.f", text="a") == "aa"
+
+
 @pytest.mark.promise("SDK-1", "SDK-2", "SDK-9")
 def test_a_script_without_pegboard_finds_its_own_pack_and_those_on_the_path(
     tmp_path: Path, write_pack: Callable[[str, str], Path], home: Path

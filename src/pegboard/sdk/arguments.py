@@ -7,7 +7,7 @@ import sys
 from contextlib import contextmanager
 from types import CodeType, UnionType
 
-from pegboard.sdk.layers import is_partial, layers
+from pegboard.sdk.layers import is_partial, keywords_of_validated_call, layers
 
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
 if TYPE_CHECKING:
@@ -71,7 +71,8 @@ class Parameters:
     def __init__(self, function: Callable[..., Any], name: str, log: Callable[[str], None]) -> None:
         self._log = log
         passed: dict[str, Any] = function.keywords if is_partial(function) else {}  # type: ignore[attr-defined]
-        inner = self._function = layers(function, name)[-1]
+        functions = layers(function, name)
+        inner = self._function = functions[-1]
         annotations = {
             name: _evaluated(annotation, inner)
             for name, annotation in _annotations_of(inner).items()
@@ -96,6 +97,7 @@ class Parameters:
         ]
         defaults = {name: value for name, value in _defaults_of(inner).items() if name not in passed}
         self._fields = {name: value for name, value in defaults.items() if _is_field(value)}
+        self._keywords = keywords_of_validated_call(functions, annotations, defaults)
         # `when: date = None` is common
         self._nullable = {
             name for name, value in defaults.items() if (value.default if name in self._fields else value) is None
@@ -130,7 +132,7 @@ class Parameters:
             self._convert(args)
         if self._rest is not None:
             args |= args.pop(self._rest)
-        return {**defaults, **args}
+        return {self._keywords.get(name, name): value for name, value in {**defaults, **args}.items()}
 
     def _make_tables(self, args: dict[str, Any]) -> None:
         faults: list[tuple[Path, str]] = []

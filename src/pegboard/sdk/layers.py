@@ -6,7 +6,7 @@ from types import FunctionType
 
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any  # functions accept and return any value
 
 _DEEPEST = 10
@@ -27,6 +27,28 @@ def layers(function: Callable[..., Any], name: str) -> list[Callable[..., Any]]:
     while len(found) < _DEEPEST and (inner := _wrapped(found[-1])) is not None:
         found.append(inner)
     return found if _is_called(found[-1], name) else _path(function, name, _DEEPEST, set()) or found
+
+
+def keywords_of_validated_call(
+    functions: Iterable[Callable[..., Any]], annotations: Mapping[str, Any], defaults: Mapping[str, Any]
+) -> dict[str, str]:
+    """Return the parameters that pydantic's `validate_call` accepts only by an alias, each with the alias.
+
+    Args:
+        functions: Layers of the function.
+        annotations: Annotations of the innermost one.
+        defaults: Its defaults.
+    """
+    if not any("raw_function" in getattr(function, "__dict__", ()) for function in functions):
+        return {}
+    found: dict[str, str] = {}
+    for name, annotation in annotations.items():
+        for field in (*getattr(annotation, "__metadata__", ()), defaults.get(name)):
+            alias = getattr(field, "validation_alias", None)
+            alias = next(iter(getattr(alias, "choices", ())), alias)  # `AliasChoices`
+            if isinstance(alias, str):
+                found[name] = alias
+    return found
 
 
 def is_partial(function: Callable[..., Any]) -> bool:
