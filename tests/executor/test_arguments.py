@@ -11,6 +11,7 @@ pytestmark = pytest.mark.promise("EXE-3")
 
 TYPED = Path(__file__).parents[1] / "packs" / "executor_typed.py"
 BARE = TYPED.with_name("bare_decorators.py")
+COMMANDS = TYPED.with_name("command_lines.py")
 FRAMEWORK = TYPED.with_name("framework_tools.py")
 
 
@@ -210,6 +211,18 @@ async def test_a_function_that_pydantic_validates_receives_its_arguments_under_t
     result = await harness.run("validated", TYPED, query="a", day="2024-02-29")
     assert result.data == "'a' datetime.date(2024, 2, 29) 10"
     assert (await harness.run("validated", TYPED, query="a", day="2024-02-29", most=3)).data.endswith(" 3")
+
+
+async def test_defaults_in_options_of_typer_are_applied_and_converted(harness: Any) -> None:
+    result = await harness.run("described", COMMANDS, day="2024-02-29")
+    assert result.data == "datetime.date(2024, 2, 29) 3 Level.LOW PosixPath('out.txt') [] None 5"
+    result = await harness.run("described", COMMANDS, day="2024-02-29", level="high", names=["a"], note="b")
+    assert result.data == "datetime.date(2024, 2, 29) 3 Level.HIGH PosixPath('out.txt') ['a'] b 5"
+
+
+@pytest.mark.promise("DSC-2")
+async def test_the_function_of_a_click_command_is_called(harness: Any) -> None:
+    assert (await harness.run("command", COMMANDS, count=3)).data == 3
 
 
 async def test_values_are_converted_for_a_function_with_arguments_passed_in_advance(harness: Any) -> None:

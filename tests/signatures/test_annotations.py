@@ -16,7 +16,7 @@ from pegboard.discovery import read
 from pegboard.models import Problem, ToolSpec
 
 HEAD = """
-import collections, datetime, decimal, enum, ipaddress, pathlib, re, typing, uuid
+import collections, datetime, decimal, enum, ipaddress, pathlib, re, typer, typing, uuid
 import pydantic.networks, pydantic.types
 import typing as t
 import collections.abc as c
@@ -585,6 +585,8 @@ def test_only_the_fields_of_a_dataclass_are_in_its_form_and_its_results() -> Non
         ("a: int = Field(3, ge=1)", 3),
         ("a: int = Field(default=3)", 3),
         ("a: list[int] = Field(default_factory=list)", []),
+        ("a: int = typer.Option(3, '--a', min=1)", 3),
+        ("a: int = typer.Argument(default=3)", 3),
     ],
 )
 def test_defaults_that_can_be_read_are_in_the_schema(parameter: str, default: object) -> None:
@@ -737,3 +739,20 @@ def test_the_output_schema_contains_its_definitions() -> None:
     assert spec.output_schema is not None
     Draft202012Validator(spec.output_schema).validate([{"window": {"start": 1}}])
     assert not Draft202012Validator(spec.output_schema).is_valid([{"window": {}}])
+
+
+@pytest.mark.promise("DSC-4")
+@pytest.mark.parametrize(
+    "parameter",
+    [
+        "a: int = typer.Argument(..., help='How many.', min=1, max=3)",
+        "a: int = typer.Option(help='How many.', min=1, max=3)",
+        "a: Annotated[int, typer.Option('--a', '-a', help='How many.', min=1, max=3)]",
+    ],
+)
+def test_a_parameter_described_for_typer_has_its_description_and_limits(parameter: str) -> None:
+    spec, problems = tool(parameter)
+    assert problems == ()
+    assert spec.input_schema["required"] == ["a"]
+    expected = {"type": "integer", "description": "How many.", "minimum": 1, "maximum": 3}
+    assert spec.input_schema["properties"] == {"a": expected}

@@ -96,11 +96,13 @@ class Parameters:
             and not _is_native(annotation)
         ]
         defaults = {name: value for name, value in _defaults_of(inner).items() if name not in passed}
-        self._fields = {name: value for name, value in defaults.items() if _is_field(value)}
+        self._fields = {name: field for name, value in defaults.items() if (field := _field(value)) is not None}
         self._keywords = keywords_of_validated_call(functions, annotations, defaults)
         # `when: date = None` is common
         self._nullable = {
-            name for name, value in defaults.items() if (value.default if name in self._fields else value) is None
+            name
+            for name, value in defaults.items()
+            if (self._fields[name].default if name in self._fields else value) is None
         }
         self._adapters: dict[str, Any] | None = None
 
@@ -115,6 +117,12 @@ class Parameters:
         """
         if self._rest is not None:  # further keywords are converted as one object
             args[self._rest] = {name: args.pop(name) for name in list(args) if name not in self._named}
+        missing = [name for name in self._fields if name not in args]
+        required = [name for name in missing if self._fields[name].is_required()]
+        if required:
+            raise ConversionError([((name,), "is required") for name in required])
+        defaults = {name: self._fields[name].get_default(call_default_factory=True) for name in missing}
+        args |= {name: value for name, value in defaults.items() if self._fields[name].validate_default}
         for name, convert in self._integers.items():
             if name in args:
                 args[name] = convert(args[name])
@@ -122,12 +130,6 @@ class Parameters:
             if isinstance(args.get(name), str):
                 args[name] = path(args[name])
         self._make_tables(args)
-        missing = [name for name in self._fields if name not in args]
-        required = [name for name in missing if self._fields[name].is_required()]
-        if required:
-            raise ConversionError([((name,), "is required") for name in required])
-        defaults = {name: self._fields[name].get_default(call_default_factory=True) for name in missing}
-        args |= {name: value for name, value in defaults.items() if self._fields[name].validate_default}
         if self._foreign:
             self._convert(args)
         if self._rest is not None:
@@ -455,9 +457,23 @@ def _of_keywords(annotation: Annotation) -> Annotation:
     return dict[str, annotation]
 
 
-def _is_field(default: object) -> bool:
-    """Return whether a default is pydantic's `Field(…)`, which Python would pass to the function unresolved."""
-    return _called(type(default)) == ("pydantic.fields", "FieldInfo")
+def _field(default: Any) -> Any:  # noqa: ANN401 - libraries have classes of their own
+    """Return pydantic's description of a parameter if it is the default, otherwise None.
+
+    Python would pass `Field(…)` to the function unresolved. So it would with `Option(…)` and `Argument(…)` of Typer,
+    which converts their default like a value of the command line.
+    """
+    called = _called(type(default))
+    if called in {("typer.models", "OptionInfo"), ("typer.models", "ArgumentInfo")}:
+        from pydantic.fields import FieldInfo
+
+        made, value = default.default_factory, default.default
+        return (
+            FieldInfo(default_factory=made, validate_default=True)
+            if made
+            else FieldInfo(default=value, validate_default=value is not None)
+        )
+    return default if called == ("pydantic.fields", "FieldInfo") else None
 
 
 def _path(path: Path) -> Path:

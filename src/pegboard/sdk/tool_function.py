@@ -18,8 +18,8 @@ _HAS_VARIABLE_KEYWORDS = 0x08
 def tool_function(namespace: Mapping[str, object], name: str) -> Callable[..., Any] | None:
     """Return the function of a pack with this name, or None.
 
-    The decorators of some frameworks, such as LangChain and the OpenAI Agents SDK, replace a function by an object that
-    can't be called with its arguments. The function is then the one that the object keeps.
+    The decorators of some frameworks, such as LangChain, the OpenAI Agents SDK and Click, replace a function by an
+    object that can't be called with its arguments. The function is then the one that the object keeps.
 
     Args:
         namespace: Globals of the pack.
@@ -32,6 +32,8 @@ def tool_function(namespace: Mapping[str, object], name: str) -> Callable[..., A
     if called is None:  # a function, or something written in C
         return found
     kept = _kept(namespace, name)
+    if any(base.__module__.endswith("click.core") for base in type(found).__mro__):  # it parses a command line
+        return kept
     return found if kept is None or _takes(called, kept.__code__) else kept
 
 
@@ -49,6 +51,6 @@ def _kept(namespace: Mapping[str, object], name: str) -> FunctionType | None:
     defined = [
         one
         for one in gc.get_objects()
-        if type(one) is FunctionType and one.__code__.co_name == name and one.__globals__ is namespace
+        if type(one) is FunctionType and one.__code__.co_qualname == name and one.__globals__ is namespace
     ]
     return max(defined, key=lambda one: one.__code__.co_firstlineno, default=None)

@@ -105,7 +105,7 @@ class Annotations:
             else:
                 _merge(facts, constraints.apply(schema, node, self.scope, self.say))
         if default is not None and constraints.is_field(default, self.scope):
-            _merge(facts, constraints.apply(schema, default, self.scope, self.say))
+            _merge(facts, constraints.apply(schema, default, self.scope, self.say, is_default=True))
         elif default is not None:
             constraints.set_default(schema, default, self.scope)
             facts.has_default = True

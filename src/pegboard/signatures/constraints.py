@@ -33,6 +33,11 @@ _NOTES = {"description": "description", "title": "title", "examples": "examples"
 FIELDS = frozenset({"pydantic.Field", "pydantic.fields.Field"})
 """Functions that describe a field."""
 
+_TYPER = frozenset({"typer.Argument", "typer.Option", "typer.params.Argument", "typer.params.Option"})
+"""Functions of Typer that describe a parameter. Only as a default, their first argument is the default."""
+
+_NAMES_OF_TYPER = {"help": "description", "max": "le", "min": "ge"}
+
 _POSITIONAL: dict[str, tuple[str, ...]] = {
     "annotated_types.Ge": ("ge",),
     "annotated_types.Gt": ("gt",),
@@ -52,6 +57,7 @@ _POSITIONAL: dict[str, tuple[str, ...]] = {
     "pydantic.Field": ("default",),
     "pydantic.fields.Field": ("default",),
     "pydantic.WithJsonSchema": ("json_schema_extra",),
+    **dict.fromkeys(_TYPER, ()),
 }
 """Supported annotation → names of its positional arguments."""
 
@@ -74,11 +80,13 @@ class FieldFacts:
 
 
 def is_field(node: ast.AST | None, scope: Scope) -> bool:
-    """Return whether an expression is a `Field(...)`."""
-    return isinstance(node, ast.Call) and scope.qualified(node.func) in FIELDS
+    """Return whether an expression is a `Field(...)`, or what Typer has in its place."""
+    return isinstance(node, ast.Call) and scope.qualified(node.func) in FIELDS | _TYPER
 
 
-def apply(schema: JsonObject, node: ast.expr, scope: Scope, report: Callable[[str], None]) -> FieldFacts:
+def apply(
+    schema: JsonObject, node: ast.expr, scope: Scope, report: Callable[[str], None], *, is_default: bool = False
+) -> FieldFacts:
     """Add an argument of `Annotated` to the schema of its type; ignore unknown ones.
 
     Args:
@@ -86,6 +94,7 @@ def apply(schema: JsonObject, node: ast.expr, scope: Scope, report: Callable[[st
         node: Call, or text as the description.
         scope: Scope of the file.
         report: Callback for values that can't be read.
+        is_default: Whether the call is the default of the parameter, as in `= Field(5)`.
 
     Returns:
         Facts that are not part of the schema.
@@ -101,8 +110,9 @@ def apply(schema: JsonObject, node: ast.expr, scope: Scope, report: Callable[[st
     order = _POSITIONAL.get(name) if name else None
     if order is None:
         return facts
-    arguments = dict(zip(order, node.args, strict=False))
-    arguments.update((keyword.arg, keyword.value) for keyword in node.keywords if keyword.arg)
+    arguments = dict(zip(("default",) if is_default else order, node.args, strict=False))
+    renamed = _NAMES_OF_TYPER if name in _TYPER else {}
+    arguments.update((renamed.get(keyword.arg, keyword.arg), keyword.value) for keyword in node.keywords if keyword.arg)
     if "validation_alias" in arguments:  # it overrides the alias
         arguments.pop("alias", None)
     for key, value in arguments.items():
