@@ -119,6 +119,29 @@ def fail(*, data: str = "") -> None:
     raise ToolFailed("Full.", 507, {"day": date(2024, 1, 1)} if data == "day" else object())
 '''
 
+PLAIN = '''
+from pathlib import Path
+from typing import Annotated, Literal, TypedDict
+from pydantic import Field
+
+class Box(TypedDict, total=False):
+    size: float
+
+def seen(
+    *,
+    count: int = 0,
+    limit: Annotated[int, Field(ge=1, alias="max")] = 1,
+    most: int = Field(1, le=5),
+    names: list[str] | None = None,
+    mode: Literal["slow"] = None,
+    where: Path = Path(),
+    box: Box = None,
+    **rest: int,
+) -> dict:
+    """Return the arguments."""
+    return dict(locals())
+'''
+
 
 @pytest.mark.promise("SDK-2")
 def test_arguments_and_results_pass_as_json_as_they_do_between_workers(script: Script) -> None:
@@ -340,6 +363,45 @@ def test_a_function_that_a_decorator_put_into_an_object_is_called(script: Script
     decorated = "from pydantic_ai import Tool\n@Tool\ndef f(*, a: int) -> int:\n    'Double.'\n    return 2 * a\n"
     script(framework=decorated)
     assert call_tool("framework.f", a=3) == 6
+
+
+@pytest.mark.promise("SDK-2", "SDK-13")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"count": "3"}, "count: Input should be a valid integer"),
+        ({"count": True}, "count: Input should be a valid integer"),
+        ({"limit": 0}, "limit: Input should be greater than or equal to 1"),
+        ({"most": 9}, "most: Input should be less than or equal to 5"),
+        ({"names": "ab"}, "names: Input should be a valid array"),
+        ({"names": ["a", 1]}, "names #2: Input should be a valid string"),
+        ({"mode": "fast"}, "mode: Input should be 'slow'"),
+        ({"where": 1}, "where: Input should be a valid string"),
+        ({"box": {"size": "1"}}, "box.size: Input should be a valid number"),
+        ({"further": "1"}, "further: Input should be a valid integer"),
+        ({"count": "3", "names": 1}, "count: Input should be a valid integer; names: Input should be a valid array"),
+    ],
+)
+def test_values_of_other_types_are_an_error_before_the_tool_runs_in_a_script(
+    script: Script, arguments: dict[str, object], message: str
+) -> None:
+    script(plain=PLAIN)
+    with pytest.raises(TypeError) as caught:
+        call_tool("plain.seen", **arguments)
+    assert str(caught.value) == f"plain.seen was not called because its arguments are invalid: {message}"
+
+
+@pytest.mark.promise("SDK-2")
+def test_values_of_the_annotated_types_arrive_unchanged_in_a_script(script: Script) -> None:
+    script(plain=PLAIN)
+    every = {"count": 3.0, "limit": 2, "most": 5, "names": ("a",), "mode": None, "where": Path("a"), "box": {"size": 1}}
+    assert call_tool("plain.seen", **every, further=1) == {
+        **every,
+        "count": 3,
+        "names": ["a"],
+        "where": "a",
+        "rest": {"further": 1},
+    }
 
 
 def test_a_decorator_that_hides_the_signature_changes_no_call(script: Script) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import builtins
 import sys
-from contextlib import contextmanager
 from types import CodeType, UnionType
 
 from pegboard.sdk.layers import is_partial, keywords_of_validated_call, layers
+from pegboard.sdk.typed_dicts import typed_dicts_for_pydantic
 
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any  # arguments have any type
 
     Annotation = Any  # annotations may be any object
@@ -88,13 +88,15 @@ class Parameters:
         }
         self._paths = {name: path for name, annotation in annotations.items() if (path := _path_type(annotation))}
         self._tables = {name: table for name, annotation in annotations.items() if (table := _table_type(annotation))}
+        known = {name: annotation for name, annotation in annotations.items() if not isinstance(annotation, str)}
         self._foreign = [
             name
-            for name, annotation in annotations.items()
-            if name not in self._paths.keys() | self._tables.keys()
-            and not isinstance(annotation, str)
-            and not _is_native(annotation)
+            for name, annotation in known.items()
+            if name not in self._paths.keys() | self._tables.keys() and not _is_native(annotation)
         ]
+        self._native = {
+            name: annotation for name, annotation in known.items() if name not in {*self._tables, *self._foreign}
+        }
         defaults = {name: value for name, value in _defaults_of(inner).items() if name not in passed}
         self._fields = {name: field for name, value in defaults.items() if (field := _field(value)) is not None}
         self._keywords = keywords_of_validated_call(functions, annotations, defaults)
@@ -106,11 +108,12 @@ class Parameters:
         }
         self._adapters: dict[str, Any] | None = None
 
-    def fit(self, args: dict[str, Any]) -> dict[str, Any]:
+    def fit(self, args: dict[str, Any], *, check: bool = False) -> dict[str, Any]:
         """Return the keyword arguments for the function.
 
         Args:
             args: Arguments as JSON; changed in place.
+            check: Whether to check arguments that need no conversion, too, because no schema was applied to them.
 
         Raises:
             ConversionError: Some arguments can't be converted. It lists all of them.
@@ -126,6 +129,8 @@ class Parameters:
         for name, convert in self._integers.items():
             if name in args:
                 args[name] = convert(args[name])
+        if check:
+            self._check({name: value for name, value in args.items() if name not in defaults})
         for name, path in self._paths.items():
             if isinstance(args.get(name), str):
                 args[name] = path(args[name])
@@ -147,17 +152,35 @@ class Parameters:
         if faults:
             raise ConversionError(faults)
 
+    def _check(self, args: dict[str, Any]) -> None:
+        constrained = self._constraints(self._native)
+        names = {
+            name: constraints
+            for name, constraints in constrained.items()
+            if name in args and (constraints or type(args[name]) is not self._native[name])
+        }
+        if names:
+            self._apply(_adapters(self._function, names, self._rest, self._log), args, _checked)
+
     def _convert(self, args: dict[str, Any]) -> None:
         if self._adapters is None:
-            self._adapters = _adapters(self._function, self._foreign, self._rest, self._log)
+            self._adapters = _adapters(self._function, self._constraints(self._foreign), self._rest, self._log)
+        self._apply(self._adapters, args, _converted)
+
+    def _constraints(self, names: Iterable[str]) -> dict[str, Sequence[object]]:
+        return {name: self._fields[name].metadata if name in self._fields else () for name in names}
+
+    def _apply(
+        self, adapters: Mapping[str, Any], args: dict[str, Any], change: Callable[[Annotation, object], object]
+    ) -> None:
         from pydantic import ValidationError
 
         faults: list[tuple[Path, str]] = []
-        for name in self._adapters:
+        for name in adapters:
             if name not in args or (args[name] is None and name in self._nullable):
                 continue
             try:
-                args[name] = _converted(self._adapters[name], args[name])
+                args[name] = change(adapters[name], args[name])
             except ValidationError as error:
                 within = () if name == self._rest else (name,)
                 faults += [
@@ -166,6 +189,18 @@ class Parameters:
                 ]
         if faults:
             raise ConversionError(faults)
+
+
+def _checked(adapter: Annotation, value: object) -> object:
+    """Return the value unchanged if it is JSON of the type, without conversions such as from text to a number.
+
+    Raises:
+        ValidationError: Pydantic rejects it.
+    """
+    import json
+
+    adapter.validate_json(json.dumps(value), strict=True)
+    return value
 
 
 def _converted(adapter: Annotation, value: object) -> object:
@@ -188,17 +223,21 @@ def _converted(adapter: Annotation, value: object) -> object:
 
 
 def _adapters(
-    function: Callable[..., Any], names: Sequence[str], rest: str | None, log: Callable[[str], None]
+    function: Callable[..., Any],
+    names: Mapping[str, Sequence[object]],
+    rest: str | None,
+    log: Callable[[str], None],
 ) -> dict[str, Any]:
     """Return pydantic's converters for these parameters, and log those that pydantic doesn't support.
 
     Args:
         function: Function.
-        names: Names of the parameters.
+        names: Names of the parameters, each with the constraints in its default.
         rest: Name of `**kwargs`, or None.
         log: Function that shows a message.
     """
     import typing
+    import warnings
 
     from pydantic import TypeAdapter
     from pydantic.errors import PydanticUserError
@@ -209,11 +248,12 @@ def _adapters(
         found = _annotations_of(function)
         annotations = {name: _evaluated(found[name], function) for name in names}
     adapters = {}
-    with _typed_dicts_for_pydantic():
-        for name in names:
+    with typed_dicts_for_pydantic(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # such as that an alias has no effect here
+        for name, constraints in names.items():
             try:
-                annotation = annotations[name]
-                adapter = TypeAdapter(_of_keywords(annotation) if name == rest else annotation)
+                annotation = _of_keywords(annotations[name]) if name == rest else annotations[name]
+                adapter = TypeAdapter(typing.Annotated[annotation, *constraints] if constraints else annotation)
                 adapter.rebuild()  # does nothing if the type is complete; otherwise names the undefined part
             except (PydanticUserError, AttributeError, NameError, RecursionError, TypeError) as error:
                 reason = str(error).partition("\n")[0]
@@ -221,33 +261,6 @@ def _adapters(
             else:
                 adapters[name] = adapter
     return adapters
-
-
-@contextmanager
-def _typed_dicts_for_pydantic() -> Iterator[None]:
-    """Make pydantic accept the TypedDict classes of `typing`, inside the `with` block.
-
-    Before Python 3.12, pydantic accepts only those of `typing_extensions`, because those of `typing` lose information
-    about base classes. It distinguishes them by the module of their metaclass, and reads the base classes from
-    `__orig_bases__`, which classes that inherit and functional ones lack.
-    """
-    if sys.version_info >= (3, 12):
-        yield
-        return
-    from typing import TypedDict
-
-    class Example(TypedDict):
-        pass
-
-    metaclass = type(Example)
-    module = metaclass.__module__
-    metaclass.__module__ = "typing_extensions"
-    metaclass.__orig_bases__ = (TypedDict,)  # type: ignore[attr-defined] # for the classes without their own
-    try:
-        yield
-    finally:
-        metaclass.__module__ = module
-        del metaclass.__orig_bases__  # type: ignore[attr-defined]
 
 
 def _annotations_of(function: Callable[..., Any]) -> dict[str, Annotation]:

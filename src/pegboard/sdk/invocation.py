@@ -44,7 +44,7 @@ def run(
             f"{tool} was not called because its arguments can't be converted to JSON: {unfit.fault}."
         ) from None
     try:
-        return _as_json(resolve(function(**Parameters(function, name, log).fit(passed))))
+        return _as_json(resolve(function(**Parameters(function, name, log).fit(passed, check=True))))
     except ConversionError as unfit:
         raise TypeError(f"{tool} was not called because its arguments are invalid: {unfit}") from None
     except ToolFailed as failed:
