@@ -756,3 +756,27 @@ def test_a_parameter_described_for_typer_has_its_description_and_limits(paramete
     assert spec.input_schema["required"] == ["a"]
     expected = {"type": "integer", "description": "How many.", "minimum": 1, "maximum": 3}
     assert spec.input_schema["properties"] == {"a": expected}
+
+
+@pytest.mark.promise("DSC-4")
+def test_the_type_that_a_validator_declares_as_its_input_is_the_type_of_the_argument() -> None:
+    either = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+    validator = "pydantic.BeforeValidator(_split, json_schema_input_type=str | list[str])"
+    head = """
+    def _split(value): ...
+    class Entry(BaseModel):
+        tags: list[str] = Field(description="Which.")
+        others: list[str]
+
+        @pydantic.field_validator("tags", mode="before", json_schema_input_type=str | list[str])
+        @classmethod
+        def _split(cls, value): ...
+    """
+    assert properties(f"a: Annotated[list[str], {validator}]", head) == {"a": either}
+    found = schema("Entry", head)["$defs"]["Entry"]
+    assert found["properties"] == {
+        "tags": {**either, "description": "Which."},
+        "others": {"type": "array", "items": {"type": "string"}},
+    }
+    plain = "a: Annotated[list[str], pydantic.BeforeValidator(_split)]"
+    assert properties(plain, head) == {"a": {"type": "array", "items": {"type": "string"}}}

@@ -152,6 +152,8 @@ class Annotations:
                 node = node.slice
             else:
                 break
+        if not self.is_output:
+            node = constraints.input_type(beside, self.scope) or node
         return ({} if node is None else self.schema(node)), beside
 
     def schema(self, node: ast.expr) -> JsonObject:

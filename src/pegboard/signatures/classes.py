@@ -6,12 +6,12 @@ The classes are defined in the pack or in a helper module of the same folder.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from pegboard.sdk.literals import NotLiteralError, read, text
 from pegboard.sdk.scope import Lineage, Scope, statements
-from pegboard.signatures import docstrings
+from pegboard.signatures import constraints, docstrings
 from pegboard.signatures.expressions import unquoted
 from pegboard.signatures.model_config import ModelConfig
 from pegboard.signatures.names import canonical
@@ -40,6 +40,8 @@ class _Member(NamedTuple):
     note: str
     optional: bool
     scope: Scope
+    accepted: ast.expr | None
+    """Type that a validator accepts in place of the annotated one, if it declares any."""
 
 
 def schema(to: Converter, node: ast.ClassDef) -> JsonObject | None:
@@ -211,10 +213,11 @@ def _other_keys(config: ModelConfig) -> JsonObject:
 
 def _field(to: Converter, member: _Member, default: ast.expr | None) -> FieldInfo:
     line = member.annotation.lineno
+    annotation = member.annotation if to.is_output else member.accepted or member.annotation
     if member.scope is to.scope:
-        return to.field(member.annotation, default, line)
+        return to.field(annotation, default, line)
     with to.inside(member.scope):
-        return to.field(member.annotation, default, line)
+        return to.field(annotation, default, line)
 
 
 def _with_required(result: JsonObject, required: list[JsonValue]) -> JsonObject:
@@ -257,7 +260,18 @@ def _own_members(scope: Scope, node: ast.ClassDef, *, optional: bool) -> Iterato
         if _wrapper(scope, annotation) in _NO_FIELDS:
             continue
         note = docstrings.cleaned(_string(following) or "")
-        yield _Member(statement.target.id, annotation, statement.value, note, optional, scope)
+        name = statement.target.id
+        accepted = constraints.input_type(_validators(body, name), scope)
+        yield _Member(name, annotation, statement.value, note, optional, scope, accepted)
+
+
+def _validators(body: Iterable[ast.stmt], field: str) -> Iterator[ast.expr]:
+    """Yield the decorators of methods that name a field, or all fields."""
+    for statement in body:
+        for decorator in statement.decorator_list if isinstance(statement, ast.FunctionDef) else ():
+            names = decorator.args if isinstance(decorator, ast.Call) else ()
+            if any(isinstance(name, ast.Constant) and name.value in (field, "*") for name in names):
+                yield decorator
 
 
 def _is_init_only(member: _Member) -> bool:

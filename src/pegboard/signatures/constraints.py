@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from pegboard.sdk.literals import NotLiteralError, read
@@ -62,6 +62,14 @@ _POSITIONAL: dict[str, tuple[str, ...]] = {
 """Supported annotation → names of its positional arguments."""
 
 
+_VALIDATORS = frozenset(
+    f"{module}.{name}"
+    for module in ("pydantic", "pydantic.functional_validators")
+    for name in ("BeforeValidator", "PlainValidator", "WrapValidator", "field_validator")
+)
+"""Functions of pydantic that may accept other values than those of the annotated type."""
+
+
 class FieldFacts:
     """Facts from `Field(...)` that are not part of the schema.
 
@@ -77,6 +85,18 @@ class FieldFacts:
         self.has_default = False
         self.alias: str | None = None
         self.discriminator: str | None = None
+
+
+def input_type(nodes: Iterable[ast.expr | str], scope: Scope) -> ast.expr | None:
+    """Return the type that a validator declares as `json_schema_input_type`, or None; the last one applies first."""
+    declared = [
+        keyword.value
+        for node in nodes
+        if isinstance(node, ast.Call) and scope.qualified(node.func) in _VALIDATORS
+        for keyword in node.keywords
+        if keyword.arg == "json_schema_input_type"
+    ]
+    return declared[-1] if declared else None
 
 
 def is_field(node: ast.AST | None, scope: Scope) -> bool:
