@@ -253,6 +253,8 @@ def _members(scope: Scope, node: ast.ClassDef) -> list[_Member]:
 
 def _own_members(scope: Scope, node: ast.ClassDef, *, optional: bool) -> Iterator[_Member]:
     body = [statement.node for statement in statements(node.body)]
+    methods = (statement for statement in body if isinstance(statement, ast.FunctionDef))
+    validators = [one for method in methods for one in method.decorator_list if isinstance(one, ast.Call)]
     for statement, following in zip(body, [*body[1:], None], strict=True):
         if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
             continue
@@ -261,17 +263,15 @@ def _own_members(scope: Scope, node: ast.ClassDef, *, optional: bool) -> Iterato
             continue
         note = docstrings.cleaned(_string(following) or "")
         name = statement.target.id
-        accepted = constraints.input_type(_validators(body, name), scope)
+        accepted = constraints.input_type(_of_field(validators, name), scope) if validators else None
         yield _Member(name, annotation, statement.value, note, optional, scope, accepted)
 
 
-def _validators(body: Iterable[ast.stmt], field: str) -> Iterator[ast.expr]:
-    """Yield the decorators of methods that name a field, or all fields."""
-    for statement in body:
-        for decorator in statement.decorator_list if isinstance(statement, ast.FunctionDef) else ():
-            names = decorator.args if isinstance(decorator, ast.Call) else ()
-            if any(isinstance(name, ast.Constant) and name.value in (field, "*") for name in names):
-                yield decorator
+def _of_field(decorators: Iterable[ast.Call], field: str) -> Iterator[ast.expr]:
+    """Yield the decorators that name a field, or all fields."""
+    for decorator in decorators:
+        if any(isinstance(name, ast.Constant) and name.value in (field, "*") for name in decorator.args):
+            yield decorator
 
 
 def _is_init_only(member: _Member) -> bool:

@@ -36,6 +36,8 @@ FIELDS = frozenset({"pydantic.Field", "pydantic.fields.Field"})
 _TYPER = frozenset({"typer.Argument", "typer.Option", "typer.params.Argument", "typer.params.Option"})
 """Functions of Typer that describe a parameter. Only as a default, their first argument is the default."""
 
+_DESCRIBING = FIELDS | _TYPER
+
 _NAMES_OF_TYPER = {"help": "description", "max": "le", "min": "ge"}
 
 _POSITIONAL: dict[str, tuple[str, ...]] = {
@@ -101,7 +103,7 @@ def input_type(nodes: Iterable[ast.expr | str], scope: Scope) -> ast.expr | None
 
 def is_field(node: ast.AST | None, scope: Scope) -> bool:
     """Return whether an expression is a `Field(...)`, or what Typer has in its place."""
-    return isinstance(node, ast.Call) and scope.qualified(node.func) in FIELDS | _TYPER
+    return isinstance(node, ast.Call) and scope.qualified(node.func) in _DESCRIBING
 
 
 def apply(
