@@ -116,6 +116,7 @@ def test_a_rule_for_a_configured_server_that_is_not_connected_is_not_reported(pe
 
 
 @pytest.mark.promise("MCP-3", "CLI-2")
+@pytest.mark.slow
 def test_a_server_that_hangs_at_its_start_is_named_and_does_not_hold_up_tools_of_others(
     pegboard: Command, home: Path
 ) -> None:
