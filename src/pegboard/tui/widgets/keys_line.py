@@ -80,6 +80,7 @@ class KeysLine(Widget, can_focus=False):
     def __init__(self) -> None:
         super().__init__()
         self._keys: tuple[_FooterKey, ...] = ()
+        self._is_outdated = False
 
     def on_mount(self) -> None:
         """Subscribe to changes of the available keys."""
@@ -90,13 +91,20 @@ class KeysLine(Widget, can_focus=False):
         self.screen.bindings_updated_signal.unsubscribe(self)
 
     def _change(self, screen: Screen[object]) -> None:
-        """Show the available keys, each action once: with the first declared one, as another may come first here."""
-        if not screen.app.app_focus or not self.is_attached or screen is not self.screen:
-            return
+        # The keys are read when the next frame is rendered, because they change several times before it.
+        if screen.app.app_focus and self.is_attached and screen is self.screen:
+            self._is_outdated = True
+            self.refresh()
+
+    def _current(self) -> tuple[_FooterKey, ...]:
+        """Return the available keys, each action once: with the first declared one, as another may come first here."""
+        if not self._is_outdated or not self.app.app_focus:
+            return self._keys
+        self._is_outdated = False
         found: dict[str, _FooterKey] = {}
         owners: dict[str, DOMNode] = {}
-        declared = [command.id for command in getattr(type(screen), "ACTIONS", ())]
-        for node, binding, enabled, tooltip in screen.active_bindings.values():
+        declared = [command.id for command in getattr(type(self.screen), "ACTIONS", ())]
+        for node, binding, enabled, tooltip in self.screen.active_bindings.values():
             if not binding.show:
                 continue
             owner = owners.setdefault(binding.action, node)
@@ -107,14 +115,16 @@ class KeysLine(Widget, can_focus=False):
                 )
         keys = tuple(sorted(found.values(), key=lambda key: key.rank))
         if keys != self._keys:
-            self._keys, self.hovered = keys, None
-            self.refresh()
+            self._keys = keys
+            self.set_reactive(KeysLine.hovered, None)  # it is read while the line is rendered
+        return self._keys
 
     def _visible(self) -> Iterator[tuple[int, int, _FooterKey]]:
         """Yield the keys that fit into the line, each with its index and column."""
-        everywhere = sum(key.columns for key in self._keys if key.rank[0] == _EVERYWHERE)
+        keys = self._current()
+        everywhere = sum(key.columns for key in keys if key.rank[0] == _EVERYWHERE)
         column, right = 0, max(0, self.size.width - everywhere)
-        for index, key in enumerate(self._keys):
+        for index, key in enumerate(keys):
             column = max(column, right) if key.rank[0] == _EVERYWHERE else column
             end = column + key.columns
             if right and key.rank[0] != _EVERYWHERE and end > right:
