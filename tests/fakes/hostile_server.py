@@ -195,6 +195,13 @@ class Peer:
             return {"result": contents(method)}
         if method == "tools/call":
             return self.call(params, number)
+        if MODE == "hologram" and method == "prompts/get":
+            good = {"role": "user", "content": {"type": "text", "text": "Hello."}}
+            strange = {"role": "assistant", "content": {"type": "hologram", "data": 1}}
+            return {"result": {"messages": [good, strange, {"role": "robot", "content": good["content"]}, "x"]}}
+        if MODE == "hologram" and method == "resources/read":
+            uri = params["uri"]
+            return {"result": {"contents": [{"uri": uri, "text": "fine"}, {"uri": uri, "hologram": 1}, None]}}
         return {"error": {"code": -32601, "message": "Method not found" + ESCAPES * (MODE == "escapes")}}
 
     def call(self, params: dict[str, Any], number: object) -> dict[str, Any] | None:  # noqa: C901 - a case per mode

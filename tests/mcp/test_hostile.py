@@ -11,6 +11,7 @@ import pytest
 from servers import HOSTILE_SERVER, SDK_SERVER, Answering, Open, call, events_of, processes_of, run, start_of
 
 from pegboard.models import Finished, Log, Problem, ServerConfig, ServerState, ServerStatus
+from pegboard.models.server_content import PromptText
 from pegboard.results.clean import clean
 from pegboard.runtime import Runtime
 from pegboard.schema.validation import validator
@@ -299,6 +300,29 @@ async def test_a_block_that_cannot_be_read_is_shown_as_json_beside_the_others(op
         "fine",
         '[a block of an unknown kind] {"type": "hologram", "data": 1}',
         '[an invalid block] {"type": "image"}',
+    ]
+
+
+@pytest.mark.promise("MCP-6")
+@over_both
+async def test_a_part_of_a_prompt_or_a_resource_that_cannot_be_read_is_shown_as_json_beside_the_others(
+    open_hostile: Open,
+) -> None:
+    runtime = await open_hostile("hologram")
+    prompt = await runtime.servers.prompt("peer", "one", {})
+    assert isinstance(prompt, PromptText)
+    assert [(message.role, message.content) for message in prompt.messages] == [
+        ("user", "Hello."),
+        ("assistant", '[a block of an unknown kind] {"type": "hologram", "data": 1}'),
+        ("user", '[an invalid message] {"role": "robot", "content": {"type": "text", "text": "Hello."}}'),
+        ("user", '[an invalid message] "x"'),
+    ]
+    contents = await runtime.servers.read("peer", "memo://one")
+    assert isinstance(contents, tuple)
+    assert [one.text for one in contents] == [
+        "fine",
+        '[invalid contents] {"uri": "memo://one", "hologram": 1}',
+        "[invalid contents] null",
     ]
 
 

@@ -29,7 +29,7 @@ from mcp_types.jsonrpc import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import JsonValue, ValidationError
 
-from pegboard.mcp.blocks import readable_block
+from pegboard.mcp.blocks import readable_block, readable_contents, readable_prompt_message
 from pegboard.mcp.forwarding import LISTS
 from pegboard.mcp.limits import MOST_OPEN_QUESTIONS
 from pegboard.mcp.session import LostSession
@@ -55,6 +55,12 @@ _SLACK = 20_000.0
 _MOST_REASONS = 100
 _FAILED = "Server returned an error response"
 _UNPARSED = ("Failed to parse JSON response: ", "Failed to parse SSE message: ")
+_PARTS: dict[str, tuple[str, Callable[[JsonValue], JsonValue]]] = {
+    "tools/call": ("content", readable_block),
+    "prompts/get": ("messages", readable_prompt_message),
+    "resources/read": ("contents", readable_contents),
+}
+"""Method → the list in its result whose parts may be of an unknown kind, and what makes a part readable."""
 _INFORMS = frozenset({"notifications/progress", "notifications/message"})
 
 Read = ReadStream[SessionMessage | Exception]
@@ -175,8 +181,9 @@ class Watch(AbstractAsyncContextManager[TransportStreams]):
             error.message = f"HTTP {self._last.status}{said}"
 
     def _repair(self, method: str, result: dict[str, Any]) -> None:
-        if method == "tools/call" and isinstance(result.get("content"), list):
-            result["content"] = [readable_block(block) for block in result["content"]]
+        if (part := _PARTS.get(method)) is not None and isinstance(result.get(part[0]), list):
+            name, readable_part = part
+            result[name] = [readable_part(one) for one in result[name]]
         elif method == _RAW_LIST and isinstance(result.get("tools"), list):
             result["_meta"] = {RAW_TOOLS: [readable(tool) for tool in result["tools"]]}
             result["tools"] = []
