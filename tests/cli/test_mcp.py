@@ -302,6 +302,7 @@ def test_a_call_printed_as_a_command_line_starts_its_server_again(pegboard: Comm
         (["x", "--url", "ftp://host"], "doesn't start with http"),
         (["x", "--url", "http://host", "--", "y"], "both `command` and `url`"),
         (["x", "--url", "http://host", "--header", "NoColon"], "separated by `:`"),
+        (["x", "--protocol", "1999-01-01", "--", "y"], "`protocol`: Input should be '2025-11-25'"),
         (["there", "--", "x"], "it exists"),
     ],
 )
@@ -314,6 +315,15 @@ def test_a_server_that_cannot_be_added_changes_nothing(
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
     assert config(home) == before
+
+
+@pytest.mark.promise("MCP-3", "MCP-5")
+def test_a_server_is_added_with_the_newest_protocol_version_to_use(pegboard: Command, home: Path) -> None:
+    start = ["--", sys.executable, str(SDK_SERVER)]
+    done = pegboard("mcp", "add", "memo", "--protocol", "2025-11-25", *start)
+    assert done.returncode == 0, done.stderr
+    assert tomllib.loads(config(home))["mcp"]["servers"]["memo"]["protocol"] == "2025-11-25"
+    assert json.loads(pegboard("mcp", "test", "memo", "--json").stdout)["protocol"] == "2025-11-25"
 
 
 def test_adding_a_file_of_the_working_directory_names_the_option_that_starts_it_anywhere(

@@ -74,6 +74,10 @@ def add(
             "--timeout", metavar="SECONDS", min=0.001, help="Timeout in seconds for connecting and for each call."
         ),
     ] = None,
+    protocol: Annotated[
+        str | None,
+        typer.Option("--protocol", metavar="VERSION", help="Use no newer version of the protocol: 2025-11-25."),
+    ] = None,
     client_id: Annotated[
         str | None, typer.Option("--client-id", metavar="ID", help="Log in with this OAuth client identifier.")
     ] = None,
@@ -103,10 +107,8 @@ def add(
         entry["env"] = dict(pair(text, "=", "--env", alone=True) for text in env)
     if header:
         entry["headers"] = dict(pair(text, ":", "--header") for text in header)
-    if cwd is not None:
-        entry["cwd"] = str(cwd.absolute())
-    if timeout is not None:
-        entry["timeout"] = timeout
+    limits = {"cwd": str(cwd.absolute()) if cwd else None, "timeout": timeout, "protocol": protocol}
+    entry |= {key: value for key, value in limits.items() if value is not None}
     if client_id is not None:
         secret = {} if client_secret is None else {"client_secret": f"${{{client_secret}}}"}
         entry["oauth"] = {"client_id": client_id, **secret}
