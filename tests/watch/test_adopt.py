@@ -93,6 +93,26 @@ def test_entries_run_behind_watch_and_everything_else_stays(file: Path, home: Pa
 
 
 @pytest.mark.promise("WAT-2")
+def test_an_address_that_may_have_the_old_transport_is_adopted_with_a_remark(tmp_path: Path) -> None:
+    file = tmp_path / "mcp.json"
+    servers = {
+        "old": {"url": "https://example.com/sse"},
+        "typed": {"type": "http", "url": "https://example.com/sse"},
+        "new": {"url": "https://example.com/mcp"},
+    }
+    file.write_text(json.dumps({"mcpServers": servers}))
+    done = commands.pegboard("adopt", str(file), "--dry-run")
+    assert (
+        "note: old: its URL seems to be of the old HTTP+SSE transport, which `pegboard watch` doesn't support.\n"
+        in done.stderr
+    )
+    assert done.stderr.count("note:") == 1
+    done = commands.pegboard("adopt", str(file), "--json")
+    notes = {one["server"]: bool(one["note"]) for one in json.loads(done.stdout)[0]["entries"]}
+    assert notes == {"old": True, "typed": False, "new": False}
+
+
+@pytest.mark.promise("WAT-2")
 def test_undo_restores_unchanged_entries_and_keeps_every_other_change(tmp_path: Path) -> None:
     file = tmp_path / "claude.json"
     servers: dict[str, Any] = {name: {"command": name, "args": ["1"]} for name in ("a", "b", "c")}

@@ -62,7 +62,8 @@ def adopt(
                     "file": str(change.file),
                     "backup": str(change.backup) if change.backup else None,
                     "entries": [
-                        {"server": one.server, "action": one.action, "reason": one.reason} for one in change.entries
+                        {"server": one.server, "action": one.action, "reason": one.reason, "note": one.note}
+                        for one in change.entries
                     ],
                 }
                 for change in changes
@@ -75,6 +76,8 @@ def adopt(
         for entry in change.entries:
             if entry.action == "skipped":
                 narrate(f"Skipped {clean_line(entry.server)}: {entry.reason}.")
+            elif entry.note:
+                narrate(f"note: {clean_line(entry.server)}: {entry.note}.")
         count = sum(entry.action != "skipped" for entry in change.entries)
         verb = ("restored" if undo else "adopted") if not dry_run else ("to restore" if undo else "to adopt")
         narrate(f"{change.file}: {count} {'entry' if count == 1 else 'entries'} {verb}.")

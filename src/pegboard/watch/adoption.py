@@ -24,7 +24,7 @@ from pegboard.config.client_formats import BOM, VARIABLE, ClientFormatError, is_
 from pegboard.config.display import looks_secret
 from pegboard.config.files import shown
 from pegboard.config.paths import expanded
-from pegboard.config.servers import is_server_name, pack_name
+from pegboard.config.servers import ends_in_sse, is_server_name, pack_name
 from pegboard.data.mask import MASK
 from pegboard.errors import PegboardError
 from pegboard.watch.client_json import JsonText
@@ -71,6 +71,8 @@ class EntryChange:
     before: str = ""
     """The text of the entry."""
     after: str = ""
+    note: str = ""
+    """Why it may not work behind `pegboard watch`."""
 
 
 @dataclass(frozen=True)
@@ -201,19 +203,20 @@ class Adoption:
         command, args = entry.get("command"), entry.get("args", [])
         if isinstance(command, list):
             command, args = (command[0], command[1:]) if command else (None, [])
-        url = next((entry[key] for key in URL_KEYS if entry.get(key) is not None), None)
+        url, note = next((entry[key] for key in URL_KEYS if entry.get(key) is not None), None), ""
         if command is None and url is not None:
             try:
                 after = content.replaced(found, self._bridge(name, found.place, entry, url))
             except _SkippedError as error:
                 return skipped(str(error))
+            note = _sse_note(entry, url)
         elif not isinstance(command, str) or not command or not isinstance(args, list):
             return skipped("it has no command that is text")
         elif self._is_ours(command, args):
             return skipped("it already runs behind `pegboard watch`")
         else:
             after = content.wrapped(found, [*self._program, "watch", "--name", name, "--"], self._variables)
-        return EntryChange(found.name, found.place, "adopted", "", found.text, after)
+        return EntryChange(found.name, found.place, "adopted", "", found.text, after, note)
 
     def _is_ours(self, command: str, args: Sequence[JsonValue]) -> bool:
         return (Path(command).name == "pegboard" and [*args[:1]] == ["watch"]) or (
@@ -228,7 +231,7 @@ class Adoption:
         Raises:
             _SkippedError: It can't be bridged.
         """
-        transport = str(entry.get("type") or entry.get("transport") or "").lower()
+        transport = _transport(entry)
         if transport not in _HTTP:
             raise _SkippedError(f"its transport {transport!r} is not streamable HTTP")
         headers = entry.get("headers") or entry.get("http_headers") or {}
@@ -363,6 +366,17 @@ def _client_text(name: str, body: str) -> ClientText:
 
         return TomlText(body, parsed(name, body))
     return JsonText(body)
+
+
+def _transport(entry: Mapping[str, JsonValue]) -> str:
+    return str(entry.get("type") or entry.get("transport") or "").lower()
+
+
+def _sse_note(entry: Mapping[str, JsonValue], url: JsonValue) -> str:
+    """Return a remark if a client would find out by itself that an address has the old transport; otherwise nothing."""
+    if _transport(entry) or not isinstance(url, str) or not ends_in_sse(url):
+        return ""
+    return "its URL seems to be of the old HTTP+SSE transport, which `pegboard watch` doesn't support"
 
 
 def _filled_headers(entry: Mapping[str, JsonValue]) -> dict[str, str]:
