@@ -174,6 +174,26 @@ def test_an_unknown_tool_is_exit_3_with_the_nearest_names(pegboard: Command, com
         assert json.loads(done.stdout)["result"]["error"]["code"] == "tool_not_found"
 
 
+@pytest.mark.promise("EXE-7", "STO-1")
+@pytest.mark.parametrize("broken", ["", "broken = ["])
+def test_a_call_of_an_unknown_tool_is_recorded_with_its_arguments(pegboard: Command, home: Path, broken: str) -> None:
+    (home / "config.toml").write_text(broken)
+    pairs = ("--arg", "b.c=x", "--arg", "list=1", "--arg", "list=2")
+    done = pegboard("tools", "invoke", "fs.red_file", "--args", '{"a": "1"}', *pairs)
+    sent = {"a": "1", "b": {"c": "x"}, "list": [1, 2]}
+    assert done.returncode == 3
+    assert json.loads(done.stdout)["call"]["args"] == sent
+    assert json.loads(pegboard("history", "list", "--json").stdout)[0]["args"] == sent
+
+
+@pytest.mark.promise("CLI-1", "STO-2")
+def test_a_rejected_call_is_printed_with_its_arguments_without_secrets(pegboard: Command, packs: str) -> None:
+    pairs = ("--arg", "a=1", "--arg", "b=hunter2-hunter2")
+    done = pegboard("tools", "invoke", "greet.add", *pairs, "--packs", packs, env={"ADD_TOKEN": "hunter2-hunter2"})
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["call"]["args"] == {"a": 1, "b": "«secret ADD_TOKEN»"}
+
+
 @pytest.mark.promise("EXE-2", "CLI-2")
 @pytest.mark.parametrize(
     "line", [["info", "tools.echo"], ["invoke", "tools.echo"], ["invoke", "tools.echo", "--arg", "value=1"]]

@@ -87,10 +87,13 @@ class ArgumentError(PegboardError):
 
     faults: tuple[Fault, ...]
     """The validation errors among the reasons, with their paths."""
+    arguments: JsonObject
+    """The arguments, as far as they can be read; values of `--arg` that can't be are text."""
 
-    def __init__(self, message: str, *faults: Fault) -> None:
+    def __init__(self, message: str, *faults: Fault, arguments: JsonObject | None = None) -> None:
         super().__init__(message)
         self.faults = faults
+        self.arguments = arguments or {}
 
 
 def read_arguments(
@@ -116,6 +119,27 @@ def read_arguments(
     return found
 
 
+def read_arguments_of_unknown(text: str | None, pairs: list[str]) -> JsonObject:
+    """Combine the arguments of a tool that isn't known, for the record of the call.
+
+    Args:
+        text: Value of `--args`.
+        pairs: Values of `--arg`; text unless they are JSON.
+
+    Raises:
+        ArgumentError: A value can't be read.
+    """
+    from pegboard.forms.pairs import read_pairs
+
+    given = read_object(text)
+    for pair in pairs:
+        _check_text("--arg", pair)
+    found, faults = read_pairs({"type": "object"}, pairs, given=given) if pairs else (given, ())
+    if faults:
+        raise ArgumentError("; ".join(f"--arg {fault}" for fault in faults), *faults, arguments=found)
+    return found
+
+
 def _combined(runtime: Runtime, spec: ToolSpec, text: str | None, pairs: list[str], preset: str | None) -> JsonObject:
     given: JsonObject | None = None
     if preset is not None:
@@ -138,7 +162,7 @@ def _combined(runtime: Runtime, spec: ToolSpec, text: str | None, pairs: list[st
     form.load(found)
     others = [one for one in form.faults() if not _is_reported(one.path, reported)]
     messages = [*(f"--arg {fault}" for fault in faults), *map(str, others)]
-    raise ArgumentError("; ".join(messages), *faults, *others)
+    raise ArgumentError("; ".join(messages), *faults, *others, arguments=found)
 
 
 def _report_misspelled(spec: ToolSpec, arguments: JsonObject) -> None:

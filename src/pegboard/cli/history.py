@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from typer.core import TyperGroup
 
-from pegboard.cli.arguments import ArgOption, ArgsOption, ArgumentError, read_arguments, read_object
+from pegboard.cli.arguments import (
+    ArgOption,
+    ArgsOption,
+    ArgumentError,
+    read_arguments,
+    read_arguments_of_unknown,
+    read_object,
+)
 from pegboard.cli.root import MOST, NOT_FOUND, TOOL_FAILED, USAGE, JsonOption, PacksOption, app, open_runtime, scanned
 from pegboard.data.mask import unrecorded_secret
 from pegboard.results.sizes import count, duration
@@ -185,8 +192,9 @@ def _changed_arguments(runtime: Runtime, recorded: RecordedCall, args: str | Non
 
     given = {**recorded.args, **(read_object(args) if args is not None else {})}
     spec = runtime.tools.get(recorded.tool)
-    if pairs and spec is not None:
-        given = read_arguments(runtime, spec, json.dumps(given), pairs)
+    if pairs:
+        text = json.dumps(given)
+        given = read_arguments(runtime, spec, text, pairs) if spec else read_arguments_of_unknown(text, pairs)
     if hidden := unrecorded_secret(given):
         raise ArgumentError(f"{recorded.tool} was not run again: {hidden} Enter it with --arg or --args.")
     return given

@@ -14,7 +14,7 @@ from pegboard.cli.arguments import (
     complete_presets,
     complete_tools,
     read_arguments,
-    read_object,
+    read_arguments_of_unknown,
 )
 from pegboard.cli.root import (
     NOT_FOUND,
@@ -122,13 +122,19 @@ def invoke(
     interruption = 0
     try:
         # The call itself reports an unknown tool.
-        read = read_object(args) if spec is None else read_arguments(runtime, spec, args, arg or [], preset)
+        pairs = arg or []
+        read = (
+            read_arguments_of_unknown(args, pairs)
+            if spec is None
+            else read_arguments(runtime, spec, args, pairs, preset)
+        )
         if print_ is not None:
             _print_call(runtime, find(runtime, name), read, print_)
             return
         call, result, interruption = run_call(runtime, call.model_copy(update={"args": read}))
     except ArgumentError as unreadable:
         result = ToolResult.failed("invalid_args", str(unreadable), None, *unreadable.faults)
+        call = call.model_copy(update={"args": runtime.redacted_args(unreadable.arguments)})
     print_outcome(runtime, call, result, only_data=data and not json)
     raise typer.Exit(interruption or exit_code_of(result))
 
