@@ -1,7 +1,7 @@
 """The forwarding proxy between the suite and `pegboard serve --http`.
 
 It adds the bearer token, because the suite has none. It also translates names of tools: the suite calls `test_x`, and
-`pegboard serve` offers `suite.test_x`. Host and Origin are forwarded as the suite sent them; only the proxy's own
+`pegboard serve` offers `suite_test_x`. Host and Origin are forwarded as the suite sent them; only the proxy's own
 address becomes the server's. Everything else passes unchanged.
 """
 
@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Self
 from urllib.parse import urlsplit
 
-PACK = "suite."
+PACK = "suite_"
 _OF_ONE_CONNECTION = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length", "date", "server"})
 
 
@@ -79,7 +79,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Return the value of a header for the server."""
         if name in ("host", "origin") and value.endswith(("localhost" + own, "127.0.0.1" + own)):
             return self.authority if name == "host" else f"http://{self.authority}"
-        if name == "mcp-name" and self.headers.get("Mcp-Method") == "tools/call" and "." not in value:
+        if name == "mcp-name" and self.headers.get("Mcp-Method") == "tools/call" and not value.strip().startswith(PACK):
             return PACK + value.strip()
         return value
 
@@ -116,7 +116,7 @@ def _with_pack(body: bytes) -> bytes:
     if not isinstance(params, dict):
         return body
     name = params.get("name")
-    if not isinstance(name, str) or "." in name:
+    if not isinstance(name, str) or name.startswith(PACK):
         return body
     return json.dumps({**message, "params": {**params, "name": PACK + name}}).encode()
 
