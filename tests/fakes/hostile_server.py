@@ -90,6 +90,22 @@ LISTS: dict[str, list[Any]] = {
         {**TEXTS, "name": f"ok{ESCAPES}", "inputSchema": {"type": "object", "properties": {ESCAPES: TEXTS}}},
         {**BAD, **TEXTS},
     ],
+    "icons": [
+        {
+            **PLAIN,
+            "title": "All fine",
+            "icons": [
+                {"src": "https://example.org/a.png", "mimeType": "image/png", "sizes": ["48x48"], "theme": "dark"},
+                {"src": "data:image/png;base64,AA=="},
+                {"src": "javascript:alert(1)"},
+                {"src": "file:///etc/passwd"},
+                {"src": "data:image/png;base64," + "A" * 200_000},
+                {"src": 7},
+                "x",
+            ],
+        },
+        {**BAD, "title": 5, "icons": "none", "annotations": {"title": "All bad"}},
+    ],
     "readonly": [{**PLAIN, "annotations": {"readOnlyHint": True, "destructiveHint": False}}, BAD],
     "mismatch": [{**BAD, "outputSchema": TOTAL}, {**PLAIN, "outputSchema": TOTAL}],
 }

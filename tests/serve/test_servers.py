@@ -76,6 +76,21 @@ async def test_the_greeting_of_a_client_has_the_instructions_of_trusted_servers_
 
 
 @pytest.mark.promise("MCP-2")
+async def test_titles_and_safe_icons_of_a_servers_tools_arrive(connect: Connect, home: Path) -> None:
+    command, *args = start_of(HOSTILE_SERVER, "icons")
+    entry = f"command = {json.dumps(command)}\nargs = {json.dumps(args)}\n"
+    (home / "config.toml").write_text(f"[mcp.servers.one]\n{entry}")
+    async with connect() as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+    assert tools["one_ok"].title == "All fine"
+    assert [icon.model_dump(exclude_none=True) for icon in tools["one_ok"].icons or ()] == [
+        {"src": "https://example.org/a.png", "mime_type": "image/png", "sizes": ["48x48"], "theme": "dark"},
+        {"src": "data:image/png;base64,AA=="},
+    ]
+    assert (tools["one_bad"].title, tools["one_bad"].icons) == ("All bad", None)
+
+
+@pytest.mark.promise("MCP-2")
 async def test_content_of_a_server_arrives_unchanged(connect: Connect) -> None:
     async with connect() as client:
         mixed = await client.call_tool("one_mixed", {})

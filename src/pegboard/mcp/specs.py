@@ -30,6 +30,8 @@ _HINTS: Final = {
     "idempotentHint": "idempotent",
     "openWorldHint": "open_world",
 }
+_LONGEST_ICON: Final = 100_000
+"""Characters of the source of an icon, which may be the image itself."""
 UNREADABLE: Final = "pegboard/unreadable"
 """Key of a tool that can't be passed on: the reason, as the end of a sentence."""
 _AUTHOR: Final = "Report this to the server's author."
@@ -148,6 +150,7 @@ def _spec(config: ServerConfig, entry: str, pack: str, function: str, name: str,
             saved=config.saved,
             trusted=config.trusted,
             claims={key: claims[key] for key in _HINTS if isinstance(claims.get(key), bool)},
+            display=_display(tool, claims),
             entry=entry,
             cwd=config.cwd,
         ),
@@ -168,10 +171,35 @@ def _hints(config: ServerConfig, claims: JsonObject) -> Hints:
 def _description(name: str, tool: JsonObject, claims: JsonObject) -> str:
     text = tool.get("description")
     text = text if isinstance(text, str) else ""
-    title = tool.get("title") or claims.get("title")
-    if isinstance(title, str) and title.strip() and title != name and not text.startswith(title):
+    title = _title(tool, claims)
+    if title and title != name and not text.startswith(title):
         return f"{title.strip()}\n\n{text}" if text else title
     return text
+
+
+def _title(tool: JsonObject, claims: JsonObject) -> str:
+    titles = (tool.get("title"), claims.get("title"))
+    return next((title for title in titles if isinstance(title, str) and title.strip()), "")
+
+
+def _display(tool: JsonObject, claims: JsonObject) -> JsonObject:
+    """Return what clients show of a tool beside its name: its title, and the icons that they can be sent safely."""
+    title, icons = _title(tool, claims), tool.get("icons")
+    shown = [icon for icon in icons if _is_icon(icon)] if isinstance(icons, list) else []
+    return {**({"title": title} if title else {}), **({"icons": shown} if shown else {})}
+
+
+def _is_icon(icon: JsonValue) -> bool:
+    """Return whether an icon has a source that runs no code and reads no file, and is otherwise valid."""
+    if not isinstance(icon, dict) or not isinstance(source := icon.get("src"), str) or len(source) > _LONGEST_ICON:
+        return False
+    kind, sizes, theme = icon.get("mimeType"), icon.get("sizes"), icon.get("theme")
+    return (
+        source.lower().startswith(("https://", "data:image/"))
+        and (kind is None or isinstance(kind, str))
+        and (sizes is None or (isinstance(sizes, list) and all(isinstance(one, str) for one in sizes)))
+        and theme in (None, "light", "dark")
+    )
 
 
 def _schema(schema: JsonValue) -> JsonObject | None:

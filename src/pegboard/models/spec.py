@@ -62,6 +62,8 @@ class McpHandler(DataModel):
     """Whether the user trusts the server's annotations."""
     claims: dict[str, bool] = Field(default_factory=dict)
     """The server's annotations; `hints` has those that count."""
+    display: JsonObject = Field(default_factory=dict, exclude=True, repr=False)
+    """The server's `title` and `icons` of the tool, for MCP clients: untrusted."""
     entry: str = Field(default="", exclude=True, repr=False)
     """Digest of the server's configuration: another server may get its name."""
     cwd: str | None = Field(default=None, exclude=True, repr=False)

@@ -8,7 +8,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from pegboard.data.portable_names import portable_names
-from pegboard.models import JsonObject, ToolSpec
+from pegboard.models import JsonObject, McpHandler, ToolSpec
 
 RESULT: Final = "result"
 """Key of a result that isn't an object, because the protocol allows only objects."""
@@ -84,6 +84,8 @@ def wraps_result(spec: ToolSpec) -> bool:
 
 def _description(name: str, spec: ToolSpec) -> JsonObject:
     described: JsonObject = {"name": name, "description": spec.description, "inputSchema": _input_schema(spec)}
+    if isinstance(spec.handler, McpHandler):
+        described |= spec.handler.display
     schema = output_schema(spec)
     if schema is not None:
         described["outputSchema"] = schema
