@@ -374,6 +374,52 @@ def test_a_deny_rule_knows_the_defaults_of_a_server_without_sessions_over_http(h
     assert [one["name"] for one in called] == ["x", "y", "x"]
 
 
+@pytest.mark.promise("WAT-1")
+def test_a_task_over_http_without_a_session_is_recorded_with_the_result_that_a_later_request_returns() -> None:
+    class Server(JsonServer):
+        def answer(self, body: Any) -> None:
+            params = body["params"]
+            name = str(params.get("name"))
+            results: dict[str, Any] = {
+                "initialize": {"protocolVersion": "2025-11-25", "capabilities": {}},
+                "tools/call": {"task": {"taskId": name, "status": "working"}},
+                "tasks/get": {"taskId": str(params.get("taskId")), "status": "completed"},
+                "tasks/result": {"content": [{"type": "text", "text": f"late {params.get('taskId')}"}]},
+            }
+            message = {"jsonrpc": "2.0", "id": body["id"], "result": results[body["method"]]}
+            if body["method"] == "initialize":
+                respond(self, message, Mcp_Session_Id="1")
+            else:
+                respond(self, message)
+
+    with echo_server(Server) as url:
+        with http_proxy(url) as address:
+
+            def send(method: str, headers: dict[str, str] | None = None, **params: Any) -> None:
+                message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+                assert httpx2.post(address, json=message, headers=headers).is_success
+
+            session = {"Mcp-Session-Id": "1"}
+            for tool in ("first", "second", "done", "lost"):
+                send("tools/call", name=tool, arguments={"text": tool}, task={})
+            send("initialize", clientInfo={"name": "tester", "version": "1"})
+            send("tools/call", session, name="own", arguments={}, task={})
+            for tool in ("second", "first"):
+                send("tasks/result", taskId=tool)
+            send("tasks/get", taskId="done")
+        by_tool = {record.tool: record for record in recorded(5)}
+    for tool in ("first", "second"):
+        assert (by_tool[f"remote.{tool}"].args, result_of(by_tool[f"remote.{tool}"]).data) == (
+            {"text": tool},
+            f"late {tool}",
+        )
+    assert by_tool["remote.done"].ok
+    for tool in ("lost", "own"):
+        error = by_tool[f"remote.{tool}"].error
+        assert error is not None
+        assert "outcome is unknown" in error.message
+
+
 @pytest.mark.promise("WAT-4")
 def test_a_call_that_is_cancelled_over_http_without_a_session_is_never_forwarded(home: Path) -> None:
     (home / "approvals.toml").write_text('[[rule]]\nask = "remote.*"\n')

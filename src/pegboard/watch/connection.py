@@ -47,16 +47,41 @@ class ClientConnection:
     tools: dict[str, ToolSpec]
     flights: dict[str, deque[Flight]] = field(default_factory=dict)
     tasks: Tasks = field(default_factory=Tasks)
+    keeps_tasks: bool = True
+    """Whether its tasks end with it."""
 
     @classmethod
-    def opened(cls, about: dict[str, Any], recorder: CallRecorder, tools: dict[str, ToolSpec]) -> ClientConnection:
-        """Return the connection that the proxy describes."""
+    def opened(
+        cls, about: dict[str, Any], recorder: CallRecorder, tools: dict[str, ToolSpec], sessionless: Tasks
+    ) -> ClientConnection:
+        """Return the connection that the proxy describes.
+
+        Args:
+            about: What the proxy knows of it.
+            recorder: The record.
+            tools: The tools that the server listed.
+            sessionless: Calls of requests without a session that run as tasks; such a request is a connection of its
+                own, and the result of a task comes in another one.
+        """
         name = str(about.get("name") or "")
         if not name:
             command = about.get("command")
             name = pack_name(str(command[0]) if isinstance(command, list) and command else str(about.get("url", "")))
         process = int(about.get("client_pid") or 0) or None
-        return cls(recorder, name, Agent.connected(process, started=str(about.get("started") or "")), tools)
+        agent = Agent.connected(process, started=str(about.get("started") or ""))
+        found = cls(recorder, name, agent, tools)
+        if about.get("sessionless"):
+            found.tasks, found.keeps_tasks = sessionless.shared(), False
+        return found
+
+    @classmethod
+    def of_tasks(cls, recorder: CallRecorder, tasks: Tasks) -> ClientConnection:
+        """Return a connection that has only calls that run as tasks, to record those that are left at the end."""
+        return cls(recorder, "", Agent.connected(None), {}, tasks=tasks)
+
+    def begin_session(self) -> None:
+        """Note that the connection has a session now, which has tasks of its own."""
+        self.tasks, self.keeps_tasks = Tasks(), True
 
     # Messages of the client
 
@@ -161,8 +186,9 @@ class ClientConnection:
             for flight in waiting:
                 self._finish(flight, failed_result(why, "interrupted", flight.milliseconds(at)))
         self.flights.clear()
-        for flight, result in self.tasks.rest(at):
-            self._finish(flight, result)
+        if self.keeps_tasks:
+            for flight, result in self.tasks.rest(at):
+                self._finish(flight, result)
 
     # Tools
 

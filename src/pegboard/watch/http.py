@@ -143,16 +143,16 @@ class HttpProxy:
             found = self._connections[session] = self.open_connection()
         return found
 
-    def open_connection(self) -> int:
+    def open_connection(self, *, sessionless: bool = False) -> int:
         """Return a new connection."""
         self._count += 1
-        about = {"name": self._name, "started": self._started}
+        about = {"name": self._name, "started": self._started, "sessionless": sessionless}
         self._link.send(OPENED, self._count, json.dumps(about).encode())
         return self._count
 
     def open_sessionless(self) -> int:
         """Return a new connection for one request without a session."""
-        connection = self.open_connection()
+        connection = self.open_connection(sessionless=True)
         self._sessionless.add(connection)
         return connection
 
@@ -170,6 +170,7 @@ class HttpProxy:
     def assign(self, session: bytes, connection: int) -> None:
         """Note the session that the server began with a request."""
         self._sessionless.discard(connection)
+        self._link.send(OPENED, connection, b"{}")  # Again: it has a session now.
         self._connections.setdefault(session, connection)
 
     def end(self, session: bytes) -> None:

@@ -50,6 +50,7 @@ class Observer:
         from pegboard.runtime.redaction import SecretRedaction
         from pegboard.watch.judge import Judge
         from pegboard.watch.record import CallRecorder
+        from pegboard.watch.tasks import Tasks
 
         self._socket = control
         paths = Paths.from_environment()
@@ -63,10 +64,14 @@ class Observer:
         )
         self._connections: dict[int, ClientConnection] = {}
         self._tools: dict[str, ToolSpec] = {}
+        self._sessionless = Tasks()
+        """Calls of requests without a session that run as tasks."""
         self._send(HELLO, 0, b"\0".join((os.fsencode(paths.approvals), os.fsencode(paths.brake))))
 
     def run(self) -> None:
         """Handle frames until the proxy has ended; then record the calls in flight."""
+        from pegboard.watch.connection import ClientConnection
+
         for frame in frames(self._receive):
             try:
                 self._handle(frame)
@@ -77,6 +82,7 @@ class Observer:
         self._judge.close()
         for connection in self._connections.values():
             connection.close(time.time(), "The connection ended before the call finished.")
+        ClientConnection.of_tasks(self._recorder, self._sessionless).close(time.time(), "")
         self._recorder.close()
 
     def _receive(self, size: int) -> bytes:
@@ -92,7 +98,11 @@ class Observer:
 
         if frame.kind == OPENED:
             about = read(frame.payload) or {}
-            self._connections[frame.connection] = ClientConnection.opened(about, self._recorder, self._tools)
+            if known := self._connections.get(frame.connection):
+                known.begin_session()
+            else:
+                opened = ClientConnection.opened(about, self._recorder, self._tools, self._sessionless)
+                self._connections[frame.connection] = opened
             return
         connection = self._connections.get(frame.connection)
         if connection is None:

@@ -32,7 +32,7 @@ class TaskEnd(NamedTuple):
 
 @dataclass
 class Tasks:
-    """Calls of one connection that run as tasks."""
+    """Calls of one connection, or of all connections of clients without sessions, that run as tasks."""
 
     _flights: dict[str, Flight] = field(default_factory=dict)
     """By the ids of the tasks."""
@@ -40,6 +40,10 @@ class Tasks:
     """The last status and its message, by the same ids."""
     _asked: dict[str, str] = field(default_factory=dict)
     """Key of a request for a result → id of its task."""
+
+    def shared(self) -> Tasks:
+        """Return the same calls for another connection, whose requests have ids of their own."""
+        return Tasks(self._flights, self._status)
 
     def keep(self, flight: Flight, message: dict[str, Any]) -> bool:
         """Keep a call whose response says that it runs as a task; return False for any other response."""
