@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 import sys
 import tomllib
@@ -110,6 +111,26 @@ def test_an_address_that_may_have_the_old_transport_is_adopted_with_a_remark(tmp
     done = commands.pegboard("adopt", str(file), "--json")
     notes = {one["server"]: bool(one["note"]) for one in json.loads(done.stdout)[0]["entries"]}
     assert notes == {"old": True, "typed": False, "new": False}
+
+
+@pytest.mark.promise("WAT-2", "WAT-4")
+def test_different_servers_of_a_file_have_different_names_in_rules(tmp_path: Path) -> None:
+    file = tmp_path / "claude.json"
+    one, two = {"command": "one"}, {"command": "two"}
+    projects = {folder: {"mcpServers": {"db": entry}} for folder, entry in (("/a", one), ("/b", two), ("/c", two))}
+    servers = {"my db": one, "my.db": two, "my_db": {"url": "https://example.com/mcp"}}
+    file.write_text(json.dumps({"mcpServers": servers, "projects": projects}))
+
+    def names(text: str) -> list[str]:
+        return re.findall(r'"--name", ?"([^"]*)"', text)
+
+    assert commands.pegboard("adopt", str(file)).returncode == 0
+    assert names(re.sub(r"\s+", " ", file.read_text())) == ["my_db_2", "my_db_3", "my_db", "db", "db_2", "db_2"]
+    now = json.loads(file.read_text())
+    now["projects"] |= {"/d": {"mcpServers": {"db": two}}, "/e": {"mcpServers": {"db": {"command": "three"}}}}
+    file.write_text(json.dumps(now))
+    assert commands.pegboard("adopt", str(file)).returncode == 0
+    assert names(re.sub(r"\s+", " ", file.read_text()))[-2:] == ["db_2", "db_3"]
 
 
 @pytest.mark.promise("WAT-2")

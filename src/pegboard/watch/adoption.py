@@ -145,8 +145,13 @@ class Adoption:
         if undo:
             changes = [one for one in self._restored(file, content) if not servers or one.server in servers]
         else:
-            found = content.entries()
-            changes = [self._adopted(content, one) for one in found if not servers or one.name in servers]
+            found = [*content.entries()]
+            names = self._names(file, found)
+            changes = [
+                self._adopted(content, one, names.get(one.place, ""))
+                for one in found
+                if not servers or one.name in servers
+            ]
         entries = {one.path: content.entry(one.path) for one in changes if one.action != "skipped"}
         changed = body
         for change in sorted(changes, key=lambda one: _start(entries.get(one.path)), reverse=True):
@@ -189,7 +194,29 @@ class Adoption:
 
     # Entries
 
-    def _adopted(self, content: ClientText, found: ClientEntry) -> EntryChange:
+    def _names(self, file: Path, entries: Sequence[ClientEntry]) -> dict[tuple[str, ...], str]:
+        """Return the name of each entry for rules and records; other servers of the file never have the same.
+
+        Two entries with the same name, such as of two projects, share it if they are equal.
+        """
+        originals = self._originals(file)
+        names: dict[tuple[str, ...], str] = {}
+        servers: dict[str, str] = {}
+        """Name → the text of its entry."""
+        for one in entries:
+            words = _words(one.value)
+            if self._is_ours(words) and words[-1] != "--name" and "--name" in words:
+                servers[words[words.index("--name") + 1]] = originals.get(one.place, ("", ""))[0]
+        for one in sorted(entries, key=lambda one: not is_server_name(one.name)):
+            if self._is_ours(_words(one.value)):
+                continue
+            name = one.name if is_server_name(one.name) else pack_name(one.name)
+            same = next((known for known, text in servers.items() if text == one.text and _is_like(known, name)), "")
+            names[one.place] = name = same or (pack_name(name, servers) if name in servers else name)
+            servers[name] = one.text
+        return names
+
+    def _adopted(self, content: ClientText, found: ClientEntry, name: str) -> EntryChange:
         entry = found.value
 
         def skipped(reason: str) -> EntryChange:
@@ -199,7 +226,6 @@ class Adoption:
             return skipped("its entry is not an object")
         if found.fault:
             return skipped(found.fault)
-        name = found.name if is_server_name(found.name) else pack_name(found.name)
         command, args = entry.get("command"), entry.get("args", [])
         if isinstance(command, list):
             command, args = (command[0], command[1:]) if command else (None, [])
@@ -212,15 +238,15 @@ class Adoption:
             note = _sse_note(entry, url)
         elif not isinstance(command, str) or not command or not isinstance(args, list):
             return skipped("it has no command that is text")
-        elif self._is_ours(command, args):
+        elif self._is_ours(_words(entry)):
             return skipped("it already runs behind `pegboard watch`")
         else:
             after = content.wrapped(found, [*self._program, "watch", "--name", name, "--"], self._variables)
         return EntryChange(found.name, found.place, "adopted", "", found.text, after, note)
 
-    def _is_ours(self, command: str, args: Sequence[JsonValue]) -> bool:
-        return (Path(command).name == "pegboard" and [*args[:1]] == ["watch"]) or (
-            args[:1] in (["-m"], ["-Pm"]) and [*args[1:3]] == ["pegboard", "watch"]
+    def _is_ours(self, words: Sequence[str]) -> bool:
+        return (Path(words[0]).name == "pegboard" and [*words[1:2]] == ["watch"]) or (
+            [*words[1:4]] in (["-m", "pegboard", "watch"], ["-Pm", "pegboard", "watch"])
         )
 
     def _bridge(
@@ -366,6 +392,19 @@ def _client_text(name: str, body: str) -> ClientText:
 
         return TomlText(body, parsed(name, body))
     return JsonText(body)
+
+
+def _words(entry: JsonValue) -> list[str]:
+    """Return the command line of an entry; one empty word if it has none."""
+    command, args = (entry.get("command"), entry.get("args")) if isinstance(entry, dict) else (None, None)
+    words = command if isinstance(command, list) else [command, *(args if isinstance(args, list) else ())]
+    return [word if isinstance(word, str) else "" for word in words] or [""]
+
+
+def _is_like(name: str, base: str) -> bool:
+    """Return whether a name is another one, with or without a number."""
+    front, underscore, number = name.rpartition("_")
+    return name == base or (front == base and underscore == "_" and number.isdecimal())
 
 
 def _transport(entry: Mapping[str, JsonValue]) -> str:
