@@ -159,6 +159,18 @@ def test_a_given_name_that_exists_gets_a_suffix(pegboard: Command, start: str) -
     assert {"time", "time_2", "fixture", "fixture_2"} <= packs
 
 
+@pytest.mark.promise("MCP-3", "SEC-4")
+def test_a_given_server_never_changes_the_name_of_a_configured_one(pegboard: Command, home: Path, start: str) -> None:
+    command, *args = shlex.split(start)
+    (home / "config.toml").write_text(
+        f"[mcp.servers.memo]\ncommand = {json.dumps(command)}\nargs = {json.dumps(args)}\n"
+    )
+    done = pegboard("tools", "list", "--json", "--mcp", f"memo={start}")
+    assert {"memo", "memo_2"} <= {tool["pack"] for tool in json.loads(done.stdout)}
+    assert "memo_3" not in done.stdout
+    assert "The server memo is listed as memo_2 because another pack has its name." in done.stderr
+
+
 @pytest.mark.promise("MCP-3", "MCP-6")
 def test_resources_and_prompts_of_a_server_are_printed(pegboard: Command, start: str) -> None:
     done = pegboard("mcp", "resources", "--mcp", start, "--json")

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar  # Any: what coroutines yield and receive
+from weakref import WeakSet
 
 from pegboard.models import Problem, ServerConfig, ServerState, ServerStatus, ToolSpec
 
@@ -46,6 +47,8 @@ class Hub:
         self._left_out: list[ServerConfig] = []
         self._connections: list[ServerConnection] = []
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._named: WeakSet[ServerConnection] = WeakSet()
+        """Connections whose packs have their final names."""
         self._kept: dict[ServerConnection, asyncio.Task[None]] = {}
         """Tasks that keep servers connected."""
         self._lock = threading.Lock()
@@ -305,9 +308,16 @@ class Hub:
 
         packs = self.services.packs()
         with self._naming:  # Several servers that report the same name may connect at the same moment.
+            is_saved = connection.config.saved
             others = [one for one in self._connections if one is not connection]
-            taken = {name for one in others for name in (one.pack, one.config.name)}
-            configured = {config.name for config in self._configs if config is not connection.config}
+            if is_saved:  # The names of the configuration are in rules, so a server of --mcp never changes them.
+                others = [one for one in others if one.config.saved or one in self._named]
+            taken = {one.pack for one in others} | {
+                one.config.name for one in others if one.config.saved or not is_saved
+            }
+            configs = [one for one in self._configs if one is not connection.config and (one.saved or not is_saved)]
+            self._named.add(connection)
+            configured = {config.name for config in configs}
             connection.pack = pack_name(connection.config.name or reported, {*taken, *configured, *packs})
             return connection.pack
 
