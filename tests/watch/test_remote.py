@@ -605,6 +605,31 @@ def test_a_bridge_names_the_old_transport_and_of_a_page_only_its_title(path: str
             assert started.close() == 0
 
 
+@pytest.mark.promise("WAT-1")
+@pytest.mark.parametrize(
+    ("location", "outcome"),
+    [
+        ("/mcp/", "redirected"),
+        ("/mcp", "redirects without an end"),
+        ("https://example.org/mcp", "The server redirects to another address (HTTP 307). Use that address instead."),
+    ],
+)
+def test_a_bridge_follows_redirections_within_the_origin_only(location: str, outcome: str) -> None:
+    class Server(JsonServer):
+        def answer(self, body: Any) -> None:
+            if self.path == "/mcp":
+                respond(self, {}, 307, Location=location)
+            else:
+                content = [{"type": "text", "text": "redirected"}]
+                respond(self, {"jsonrpc": "2.0", "id": body["id"], "result": {"content": content}})
+
+    with echo_server(Server) as url, Watched(PROGRAM, "watch", "--name", "far", "--url", url, direct=True) as started:
+        for id_ in (1, 2):
+            started.call(id_, "say")
+            assert outcome in json.dumps(started.receive())
+        assert started.close() == 0
+
+
 @pytest.mark.promise("WAT-4")
 def test_a_bridge_responds_to_a_request_that_is_too_long_to_be_checked(home: Path) -> None:
     (home / "approvals.toml").write_text('[[rule]]\ndeny = "far.*"\n')

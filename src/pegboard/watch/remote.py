@@ -29,6 +29,8 @@ CONNECT_SECONDS: Final = 30.0
 NO_SESSION: Final = 404
 """The server doesn't know the session: MCP 2025-11-25, Streamable HTTP, Session Management."""
 _RESUMES: Final = 5
+_MOVES: Final = 3
+"""Redirections of one message that are followed."""
 _END_SECONDS: Final = 5.0
 """Time for the server to respond to messages after the client has closed stdin."""
 _ORDER_SECONDS: Final = 2.0
@@ -103,11 +105,20 @@ def bridge(url: str, name: str) -> None:
     os._exit(exit_code)  # The thread that reads stdin may still wait.
 
 
+class _MovedError(httpx2.HTTPError):
+    """The server redirects to another path, which is used from now on."""
+
+    def __init__(self) -> None:
+        super().__init__("it redirects without an end")
+
+
 class _Bridge:
     """Bridge of one client."""
 
     def __init__(self, url: str, headers: Mapping[str, str], about: Mapping[str, object]) -> None:
         self._url = url
+        self._addresses = {url}
+        """All addresses of the server: the given one, and those to which it redirects."""
         self._headers = dict(headers)
         self._about = about
         self._gate = Gate(print_message)
@@ -126,7 +137,10 @@ class _Bridge:
         self._link.send(OPENED, _CONNECTION, json.dumps(self._about).encode())
         timeout = httpx2.Timeout(CONNECT_SECONDS, read=None)
         auth = await asyncio.to_thread(authorization, self._url, self._headers)
-        async with httpx2.AsyncClient(timeout=timeout, auth=auth, follow_redirects=False) as self._client:
+        hooks = {"response": [self._check_move]}
+        async with httpx2.AsyncClient(
+            timeout=timeout, auth=auth, follow_redirects=False, event_hooks=hooks
+        ) as self._client:
             lines: asyncio.Queue[bytes] = asyncio.Queue(100)
             loop = asyncio.get_running_loop()
             threading.Thread(target=_read_lines, args=(loop, lines), daemon=True).start()
@@ -206,9 +220,28 @@ class _Bridge:
         if notification is not None:  # Notifications keep their order.
             await asyncio.wait((notification,), timeout=_ORDER_SECONDS)
         try:
+            for _ in range(_MOVES):
+                with suppress(_MovedError):
+                    await self._post(line, message)
+                    return
             await self._post(line, message)
         except httpx2.HTTPError as error:
             self._fail(message, f"The server can't be reached: {str(error) or type(error).__name__}.")
+
+    async def _check_move(self, response: httpx2.Response) -> None:
+        """Use another path of the same origin from now on if the server redirects to it with the same method.
+
+        Raises:
+            _MovedError: It does.
+        """
+        before = response.request.url
+        if response.status_code not in (307, 308) or str(before) not in self._addresses:
+            return
+        after = before.join(response.headers.get("location", ""))
+        if (after.scheme, after.host, after.port) == (before.scheme, before.host, before.port):
+            self._url = str(after)
+            self._addresses.add(self._url)
+            raise _MovedError
 
     async def _post(self, line: bytes, message: Any) -> None:  # noqa: ANN401 - any JSON
         method = message.get("method") if isinstance(message, dict) else None
@@ -407,6 +440,8 @@ def _explained(url: str, status: int, said: str, *, has_session: bool) -> str:
     if status == NO_SESSION and has_session:
         return f"The server has ended the session (HTTP {status}). Reconnect the client to start a new one."
     quoted = f": {quotation(said)}" if said else ""
+    if 300 <= status < 400:
+        return f"The server redirects to another address (HTTP {status}). Use that address instead."
     if is_old_transport(url, status):  # Its address may contain a key, so it isn't named.
         return (
             f"The server accepts no messages (HTTP {status}{quoted}); it seems to use the old HTTP+SSE transport."
