@@ -286,3 +286,22 @@ async def test_a_function_that_a_decorator_lost_is_reported(harness: Any) -> Non
     result = await harness.run("lost", FRAMEWORK, a=2, b=3)
     assert result.error.code == "tool_not_found"
     assert result.error.message.endswith("the function lost: a decorator or assignment left a value of type NoneType.")
+
+
+async def test_a_required_parameter_that_only_a_framework_supplies_fails_the_call_with_that_reason(
+    harness: Any,
+) -> None:
+    result = await harness.run("needs_context", FRAMEWORK, a=1)
+    assert result.error.message == (
+        "TypeError: needs_context() missing 1 required positional argument: 'ctx'. Pegboard can't supply `ctx`. "
+        "Set the default to None, so that the function can be called without it."
+    )
+    assert result.meta.traceback is None
+    own_mistake = await harness.run("calls_itself", FRAMEWORK, a=1)
+    assert own_mistake.error.message == "TypeError: calls_itself() missing 1 required keyword-only argument: 'a'"
+
+
+async def test_a_parameter_that_is_left_out_is_no_reason_for_a_message(harness: Any) -> None:
+    events = await harness.events("may_lack_context", FRAMEWORK, a=1)
+    assert harness.result(events).data == "None 1"
+    assert harness.text(events) == ""

@@ -56,3 +56,22 @@ def takes_keywords(*, a: int, b: int) -> int:
 def lost(*, a: int, b: int) -> int:
     """Multiply."""
     return a * b
+
+
+class Context:
+    """What a framework would supply; nothing that pydantic knows."""
+
+
+def needs_context(ctx: Context, *, a: int) -> int:
+    """Return the number."""
+    return a
+
+
+def may_lack_context(ctx: Context | None = None, *, a: int) -> str:
+    """Return the arguments."""
+    return f"{ctx} {a}"
+
+
+def calls_itself(*, a: int) -> int:
+    """Fail for want of an argument."""
+    return calls_itself()  # type: ignore[call-arg]

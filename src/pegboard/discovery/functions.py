@@ -14,6 +14,7 @@ from pegboard.signatures.definitions import Definitions
 from pegboard.signatures.expressions import written
 from pegboard.signatures.names import canonical
 from pegboard.signatures.runtime_names import unconverted
+from pegboard.signatures.supplied import is_marker, is_supplied
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -55,6 +56,9 @@ class _Description:
         problems: Problems found so far.
         context: Current part of the signature, for messages.
         line: Line of that part.
+        declared: Parameters of the function.
+        supplied: Those that an agent framework fills in.
+        parameters: All others, which are the parameters of the tool.
     """
 
     def __init__(self, node: Function, definitions: Definitions, pack: str, file: str) -> None:
@@ -69,7 +73,7 @@ class _Description:
         arguments = node.args
         positional = [*arguments.posonlyargs, *arguments.args]
         required: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
-        self.parameters = [
+        self.declared = [
             *(
                 Parameter(argument.arg, argument.annotation, default)
                 for argument, default in zip(positional, [*required, *arguments.defaults], strict=True)
@@ -79,6 +83,10 @@ class _Description:
                 for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
             ),
         ]
+        self.supplied = [
+            parameter for parameter in self.declared if is_supplied(parameter.annotation, parameter.default, self.scope)
+        ]
+        self.parameters = [parameter for parameter in self.declared if parameter not in self.supplied]
 
     def tool(self, needs: FileRequirements | None) -> PlainTool:
         node = self.node
@@ -172,17 +180,44 @@ class _Description:
                 f"`{node.name}` accepts `*{arguments.vararg.arg}`, but tools are called with keyword arguments.",
                 f"Use a list: `{arguments.vararg.arg}: list[...]`.",
             )
-        if arguments.args:
+        supplied = {parameter.name for parameter in self.supplied}
+        if any(argument.arg not in supplied for argument in arguments.args):
             self.report(
                 f"`{node.name}` has positional parameters, but tools are called with keyword arguments.",
                 self._keyword_only(),
             )
+        for parameter in self._unusable():
+            self.report(
+                f"`{node.name}` requires `{parameter.name}`, which an agent framework supplies but Pegboard can't.",
+                f"Give it the default None, so that the function can be called without it. {self._keyword_only()}",
+                "error",
+                line=parameter.annotation.lineno if parameter.annotation else None,
+            )
+
+    def _unusable(self) -> list[Parameter]:
+        """Return the parameters without which the function can't be called, but which only a framework can supply."""
+        return [
+            parameter
+            for parameter in self.supplied
+            if parameter.default is None or is_marker(parameter.default, self.scope)
+        ]
 
     def _keyword_only(self) -> str:
-        parts = [parameter.name + _default(parameter, "=") for parameter in self.parameters]
+        """Return the advice to write the signature with keyword-only parameters.
+
+        A framework passes the first parameter by position if it fills it in, so that stays before the `*`.
+        """
+        parts = [
+            parameter.name + ("=None" if parameter in self._unusable() else _default(parameter, "="))
+            for parameter in self.declared
+        ]
         if self.node.args.kwarg:
             parts.append(f"**{self.node.args.kwarg.arg}")
-        return f"Write `def {self.node.name}(*, {', '.join(parts)})`."
+        positional = self.node.args.posonlyargs or self.node.args.args
+        parts.insert(int(bool(positional) and self.declared[0] in self.supplied), "*")
+        if parts[-1] == "*":
+            parts.pop()
+        return f"Write `def {self.node.name}({', '.join(parts)})`."
 
     def _input_schema(self, texts: dict[str, str]) -> JsonObject:
         annotations = Annotations(self.definitions, self._unresolved)

@@ -106,7 +106,7 @@ class Parameters:
             for name, value in defaults.items()
             if (self._fields[name].default if name in self._fields else value) is None
         }
-        self._adapters: dict[str, Any] | None = None
+        self._adapters: dict[str, Any] = {}
 
     def fit(self, args: dict[str, Any], *, check: bool = False) -> dict[str, Any]:
         """Return the keyword arguments for the function.
@@ -135,8 +135,7 @@ class Parameters:
             if isinstance(args.get(name), str):
                 args[name] = path(args[name])
         self._make_tables(args)
-        if self._foreign:
-            self._convert(args)
+        self._convert(args)
         if self._rest is not None:
             args |= args.pop(self._rest)
         return {self._keywords.get(name, name): value for name, value in {**defaults, **args}.items()}
@@ -163,9 +162,12 @@ class Parameters:
             self._apply(_adapters(self._function, names, self._rest, self._log), args, _checked)
 
     def _convert(self, args: dict[str, Any]) -> None:
-        if self._adapters is None:
-            self._adapters = _adapters(self._function, self._constraints(self._foreign), self._rest, self._log)
-        self._apply(self._adapters, args, _converted)
+        # not those of parameters that are never passed, such as the context of an agent framework
+        if names := [name for name in self._foreign if name in args]:
+            self._foreign = [name for name in self._foreign if name not in args]
+            self._adapters |= _adapters(self._function, self._constraints(names), self._rest, self._log)
+        if self._adapters:
+            self._apply(self._adapters, args, _converted)
 
     def _constraints(self, names: Iterable[str]) -> dict[str, Sequence[object]]:
         return {name: self._fields[name].metadata if name in self._fields else () for name in names}

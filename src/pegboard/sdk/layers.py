@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import FunctionType
+from types import CodeType, FunctionType
 
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
 if TYPE_CHECKING:
@@ -49,6 +49,38 @@ def keywords_of_validated_call(
             if isinstance(alias, str):
                 found[name] = alias
     return found
+
+
+def missing_arguments(
+    error: TypeError, function: Callable[..., Any], name: str, args: Mapping[str, object]
+) -> list[str]:
+    """Return the required parameters that a call lacks, if that is what an exception says.
+
+    Args:
+        error: Exception that the call raised.
+        function: Function, possibly decorated.
+        name: Name of the tool's function in its pack.
+        args: Arguments of the call.
+    """
+    inner = layers(function, name)[-1]
+    code = getattr(inner, "__code__", None)
+    if type(code) is not CodeType or not str(error).startswith(f"{code.co_qualname}() missing "):
+        return []
+    _, _, listed = str(error).partition(": ")
+    return [
+        parameter
+        for parameter in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        if f"'{parameter}'" in listed and parameter not in args
+    ]
+
+
+def not_supplied(error: TypeError, missing: Iterable[str]) -> str:
+    """Return the message of a call that failed because only an agent framework could supply some parameters."""
+    listed = " and ".join(f"`{parameter}`" for parameter in missing)
+    return (
+        f"TypeError: {error}. Pegboard can't supply {listed}. Set the default to None, so that the function can be "
+        "called without it."
+    )
 
 
 def is_partial(function: Callable[..., Any]) -> bool:

@@ -10,6 +10,7 @@ from types import GeneratorType
 
 from pegboard.sdk.arguments import ConversionError
 from pegboard.sdk.failure import ToolFailed
+from pegboard.sdk.layers import missing_arguments, not_supplied
 from pegboard.sdk.values import NotSerializableError, encode
 from pegboard.worker.errors import failure, raised
 from pegboard.worker.leftovers import is_unfinished_business
@@ -104,6 +105,11 @@ class Caller:
             return _failed_outcome(failed)
         except NotSerializableError as unfit:
             return CallOutcome(error=failure("execution_error", str(unfit), "not_serialisable"))
+        except TypeError as error:
+            lacking = missing_arguments(error, tool.function, function, args)
+            if not lacking:
+                raise
+            return CallOutcome(error=failure("execution_error", not_supplied(error, lacking)))
 
     def _run_tool(self, tool: LoadedTool, args: dict[str, Any]) -> object:
         tool.scope.enter()

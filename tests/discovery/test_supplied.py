@@ -1,0 +1,80 @@
+"""Parameters that the framework of a tool, or a decorator, supplies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from pegboard.models import ToolSpec
+
+Tool = Callable[[str], ToolSpec]
+
+
+@pytest.mark.promise("DSC-3")
+@pytest.mark.parametrize(
+    ("imports", "parameter"),
+    [
+        ("from agents import RunContextWrapper", "RunContextWrapper[int]"),
+        ("from agents import RunContextWrapper", "'RunContextWrapper[int]'"),
+        ("import agents", "agents.RunContextWrapper"),
+        ("from agents.tool_context import ToolContext as Given", "Given[int]"),
+        ("from pydantic_ai import RunContext\nDeps = RunContext[int]", "Deps"),
+        ("from mcp.server.fastmcp import Context", "Context | None"),
+        ("from fastmcp import Context", "Context"),
+        ("import typing as t\nfrom langchain_core.runnables import RunnableConfig", "t.Optional[RunnableConfig]"),
+        ("from langchain.tools import ToolRuntime", "ToolRuntime[int, str]"),
+        ("import typing as t\nfrom langgraph.prebuilt import InjectedState", "t.Annotated[dict, InjectedState]"),
+        (
+            "from typing import Annotated\nfrom langgraph.prebuilt import InjectedState",
+            "Annotated[list, InjectedState('messages')]",
+        ),
+        (
+            "import typing as t\nfrom langchain_core.tools import InjectedToolArg\nclass User(InjectedToolArg): pass",
+            "t.Annotated[str, User]",
+        ),
+        (
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from google.adk.tools import ToolContext",
+            "'ToolContext'",
+        ),
+    ],
+)  # fmt: skip
+def test_a_parameter_that_a_framework_supplies_is_neither_a_field_nor_shown(
+    tool: Tool, imports: str, parameter: str
+) -> None:
+    found = tool(f"{imports}\ndef f(ctx: {parameter} = None, *, a: int):\n    'Do.'")
+    assert found.input_schema["properties"] == {"a": {"type": "integer"}}
+    assert found.signature == "sample.f(*, a: int)"
+    assert found.problems == ()
+
+
+@pytest.mark.promise("DSC-3")
+def test_without_a_default_such_a_parameter_is_a_problem_with_its_line_and_the_fix(tool: Tool) -> None:
+    found = tool("""
+        from agents import RunContextWrapper
+
+        def f(
+            ctx: RunContextWrapper[int],
+            a: int,
+        ):
+            'Do.'
+    """)
+    assert found.input_schema["properties"] == {"a": {"type": "integer"}}
+    problem = found.problems[-1]
+    assert (problem.severity, problem.line) == ("error", 5)
+    assert problem.message == "`f` requires `ctx`, which an agent framework supplies but Pegboard can't."
+    assert problem.fix.endswith("Write `def f(ctx=None, *, a)`.")
+
+
+@pytest.mark.promise("DSC-3")
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from ours import Context",
+        "class Context:\n    a: int",
+        "from mcp.server.fastmcp import Image as Context",
+    ],
+)
+def test_a_type_of_the_same_name_from_elsewhere_stays_a_field(tool: Tool, source: str) -> None:
+    found = tool(f"{source}\ndef f(*, ctx: Context):\n    'Do.'")
+    assert found.input_schema["required"] == ["ctx"]
