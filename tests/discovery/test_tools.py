@@ -466,3 +466,17 @@ def test_discovery_and_a_plain_script_agree_on_what_a_tool_is(source: str, tmp_p
     assert {spec.name for spec in specs} == listed
     found = {alias: name for alias, name in shelf.aliases().items() if name in listed}
     assert {alias: spec.name for spec in specs for alias in spec.aliases}.items() <= found.items()
+
+
+@pytest.mark.promise("DSC-2")
+@pytest.mark.parametrize("listed", ["", "__all__ = ['opened', 'f']"])
+def test_a_context_manager_is_not_a_tool_and_a_hint_says_so(listed: str) -> None:
+    specs, problems = read(
+        "import contextlib as c\n@c.contextmanager\ndef opened():\n    'Open.'\n    yield\n"
+        f"@c.asynccontextmanager\nasync def _private(): yield\ndef f():\n    'Do.'\n{listed}\n",
+        "/packs/sample.py",
+    )
+    assert [spec.name for spec in specs] == ["sample.f"]
+    (problem,) = problems
+    assert (problem.severity, problem.line) == ("hint", 3)
+    assert problem.message == "`opened` returns a context manager, which has no JSON form, so it is not a tool."

@@ -27,6 +27,8 @@ _TESTS = re.compile(r"test_|conftest\.")
 Report = Callable[..., None]
 """Callback for problems: `report(message, fix, severity, line=…)`."""
 
+_CONTEXT_MANAGERS = frozenset({"contextlib.contextmanager", "contextlib.asynccontextmanager"})
+
 _OVERLOADS = frozenset({"typing.overload", "typing_extensions.overload"})
 
 
@@ -55,6 +57,15 @@ def functions(scope: Scope, report: Report) -> list[Function]:
     """
     defined = _defined(scope, report)
     names = _all(scope, report)
+    for node in [node for node in defined.values() if _is_context_manager(node, scope)]:
+        if (docstring(node).strip() and not node.name.startswith("_")) if names is None else node.name in names:
+            report(
+                f"`{node.name}` returns a context manager, which has no JSON form, so it is not a tool.",
+                "Use it in a function that returns a value.",
+                "hint",
+                line=node.lineno,
+            )
+        del defined[node.name]
     if names is None:
         public = [node for name, node in defined.items() if not name.startswith("_")]
         tests = _TESTS.match(PurePath(scope.file).name) is not None
@@ -127,6 +138,10 @@ def variants(scope: Scope, node: Function) -> list[Function | None]:
         elif not _is_overload(binding, scope):
             found.append(binding)
     return found
+
+
+def _is_context_manager(node: Function, scope: Scope) -> bool:
+    return any(scope.qualified(decorator) in _CONTEXT_MANAGERS for decorator in node.decorator_list)
 
 
 def _is_overload(node: Function, scope: Scope) -> bool:
