@@ -480,3 +480,8 @@ def test_a_context_manager_is_not_a_tool_and_a_hint_says_so(listed: str) -> None
     (problem,) = problems
     assert (problem.severity, problem.line) == ("hint", 3)
     assert problem.message == "`opened` returns a context manager, which has no JSON form, so it is not a tool."
+
+
+@pytest.mark.promise("DSC-5")
+def test_a_function_that_is_chosen_by_its_first_argument_needs_it_by_position() -> None:
+    assert problems_of("from functools import singledispatch\n@singledispatch\ndef f(value: object):\n    'Do.'") == ()

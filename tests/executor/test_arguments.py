@@ -305,3 +305,8 @@ async def test_a_parameter_that_is_left_out_is_no_reason_for_a_message(harness: 
     events = await harness.events("may_lack_context", FRAMEWORK, a=1)
     assert harness.result(events).data == "None 1"
     assert harness.text(events) == ""
+
+
+async def test_a_function_that_is_chosen_by_the_type_of_its_first_argument_is_called(harness: Any) -> None:
+    assert (await harness.run("by_type", FRAMEWORK, value=1, suffix="!")).data == "a number!"
+    assert (await harness.run("by_type", FRAMEWORK, value="1")).data == "something"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import singledispatch
 from typing import Any
 
 
@@ -75,3 +76,14 @@ def may_lack_context(ctx: Context | None = None, *, a: int) -> str:
 def calls_itself(*, a: int) -> int:
     """Fail for want of an argument."""
     return calls_itself()  # type: ignore[call-arg]
+
+
+@singledispatch
+def by_type(value: object, *, suffix: str = "") -> str:
+    """Return the kind of a value."""
+    return f"something{suffix}"
+
+
+@by_type.register
+def _(value: int, *, suffix: str = "") -> str:
+    return f"a number{suffix}"

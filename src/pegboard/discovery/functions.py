@@ -181,7 +181,8 @@ class _Description:
                 f"Use a list: `{arguments.vararg.arg}: list[...]`.",
             )
         supplied = {parameter.name for parameter in self.supplied}
-        if any(argument.arg not in supplied for argument in arguments.args):
+        dispatched = any(self.scope.qualified(one) == "functools.singledispatch" for one in node.decorator_list)
+        if any(argument.arg not in supplied for argument in arguments.args) and not dispatched:
             self.report(
                 f"`{node.name}` has positional parameters, but tools are called with keyword arguments.",
                 self._keyword_only(),

@@ -30,11 +30,26 @@ def tool_function(namespace: Mapping[str, object], name: str) -> Callable[..., A
         return _kept(namespace, name)
     called: CodeType | None = getattr(type(found).__call__, "__code__", None)
     if called is None:  # a function, or something written in C
-        return found
+        return _with_keywords(found) if hasattr(found, "registry") and hasattr(found, "dispatch") else found
     kept = _kept(namespace, name)
     if any(base.__module__.endswith("click.core") for base in type(found).__mro__):  # it parses a command line
         return kept
     return found if kept is None or _takes(called, kept.__code__) else kept
+
+
+def _with_keywords(function: Any) -> Callable[..., Any]:  # noqa: ANN401 - `singledispatch` has no public type
+    """Return a function of `functools.singledispatch`, which chooses by its first positional argument, for keywords."""
+    code = getattr(getattr(function, "__wrapped__", None), "__code__", None)
+    if code is None or not code.co_argcount:
+        chosen: Callable[..., Any] = function
+        return chosen
+
+    def call(**arguments: Any) -> Any:  # noqa: ANN401 - see above
+        first = code.co_varnames[0]
+        return function(arguments.pop(first), **arguments) if first in arguments else function(**arguments)
+
+    call.__wrapped__ = function  # type: ignore[attr-defined] # for `layers`
+    return call
 
 
 def _takes(called: CodeType, kept: CodeType) -> bool:
