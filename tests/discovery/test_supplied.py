@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 
 import pytest
@@ -78,3 +79,37 @@ def test_without_a_default_such_a_parameter_is_a_problem_with_its_line_and_the_f
 def test_a_type_of_the_same_name_from_elsewhere_stays_a_field(tool: Tool, source: str) -> None:
     found = tool(f"{source}\ndef f(*, ctx: Context):\n    'Do.'")
     assert found.input_schema["required"] == ["ctx"]
+
+
+@pytest.mark.promise("DSC-3")
+@pytest.mark.parametrize(
+    ("body", "use"),
+    [
+        ("def call(*args, **rest): return f(*args, db=1, **rest)", "@given"),
+        ("async def call(*args, **rest): return await f(connect(), *args, **rest)", "@given"),
+        ("def call(**rest): rest['db'] = 1; return f(**rest)", "@given"),
+        ("def call(*args, **rest): return f(*args, db=name, **rest)", "@called('x')"),
+    ],
+)
+def test_a_parameter_that_a_decorator_of_the_file_fills_in_is_not_a_field(tool: Tool, body: str, use: str) -> None:
+    decorator = f"def given(f):\n  {body}\n  return call\n"
+    factory = "def called(name):\n" + textwrap.indent(decorator, "  ") + "  return given\n"
+    found = tool(f"{decorator}{factory}{use}\ndef f(db, a: int):\n    'Do.'\n")
+    assert found.input_schema["properties"] == {"a": {"type": "integer"}}
+    assert [problem.fix for problem in found.problems] == ["Write `def f(db, *, a)`."]
+
+
+@pytest.mark.promise("DSC-3")
+@pytest.mark.parametrize(
+    "passing",
+    [
+        "def call(db, *args, **rest): return f(db, *args, **rest)",
+        "def call(db, **rest): return f(clean(db), **rest)",
+        "def call(*args, **rest): return f(*args, db=clean(rest.pop('db')), **rest)",
+        "def call(**rest): rest['db'] = clean(rest['db']); return f(**rest)",
+        "def call(**rest): one = rest['db']; rest['db'] = clean(one); return f(**rest)",
+    ],
+)
+def test_a_parameter_that_a_decorator_only_passes_on_stays_a_field(tool: Tool, passing: str) -> None:
+    found = tool(f"def given(f):\n  {passing}\n  return call\n@given\ndef f(*, db, a: int):\n  'Do.'")
+    assert found.input_schema["required"] == ["db", "a"]

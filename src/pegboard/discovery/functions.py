@@ -10,6 +10,7 @@ from pegboard.sdk.exports import Function, docstring, parameters, variants
 from pegboard.signatures import docstrings
 from pegboard.signatures.annotations import Annotations
 from pegboard.signatures.converter import FieldInfo
+from pegboard.signatures.decorated import filled_by_decorators
 from pegboard.signatures.definitions import Definitions
 from pegboard.signatures.expressions import written
 from pegboard.signatures.names import canonical
@@ -57,7 +58,8 @@ class _Description:
         context: Current part of the signature, for messages.
         line: Line of that part.
         declared: Parameters of the function.
-        supplied: Those that an agent framework fills in.
+        filled: Names of those that a decorator fills in.
+        supplied: Those that a decorator or an agent framework fills in.
         parameters: All others, which are the parameters of the tool.
     """
 
@@ -83,8 +85,11 @@ class _Description:
                 for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
             ),
         ]
+        self.filled = filled_by_decorators(node, self.scope) if node.decorator_list else frozenset()
         self.supplied = [
-            parameter for parameter in self.declared if is_supplied(parameter.annotation, parameter.default, self.scope)
+            parameter
+            for parameter in self.declared
+            if parameter.name in self.filled or is_supplied(parameter.annotation, parameter.default, self.scope)
         ]
         self.parameters = [parameter for parameter in self.declared if parameter not in self.supplied]
 
@@ -200,7 +205,8 @@ class _Description:
         return [
             parameter
             for parameter in self.supplied
-            if parameter.default is None or is_marker(parameter.default, self.scope)
+            if parameter.name not in self.filled
+            and (parameter.default is None or is_marker(parameter.default, self.scope))
         ]
 
     def _keyword_only(self) -> str:
