@@ -301,7 +301,7 @@ async def test_a_required_parameter_that_only_a_framework_supplies_fails_the_cal
     assert own_mistake.error.message == "TypeError: calls_itself() missing 1 required keyword-only argument: 'a'"
 
 
-async def test_a_parameter_that_is_left_out_is_no_reason_for_a_message(harness: Any) -> None:
+async def test_a_parameter_that_is_left_out_causes_no_message(harness: Any) -> None:
     events = await harness.events("may_lack_context", FRAMEWORK, a=1)
     assert harness.result(events).data == "None 1"
     assert harness.text(events) == ""

@@ -60,7 +60,7 @@ def lost(*, a: int, b: int) -> int:
 
 
 class Context:
-    """What a framework would supply; nothing that pydantic knows."""
+    """Object that a framework would supply, of a type that pydantic does not support."""
 
 
 def needs_context(ctx: Context, *, a: int) -> int:

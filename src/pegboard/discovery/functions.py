@@ -195,7 +195,7 @@ class _Description:
         for parameter in self._unusable():
             self.report(
                 f"`{node.name}` requires `{parameter.name}`, which an agent framework supplies but Pegboard can't.",
-                f"Give it the default None, so that the function can be called without it. {self._keyword_only()}",
+                f"Set its default to None, so that the function can be called without it. {self._keyword_only()}",
                 "error",
                 line=parameter.annotation.lineno if parameter.annotation else None,
             )

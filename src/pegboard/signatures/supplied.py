@@ -67,7 +67,7 @@ def is_supplied(annotation: ast.expr | None, default: ast.expr | None, scope: Sc
 
 
 def is_marker(default: ast.expr, scope: Scope) -> bool:
-    """Return whether a default is no value, but asks a framework for one: `Depends(...)`."""
+    """Return whether a default asks a framework for a value: `Depends(...)`."""
     return isinstance(default, ast.Call) and _is_one_of(_DEFAULTS, scope.qualified(default.func))
 
 
