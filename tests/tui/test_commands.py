@@ -183,6 +183,51 @@ async def test_keys_are_remapped_by_command_id(tmp_path: Path) -> None:
         assert stage.app.focused is not None
 
 
+@pytest.mark.promise("CFG-1")
+async def test_a_remapped_command_leaves_the_keys_that_it_shared_to_the_others(tmp_path: Path) -> None:
+    given = remapped(tmp_path, tools__cancel="ctrl+x", tools__save="ctrl+l")
+    async with on_stage(given) as stage:
+        await stage.open("read")
+        assert key_in_reach(stage.form, ["tools.cancel"]) == "ctrl+x"
+        assert key_in_reach(stage.form, ["tools.presets"]) == "ctrl+l"
+        await stage.press("escape")
+        await stage.until(lambda: stage.list.has_focus, "esc still returns to the tool list")
+
+
+@pytest.mark.promise("CFG-1")
+async def test_an_empty_key_removes_the_key_of_a_command(tmp_path: Path) -> None:
+    given = remapped(tmp_path, tools__run="", tools__checks="", app__help="f1")
+    async with on_stage(given, size=(120, 110)) as stage:
+        await stage.open("read")
+        assert "Run" not in stage.lines[-1]
+        assert "Press ctrl+p “Run” to run the tool." in stage.text
+        await stage.press("ctrl+r", "alt+c", "f1")
+        await stage.until_seen("palette            Run the tool with the arguments in the form.")
+        assert not given.calls
+
+
+@pytest.mark.promise("CFG-1")
+@pytest.mark.parametrize("key", ["p", "+", "space", "left", "backspace"])
+async def test_a_key_that_a_text_field_needs_runs_no_command_while_one_types(tmp_path: Path, key: str) -> None:
+    given = remapped(tmp_path, app__palette=key, tools__run=key)
+    async with on_stage(given) as stage:
+        await stage.open("read")
+        await stage.press("b", key, "c")
+        typed = {"+": "b+c", "space": "b c", "left": "cb", "backspace": "c"}.get(key, f"b{key}c")
+        assert stage.form.submit() == {"path": typed}
+        assert not given.calls
+        assert stage.app.screen is stage.screen
+
+
+@pytest.mark.promise("CFG-1")
+async def test_keys_can_be_written_as_users_read_them(tmp_path: Path) -> None:
+    given = remapped(tmp_path, tools__run="shift+ctrl+f6, ctrl+[")
+    async with on_stage(given) as stage:
+        await stage.press("end", "ctrl+shift+f6")
+        await stage.until_seen("✓ ok")
+        assert key_in_reach(stage.screen, ["tools.run"]) == "ctrl+shift+f6"
+
+
 @pytest.mark.parametrize("key", ["pageup", "pagedown"])
 async def test_the_palette_of_a_terminal_without_a_column_for_text_pages_without_an_error(
     given: GivenRuntime, key: str

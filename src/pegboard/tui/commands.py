@@ -15,6 +15,8 @@ from textual.binding import Binding, BindingsMap, BindingType
 from textual.dom import DOMNode
 from textual.keys import format_key
 
+from pegboard.tui.keys import assign_keys
+
 _NO_KEY = "none:"
 """Start of the key name of a command without a key; no terminal sends it.
 
@@ -65,16 +67,9 @@ def bindings(commands: Iterable[Command]) -> list[BindingType]:
 
 
 def bindings_of(node: DOMNode) -> BindingsMap:
-    """Return the bindings of one node with the keys that the user assigned.
-
-    Textual assigns them only to copies: a node's own bindings have the declared keys.
-    """
+    """Return the bindings of one node with the keys that the user assigned; its own ones have the declared keys."""
     declared, keymap = node._bindings, node.app._keymap  # noqa: SLF001 - nothing public returns them for one node
-    if not keymap:
-        return declared
-    assigned = declared.copy()
-    assigned.apply_keymap(keymap)
-    return assigned
+    return assign_keys(declared, keymap) if keymap else declared
 
 
 def key_of(node: DOMNode, command_id: str) -> str:

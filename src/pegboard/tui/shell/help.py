@@ -19,6 +19,7 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from pegboard.tui.commands import Command, bindings, in_reach, is_possible
+from pegboard.tui.keys import key_names
 from pegboard.tui.shell.app_commands import APPROVAL_COMMANDS
 from pegboard.tui.widgets.dialog import Dialog
 from pegboard.tui.widgets.filter_line import FilterLine
@@ -198,7 +199,7 @@ def help_title(node: DOMNode) -> str:
 
 def shown_keys(keys: str) -> str:
     """Format Textual key names for users: `ctrl+r, ctrl+j`."""
-    return ", ".join(shown_key(key.strip()) for key in keys.split(",") if key.strip())
+    return ", ".join(shown_key(key) for key in key_names(keys))
 
 
 def shown_key(key: str) -> str:

@@ -36,12 +36,13 @@ from pegboard.tui.state.app_state import AppState
 from pegboard.tui.state.fuzzy import FuzzyQuery, match_positions
 from pegboard.tui.widgets.control_pictures import ControlPictures
 from pegboard.tui.widgets.dialog import is_topmost
+from pegboard.tui.widgets.keymap_screen import KeymapScreen
 
 _TOOLS_SHOWN = 50
 _BREADTH: tuple[type[DOMNode], ...] = (Screen, App, DOMNode)
 
 
-class Palette(CommandPalette):
+class Palette(CommandPalette, KeymapScreen[None]):
     """Textual's palette with Pegboard's styles.
 
     Args:
@@ -196,7 +197,7 @@ class CommandProvider(Provider):
 
     def _help(self, node: DOMNode, command: Command) -> Content:
         # Content instead of the declared str, which Textual would parse as markup
-        keys = shown_keys(_state(self.app).runtime.settings.keys.get(command.id, command.keys))
+        keys = shown_keys(_state(self.app).appearance.keys.get(command.id, command.keys))
         help_ = help_now(node, command)
         return Content(clean_line(f"{help_} ({keys})" if keys else help_))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -18,10 +18,9 @@ from textual.worker import Worker, WorkerCancelled, WorkerFailed
 
 from pegboard.models import ServerState
 from pegboard.results.clean import clean_line
-from pegboard.tui.commands import Command, bindings
+from pegboard.tui.commands import Command, bindings, key_of
 from pegboard.tui.messages import KeepCall
 from pegboard.tui.shell.header import HeaderLine
-from pegboard.tui.shell.help import shown_key
 from pegboard.tui.shell.page import PageScreen
 from pegboard.tui.shell.too_small import TooSmall
 from pegboard.tui.state.app_state import AppState
@@ -115,7 +114,7 @@ class ToolsScreen(PageScreen):
     async def _mount_panes(self) -> None:
         from pegboard.tui.tools.tool_page import ToolPage
 
-        page = ToolPage(self._runtime, self._remembered, lambda command: shown_key(self._key(command)))
+        page = ToolPage(self._runtime, self._remembered, self._key)
         body = self.query_one("#body")
         # Here rather than after the first layout: other borders take as long as several layouts.
         page.choose_borders(body.size - (self.tool_list.outer_size.width, 0))
@@ -207,7 +206,7 @@ class ToolsScreen(PageScreen):
         if self._server_page is None:
             from pegboard.tui.tools.server_page import ServerPage
 
-            keys = (shown_key(self._key("tools.reconnect")), shown_key(self._key("tools.log_in")))
+            keys = (self._key("tools.reconnect"), self._key("tools.log_in"))
             self._server_page = ServerPage(self._runtime, *keys)
             self.query_one("#body").mount(self._server_page)
         is_server = self._server is not None
@@ -472,15 +471,12 @@ class ToolsScreen(PageScreen):
         pages = [page for page in (self._page, self._server_page) if page is not None and page.display]
         return (self.tool_list, *(pane for page in pages for pane in page.panes))
 
-    @property
-    def keymap(self) -> Mapping[str, str]:
-        """The user's keys by command id."""
-        return self._runtime.settings.keys
-
     def _key(self, command_id: str) -> str:
-        """Return the first key of a command of this screen, with the user's remapping."""
-        declared = next(command.keys for command in self.ACTIONS if command.id == command_id)
-        return self.keymap.get(command_id, declared).split(",")[0].strip()
+        """Return the first key of a command of this screen; without one, how to run it in the palette."""
+        if key := key_of(self, command_id):
+            return key
+        title = next(command.title for command in self.ACTIONS if command.id == command_id)
+        return f"{key_of(self.app, 'app.palette')} “{title}”".strip()
 
     def _focus_form(self) -> None:
         """Focus the first field of the selected tool."""

@@ -7,13 +7,14 @@ from typing import TypeVar
 from rich.style import Style
 from textual.errors import NoWidget
 from textual.geometry import Offset
-from textual.screen import Screen
 from textual.widget import Widget
+
+from pegboard.tui.widgets.keymap_screen import KeymapScreen
 
 ResultT = TypeVar("ResultT")
 
 
-class MouseGuard(Screen[ResultT]):
+class MouseGuard(KeymapScreen[ResultT]):
     """A screen on which the mouse may be over a removed widget.
 
     Until the next layout, Textual still finds such a widget. It would draw it, and end the app with an error, since the
