@@ -228,6 +228,34 @@ async def test_keys_can_be_written_as_users_read_them(tmp_path: Path) -> None:
         assert key_in_reach(stage.screen, ["tools.run"]) == "ctrl+shift+f6"
 
 
+@pytest.mark.promise("CFG-1")
+def test_keys_that_no_terminal_sends_are_problems() -> None:
+    keys = {"tools.run": "Ctrl+Y", "tools.save": "esc,f2", "tools.fit": "", "tools.batch": "ctrl+nothing,f9"}
+    found = [str(problem) for problem in key_problems(Settings(keys=keys), GROUPS) if "named" in problem.message]
+    assert [text.partition("`tools")[0] + text.partition("one. ")[2] for text in found] == [
+        "No key is named `Ctrl+Y`; Did you mean `ctrl+y`?",
+        "No key is named `esc`; Did you mean `escape`?",
+        "No key is named `ctrl+nothing`; Write keys as help (f1) shows them, such as `ctrl+y` or `f12`.",
+    ]
+
+
+@pytest.mark.promise("CFG-1")
+@pytest.mark.parametrize(
+    ("command", "key", "other"),
+    [
+        ("app.help", "?,ctrl+q", "app.quit"),
+        ("form.text", "ctrl+q", "app.quit"),
+        ("app.palette", "ctrl+t", "form.text"),
+        ("tools.back", "escape,f4", "tools.source"),
+        ("result.save", "s, |", "result.jq"),
+    ],
+)
+def test_a_key_that_another_command_takes_is_a_problem(command: str, key: str, other: str) -> None:
+    problems = key_problems(Settings(keys={command: key}), GROUPS)
+    assert any(f"`{command}`" in problem.message and f"`{other}`" in problem.message for problem in problems)
+    assert not any("escape" in problem.message for problem in problems), "two commands share that by default"
+
+
 @pytest.mark.parametrize("key", ["pageup", "pagedown"])
 async def test_the_palette_of_a_terminal_without_a_column_for_text_pages_without_an_error(
     given: GivenRuntime, key: str

@@ -12,6 +12,8 @@ from textual.dom import DOMNode
 
 import pegboard.tui
 from pegboard.tui.commands import Command
+from pegboard.tui.keys import is_for_focus, is_key, key_names, nearest_key
+from pegboard.tui.shell.app_commands import APP_COMMANDS
 
 if TYPE_CHECKING:
     from pegboard.config import Settings
@@ -43,7 +45,9 @@ def _subclasses(cls: type[DOMNode]) -> set[type[DOMNode]]:
 
 
 def key_problems(settings: Settings, groups: Sequence[CommandGroup]) -> list[Problem]:
-    """Return a problem for each unknown id, and for each remapped key that two commands of one group share.
+    """Return a problem for each unknown id or key, and for each remapped key that two commands share.
+
+    Commands share a key if they are in one group, or if one of them runs it before any focused widget.
 
     Args:
         settings: The configuration with `[keys]`.
@@ -51,9 +55,21 @@ def key_problems(settings: Settings, groups: Sequence[CommandGroup]) -> list[Pro
     """
     known = {command.id for _, commands in groups for command in commands}
     problems = [_unknown(command_id, known, settings) for command_id in settings.keys if command_id not in known]
+    problems += [
+        _unknown_key(command_id, key, settings)
+        for command_id, keys in settings.keys.items()
+        for key in key_names(keys)
+        if command_id in known and not is_key(key)
+    ]
     for _, commands in groups:
         problems += _clashes(settings, commands)
     return problems
+
+
+def _unknown_key(command_id: str, key: str, settings: Settings) -> Problem:
+    near = nearest_key(key)
+    fix = f"Did you mean `{near}`?" if near else "Write keys as help (f1) shows them, such as `ctrl+y` or `f12`."
+    return settings.warning(f"keys.{command_id}", f"No key is named `{key}`; `{command_id}` in [keys] needs one.", fix)
 
 
 def _unknown(command_id: str, known: Iterable[str], settings: Settings) -> Problem:
@@ -64,13 +80,22 @@ def _unknown(command_id: str, known: Iterable[str], settings: Settings) -> Probl
 
 def _clashes(settings: Settings, commands: Sequence[Command]) -> list[Problem]:
     keymap = settings.keys
-    owners: dict[str, Command] = {}
+    # Keys of the app that take precedence over those of any focused widget
+    owners = {
+        key: command
+        for command in APP_COMMANDS
+        if command.priority
+        for key in key_names(keymap.get(command.id, command.keys))
+        if key in key_names(command.keys) or not is_for_focus(key)
+    }
     problems: list[Problem] = []
     for command in commands:
-        for key in filter(None, (key.strip() for key in keymap.get(command.id, command.keys).split(","))):
+        for key in key_names(keymap.get(command.id, command.keys)):
             other = owners.setdefault(key, command)
-            if other is command or not {other.id, command.id} & keymap.keys():
+            if other.id == command.id or not {other.id, command.id} & keymap.keys():
                 continue
+            if key in key_names(other.keys) and key in key_names(command.keys):
+                continue  # they share it by default: one is possible while the other isn't
             message = f"[keys] assigns `{key}` to both `{other.id}` and `{command.id}`."
             remapped = command if command.id in keymap else other
             problems.append(settings.warning(f"keys.{remapped.id}", message, "Assign another key to one of them."))
