@@ -358,6 +358,19 @@ async def test_columns_scroll_with_the_wheel_and_with_a_click_on_their_number(st
         assert "column0 " in on.text, "the first column stays"
 
 
+@pytest.mark.promise("TUI-7")
+async def test_a_click_on_the_number_of_columns_to_the_left_shows_them(stage: OpenStage) -> None:
+    async with stage(width=80) as on:
+        await on.show([{"name": "a", **{f"column{number}": "value" * 10 for number in range(4)}}])
+        table = on.pane.query_one(TableView)
+        await on.press(*["right"] * 5)
+        await on.until(lambda: "← 3 more columns" in on.text, "the last columns are shown")
+        row = on.text.split("\n")[table.region.y]
+        await on.pilot.click(offset=(row.index("← 3") + 2, table.region.y))
+        await on.until(lambda: "column2" in on.text, "columns to the left are shown")
+        assert "▲" not in on.text, "no column is sorted"
+
+
 async def test_a_table_says_what_it_cuts_and_uses_free_width(stage: OpenStage) -> None:
     async with stage(width=65) as on:
         await on.show([{"n": 7, "path": "/data/" + "x" * 60, "ratio": 2 / 7, "id": 1, "end": "e"}])

@@ -318,11 +318,16 @@ class TableView(LineView):
 
     def _click_heading(self, x: int) -> None:
         shown = self._columns()
-        if max(shown, default=0) < len(self._widths) - 1:
-            before_sign, _, _ = self.header().rpartition("→ ")
+        last, header, page = max(shown, default=0), self.header(), max(len(shown) - 2, 1)
+        if last < len(self._widths) - 1:
+            before_sign, _, _ = header.rpartition("→ ")
             if x >= cell_len(before_sign):
-                self._scroll_columns(max(len(shown) - 2, 1))
+                self._scroll_columns(page)
                 return
+        in_words = self._more_columns(last)
+        if self._first > 1 and header.endswith(in_words) and x >= cell_len(header) - cell_len(in_words):
+            self._scroll_columns(-page)
+            return
         end = 1
         for column, width in shown.items():
             end += width + len(_GAP)
