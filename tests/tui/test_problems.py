@@ -59,6 +59,29 @@ async def test_a_problem_is_copied_with_its_location(given: GivenRuntime) -> Non
         assert stage.app.clipboard == str(BROKEN)
 
 
+@pytest.mark.promise("DSC-7", "TUI-1")
+async def test_a_slash_filters_the_problems_and_a_printable_key_then_runs_no_command(given: GivenRuntime) -> None:
+    given.wrong = [BROKEN, ODD, *(Problem(message=f"Cause {number}.", file=f"/p/{number}.py") for number in range(40))]
+    async with on_stage(given) as stage:
+        await stage.press("ctrl+g")
+        await stage.until_seen("/ to filter")
+        await stage.press("slash")
+        await stage.type("cause 3")
+        await stage.until_seen("13 of 42")
+        await stage.press("7")
+        await stage.until_seen("1 of 42")
+        assert "Cause 37." in stage.text
+        assert "invalid syntax" not in stage.text
+        await stage.type("cq")
+        await stage.until_seen("No matches.")
+        assert not stage.app.clipboard
+        await stage.press("enter", "escape", "slash")
+        await stage.type("fs.py")
+        await stage.until_seen("1 of 42")
+        await stage.press("enter")
+        await stage.until_seen("fs.py can't")
+
+
 async def test_a_deleted_file_of_a_problem_is_reported(given: GivenRuntime) -> None:
     given.wrong = [BROKEN]
     async with on_stage(given) as stage:

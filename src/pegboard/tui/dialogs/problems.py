@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from textual import on
+from textual import events, on
 from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
 from textual.getters import query_one
+from textual.reactive import reactive
 from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
 
 from pegboard.models import Problem
 from pegboard.results.clean import clean_line
@@ -19,11 +21,16 @@ from pegboard.tui.commands import Command, bindings
 from pegboard.tui.messages import Copy
 from pegboard.tui.widgets.dialog import Dialog
 from pegboard.tui.widgets.external_editor import open_in_editor
+from pegboard.tui.widgets.filter_line import FilterLine
 from pegboard.tui.widgets.problem_text import place, problem_heading
+
+_FEW = 5
+"""Number of problems that need no line for the filter."""
+_LONGEST_FILTER = 200
 
 
 class ProblemsScreen(Dialog[Problem | None]):
-    """A list that returns the problem whose file to open, or None.
+    """A list that returns the problem whose file to open, or None; `/` filters it.
 
     Args:
         problems: The problems, in any order.
@@ -46,27 +53,42 @@ class ProblemsScreen(Dialog[Problem | None]):
             }
         }
         #none { padding: 1 0; color: $text-success; }
+        FilterLine { display: none; padding: 0; }
+        &.-filters FilterLine { display: block; }
     }
     """
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("problems.open", "enter", "open", "Open", "Open the file in your editor, at the line."),
         Command("problems.copy", "c", "copy", "Copy", "Copy the problem with its location."),
-        Command("problems.close", "escape,q", "close", "Close", "Close this dialog."),
+        Command("problems.filter", "slash", "filter", "Filter", "Type part of a message, fix, file or pack."),
+        Command("problems.erase", "backspace", "erase", "Erase", "Delete the last character of the filter."),
+        Command("problems.erase_all", "ctrl+u", "erase_all", "Erase all", "Clear the filter."),
+        Command("problems.close", "escape,q", "close", "Close", "Clear the filter, or close this dialog."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     _list = query_one(OptionList)
+
+    sought: reactive[str] = reactive("", init=False)
+    """The filter."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         hints = sum(not problem.needs_action for problem in problems)
         title = count(len(problems) - hints, "problem") + (f", {count(hints, 'hint')}" if hints else "")
         super().__init__(title, "enter opens the file · c copies · esc closes")
         self._problems = sorted(problems, key=lambda problem: problem.rank)
+        self._shown = self._problems
+        """The problems that match the filter."""
+        self._typing = False
+        """Whether printable keys go to the filter."""
+        self._filter_line = FilterLine("/ to filter")
 
     def compose_body(self) -> ComposeResult:
         """Compose one entry per problem, errors first."""
         if self._problems:
+            self.set_class(len(self._problems) > _FEW, "-filters")
+            yield self._filter_line
             yield OptionList(*map(_entry, self._problems), markup=False)
         else:
             yield Static("✓ No problems with packs, requirements, themes or settings.", id="none")
@@ -74,17 +96,73 @@ class ProblemsScreen(Dialog[Problem | None]):
     @on(OptionList.OptionSelected)
     def _selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()
-        self.dismiss(self._problems[event.option_index])
+        if event.option_index < len(self._shown):  # the filter may have changed since
+            self.dismiss(self._shown[event.option_index])
 
     def action_open(self) -> None:
         """Close with the selected problem."""
-        if self._problems and self._list.highlighted is not None:
-            self.dismiss(self._problems[self._list.highlighted])
+        if (problem := self._selected_problem) is not None:
+            self.dismiss(problem)
 
     def action_copy(self) -> None:
         """Copy the selected problem."""
-        if self._problems and self._list.highlighted is not None:
-            self.post_message(Copy(str(self._problems[self._list.highlighted])))
+        if (problem := self._selected_problem) is not None:
+            self.post_message(Copy(str(problem)))
+
+    @property
+    def _selected_problem(self) -> Problem | None:
+        return self._shown[self._list.highlighted] if self._shown and self._list.highlighted is not None else None
+
+    # The filter
+
+    def on_key(self, event: events.Key) -> None:
+        """Append printable keys to the filter after `/`."""
+        if self._typing and event.is_printable and event.character is not None:
+            event.stop()
+            event.prevent_default()
+            self.sought = (self.sought + event.character)[:_LONGEST_FILTER]
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Append the first line of a pasted text to the filter."""
+        if self._problems and (lines := event.text.strip().splitlines()):
+            event.stop()
+            self.action_filter()
+            self.sought = (self.sought + "".join(filter(str.isprintable, lines[0])))[:_LONGEST_FILTER]
+
+    def watch_sought(self) -> None:
+        """List the problems that contain every word of the filter."""
+        words = self.sought.lower().split()
+        self._shown = [one for one in self._problems if all(word in f"{one} {one.pack}".lower() for word in words)]
+        self._list.clear_options()
+        self._list.add_options(map(_entry, self._shown) if self._shown else [Option("No matches.", disabled=True)])
+        self._list.highlighted = 0 if self._shown else None
+        self._show_filter()
+
+    def _show_filter(self) -> None:
+        self.set_class(self._typing or len(self._problems) > _FEW, "-filters")
+        self._filter_line.show(self.sought, f"{len(self._shown):,} of {len(self._problems):,}", typing=self._typing)
+
+    def action_filter(self) -> None:
+        """Filter with the keys that follow."""
+        self._typing = bool(self._problems)
+        self._show_filter()
+
+    def action_erase(self) -> None:
+        """Delete the last character of the filter."""
+        self.sought = self.sought[:-1]
+
+    def action_erase_all(self) -> None:
+        """Clear the filter."""
+        self.sought = ""
+
+    def action_close(self) -> None:
+        """Clear the filter and stop filtering, or close."""
+        if not self._typing:
+            self.dismiss()
+            return
+        self._typing = False
+        self.sought = ""
+        self._show_filter()
 
 
 async def show_problems(app: App[object], problems: Sequence[Problem]) -> None:
