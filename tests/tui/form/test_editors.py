@@ -78,6 +78,18 @@ async def test_the_form_shows_what_it_sends_instead_of_a_typed_time(tmp_path: Pa
         await stage.until(lambda: "sends" not in stage.text, "an incomplete time is not converted")
 
 
+@pytest.mark.promise("TUI-3")
+async def test_a_row_of_a_list_shows_what_it_sends_instead_of_a_typed_time(tmp_path: Path) -> None:
+    times: dict[str, JsonValue] = {"type": "array", "items": {"type": "string", "format": "time"}}
+    async with on_stage(given_tool(tmp_path, times=times)) as stage:
+        await stage.open("p.t")
+        await stage.type("4pm")
+        await stage.until_seen("sends 16:00:00")
+        assert stage.form.submit() == {"times": ["16:00:00"]}
+        await stage.press("backspace")
+        await stage.until(lambda: "sends" not in stage.text, "an incomplete time is not converted")
+
+
 # Choices
 
 

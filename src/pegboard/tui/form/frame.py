@@ -126,6 +126,8 @@ def below(item: FormItem, space: Space, *, has_focus: bool) -> list[Content]:
         description = item.field.inner.description.strip()
         if description and description != item.field.description.strip():
             lines += _wrap([[(clean(description), _MUTED)]], width, _note_limit(space, has_focus=has_focus))
+    elif item.part == "field" and not item.is_named and (sent := _converted(item.field)):
+        lines += _wrap([[(f"sends {sent}", _SENT)]], width, 1)
     lines += _wrap([[(f"✗ {message}", "$text-error")] for message in item.messages], width, 1000)
     around = Content.styled("│ ", _GUIDE) if item.part == "header" and item.is_open else Content("  ")
     return [around + line for line in lines]
@@ -285,9 +287,14 @@ def _state(one: Field) -> tuple[str, str]:
     empty = _empty(one)
     if empty:
         return f"  {empty}", _SENT
-    if isinstance(one, TextField) and not one.secret and one.converted:
-        return f"  sends {one.converted}", _SENT
+    if sent := _converted(one):
+        return f"  sends {sent}", _SENT
     return f"  {default}" if default else "", _STATE
+
+
+def _converted(one: Field) -> str:
+    """Return the text that a field sends instead of the typed one; empty if it is the same or secret."""
+    return one.converted if isinstance(one, TextField) and not one.secret else ""
 
 
 def _editor_shows_default(one: Field) -> bool:
