@@ -63,6 +63,7 @@ async def test_after_a_syntax_error_is_fixed_the_tool_its_arguments_and_the_focu
         await stage.until_seen("The file could not be parsed")
         await stage.until(lambda: stage.screen.settled, "the form is gone")
         assert stage.marked == "letter"
+        await stage.until_seen("The form of letter.write was closed")
         await stage.type("lost")
         write_pack("letter.py", LETTER)
         await stage.until(lambda: stage.form.has_focus_within, "the field has the focus again")
@@ -112,6 +113,30 @@ async def test_a_tool_that_comes_back_leaves_a_selection_that_was_made_meanwhile
         write_pack("letter.py", LETTER)
         await stage.until(lambda: any("write" in line for line in stage.tool_list), "the tool is back")
         assert stage.marked == chosen
+
+
+@pytest.mark.promise("TUI-3", "DSC-6")
+async def test_a_form_that_closes_under_the_cursor_since_its_pack_was_removed_says_so_and_keeps_its_values(
+    write_pack: Callable[[str, str], Path],
+) -> None:
+    folder = write_pack("letter.py", LETTER)
+    write_pack("other.py", LETTER)
+    runtime = Runtime.from_environment(packs=[folder])
+    async with on_stage(runtime) as stage:
+        await stage.open("letter.write")
+        await stage.press("escape", "ctrl+u", "enter")
+        await stage.until(lambda: stage.form.has_focus_within, "the form has the focus, and no filter is left")
+        await stage.type("half")
+        (folder / "letter.py").unlink()
+        await stage.until_seen("The form of letter.write was closed")
+        await stage.until(lambda: stage.screen.settled, "the form is gone")
+        await stage.type("lost")
+        assert stage.form.form is None or stage.form.form.draft() == {}, "no other tool receives the text"
+        write_pack("letter.py", LETTER)
+        await stage.press("f5")
+        await stage.open("letter.write")
+        assert stage.form.form is not None
+        assert stage.form.form.draft() == {"body": "half"}
 
 
 @pytest.mark.promise("TUI-3", "DSC-6")

@@ -26,6 +26,7 @@ from pegboard.tui.shell.too_small import TooSmall
 from pegboard.tui.state.app_state import AppState
 from pegboard.tui.state.catalogue import CatalogueRow, PackEntry, ToolEntry
 from pegboard.tui.state.remembered import Remembered
+from pegboard.tui.tools.lost_tool import leave_lost_tool
 from pegboard.tui.tools.tool_list import LEGEND, ToolList
 from pegboard.tui.tools.tool_pane import ListAndPage, ToolListPane
 from pegboard.tui.tools.tools_commands import TOOLS_COMMANDS
@@ -245,6 +246,7 @@ class ToolsScreen(PageScreen):
             self._settling = None
         row = self.tool_list.list.row
         if self._page is not None and (row is None or row is not self._settled):
+            leave_lost_tool(self._page.panes[1], self._settled, row, self._runtime)
             self._settled = row
             self._page.show(row)
 
