@@ -61,7 +61,7 @@ def test_without_a_default_such_a_parameter_is_a_problem_with_its_line_and_the_f
             'Do.'
     """)
     assert found.input_schema["properties"] == {"a": {"type": "integer"}}
-    problem = found.problems[-1]
+    (problem,) = found.problems
     assert (problem.severity, problem.line) == ("error", 5)
     assert problem.message == "`f` requires `ctx`, which an agent framework supplies but Pegboard can't."
     assert problem.fix.endswith("Write `def f(ctx=None, *, a)`.")

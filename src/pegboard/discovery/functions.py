@@ -187,12 +187,13 @@ class _Description:
             )
         supplied = {parameter.name for parameter in self.supplied}
         dispatched = any(self.scope.qualified(one) == "functools.singledispatch" for one in node.decorator_list)
-        if any(argument.arg not in supplied for argument in arguments.args) and not dispatched:
+        unusable = self._unusable()  # the advice on those also makes the others keyword-only
+        if any(argument.arg not in supplied for argument in arguments.args) and not dispatched and not unusable:
             self.report(
                 f"`{node.name}` has positional parameters, but tools are called with keyword arguments.",
                 self._keyword_only(),
             )
-        for parameter in self._unusable():
+        for parameter in unusable:
             self.report(
                 f"`{node.name}` requires `{parameter.name}`, which an agent framework supplies but Pegboard can't.",
                 f"Set its default to None, so that the function can be called without it. {self._keyword_only()}",
