@@ -418,6 +418,20 @@ def test_a_decorator_that_hides_the_signature_changes_no_call(script: Script) ->
         call_tool("bare.f", bay="2024-02-29")
 
 
+def test_a_decorator_may_fill_in_a_parameter(script: Script) -> None:
+    filled = (
+        "import functools\ndef with_db(f):\n    @functools.wraps(f)\n    def call(*args, **keywords):\n"
+        "        return f(*args, db={'a': 1}, **keywords)\n    return call\n"
+        "@with_db\ndef f(*, key: str, db) -> int:\n    'Return a value.'\n    return db[key]\n"
+    )
+    script(base=filled)
+    assert call_tool("base.f", key="a") == 1
+    with pytest.raises(TypeError, match=r"base\.f: .* missing 1 required keyword-only argument: 'key'"):
+        call_tool("base.f")
+    with pytest.raises(TypeError, match="missing a required"):
+        call_tool("base.f", kee="a")
+
+
 def test_a_function_that_pydantic_validates_is_called_by_its_parameters(script: Script) -> None:
     script(
         checked="from pydantic import Field, validate_call\n"

@@ -9,7 +9,7 @@ from typing import Any  # functions of packs accept and return any value
 
 from pegboard.sdk.arguments import ConversionError, Parameters
 from pegboard.sdk.failure import ToolFailed
-from pegboard.sdk.layers import is_partial, layers
+from pegboard.sdk.layers import is_partial, layers, missing_arguments
 from pegboard.sdk.values import NotSerializableError, encode
 
 
@@ -53,6 +53,8 @@ def run(
     except NotSerializableError as unfit:
         raise RuntimeError(f"{tool} failed: {unfit}") from None
     except Exception as error:
+        if isinstance(error, TypeError) and missing_arguments(error, function, name, passed):
+            raise TypeError(f"{tool}: {error}.") from None
         raise RuntimeError(f"{tool} failed: {type(error).__name__}: {error}") from error
 
 
@@ -95,11 +97,22 @@ def _bind(tool: str, functions: Sequence[Callable[..., Any]], arguments: Mapping
     # `inspect` looks through partial functions and `functools.wraps`, but not through other decorators
     outermost, innermost = functions[0], functions[-1]
     seen = is_partial(outermost) or hasattr(outermost, "__wrapped__")
-    try:
-        inspect.signature(outermost if seen else innermost).bind(**bound)
-    except TypeError as error:
-        raise TypeError(f"{tool}: {error}.") from None
+    signature = inspect.signature(outermost if seen else innermost)
+    fault = _fault(signature.bind, bound)
+    # A decorator may fill in those that are missing; otherwise the call itself says so.
+    may_be_filled = outermost is not innermost and not is_partial(outermost)
+    if fault and (not may_be_filled or _fault(signature.bind_partial, bound)):
+        raise TypeError(f"{tool}: {fault}.")
     return bound
+
+
+def _fault(bind: Callable[..., object], arguments: Mapping[str, object]) -> str:
+    """Return why arguments don't match a signature; empty if they do."""
+    try:
+        bind(**arguments)
+    except TypeError as error:
+        return str(error)
+    return ""
 
 
 def _run(coroutine: Coroutine[Any, Any, object]) -> object:
