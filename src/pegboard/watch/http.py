@@ -18,7 +18,16 @@ from pegboard.watch.gate import Gate, print_message, rejections
 from pegboard.watch.lines import LONGEST_PARSED, LineCopies
 from pegboard.watch.link import CLIENT, CLOSED, OPENED, SERVER
 from pegboard.watch.listener import HOST, is_local, listen, serve
-from pegboard.watch.remote import CONNECT_SECONDS, NO_SESSION, decide, server_name, target
+from pegboard.watch.remote import (
+    CONNECT_SECONDS,
+    MOVES,
+    NO_SESSION,
+    decide,
+    own_location,
+    redirected,
+    server_name,
+    target,
+)
 from pegboard.watch.sse import EventReader
 
 _HOP_BY_HOP: Final = frozenset(
@@ -125,6 +134,14 @@ class HttpProxy:
         own: bytes = scope.get("query_string") or b""
         query = "&".join(part for part in (self._query, own.decode("latin-1")) if part)
         return self._base + path.decode("latin-1") + (f"?{query}" if query else "")
+
+    def path(self, address: httpx2.URL) -> bytes:
+        """Return the path and query of the proxy for an address of the server."""
+        path, _, query = address.raw_path.partition(b"?")
+        given = self._query.encode("latin-1", "replace")
+        if given and (query + b"&").startswith(given + b"&"):  # It is added to each request.
+            query = query[len(given) + 1 :]
+        return path + (b"?" + query if query else b"")
 
     def upstream_headers(self, headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
         """Return the headers to forward."""
@@ -234,22 +251,21 @@ class _Exchange:
             else:
                 link.send(CLIENT, self._connection, body)
             self._sent = body
-        content = body if is_whole else self._rest_of(body)
-        request = httpx2.Request(
-            self._scope["method"],
-            self._proxy.address(self._scope),
-            headers=self._request_headers(len(body) if is_whole else None),
-            content=content if not is_whole or body or self._scope["method"] == "POST" else None,
-        )
-        response = await self._proxy.client.send(request, stream=True)
+        response = await self._forward(body, is_whole=is_whole)
+        method = response.request.method
         try:
+            if method == "POST" and "location" in response.headers and self._leads_away(response):
+                text = redirected(response.status_code)
+                self.fail(text)
+                await _respond(self._send, 502, text.encode(), b"text/plain")
+                return
             await self._pass_on(response)
         finally:
             await response.aclose()
         if response.is_error:
             self.fail(f"The server responded with HTTP {response.status_code}.")
-        is_deleted = request.method == "DELETE" and response.is_success
-        if self._session and (is_deleted or (request.method == "POST" and response.status_code == NO_SESSION)):
+        is_deleted = method == "DELETE" and response.is_success
+        if self._session and (is_deleted or (method == "POST" and response.status_code == NO_SESSION)):
             self._proxy.end(self._session)
 
     def fail(self, text: str) -> None:
@@ -264,6 +280,31 @@ class _Exchange:
 
     def _is_compressed(self) -> bool:
         return any(name == b"content-encoding" and value.lower() != b"identity" for name, value in self._headers)
+
+    async def _forward(self, body: bytes, *, is_whole: bool) -> httpx2.Response:
+        """Send the request and return the response; follow redirections of messages to another path of the server."""
+        method = self._scope["method"]
+        address = self._proxy.address(self._scope)
+        left = MOVES if is_whole and method == "POST" else 0
+        while True:
+            content = body if is_whole else self._rest_of(body)
+            request = httpx2.Request(
+                method,
+                address,
+                headers=self._request_headers(len(body) if is_whole else None),
+                content=content if not is_whole or body or method == "POST" else None,
+            )
+            response = await self._proxy.client.send(request, stream=True)
+            after = own_location(response) if response.status_code in (307, 308) else None
+            if after is None or not left:
+                return response
+            await response.aclose()
+            address, left = str(after), left - 1
+
+    @staticmethod
+    def _leads_away(response: httpx2.Response) -> bool:
+        """Return whether a response redirects past the proxy, where nothing would be checked or recorded."""
+        return 300 <= response.status_code < 400 and own_location(response) is None
 
     async def _read_body(self) -> tuple[bytes, bool]:
         body = bytearray()
@@ -324,6 +365,8 @@ class _Exchange:
         raw = [(name.lower(), value) for name, value in response.headers.raw]
         dropped = {*_HOP_BY_HOP, b"content-length"} if self._is_edited else _HOP_BY_HOP
         headers = [(name, value) for name, value in raw if name not in dropped]
+        if (after := own_location(response)) is not None:  # The client must not follow it past the proxy.
+            headers = [(name, self._proxy.path(after) if name == b"location" else value) for name, value in headers]
         session = dict(headers).get(b"mcp-session-id")
         if session and not self._session:
             self._proxy.assign(session, self._connection)

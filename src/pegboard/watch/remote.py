@@ -29,7 +29,7 @@ CONNECT_SECONDS: Final = 30.0
 NO_SESSION: Final = 404
 """The server doesn't know the session: MCP 2025-11-25, Streamable HTTP, Session Management."""
 _RESUMES: Final = 5
-_MOVES: Final = 3
+MOVES: Final = 3
 """Redirections of one message that are followed."""
 _END_SECONDS: Final = 5.0
 """Time for the server to respond to messages after the client has closed stdin."""
@@ -103,6 +103,21 @@ def bridge(url: str, name: str) -> None:
     exit_code = asyncio.run(_Bridge(address, headers, about).run())
     sys.stdout.flush()
     os._exit(exit_code)  # The thread that reads stdin may still wait.
+
+
+def own_location(response: httpx2.Response) -> httpx2.URL | None:
+    """Return the address of the same origin to which a response redirects, or None."""
+    before = response.request.url
+    location = response.headers.get("location")
+    if not 300 <= response.status_code < 400 or location is None:
+        return None
+    try:
+        after = before.join(location)
+    except (httpx2.InvalidURL, ValueError):
+        return None
+    if (after.scheme, after.host, after.port) != (before.scheme, before.host, before.port):
+        return None
+    return after.copy_with(username=before.username, password=before.password) if before.userinfo else after
 
 
 class _MovedError(httpx2.HTTPError):
@@ -220,7 +235,7 @@ class _Bridge:
         if notification is not None:  # Notifications keep their order.
             await asyncio.wait((notification,), timeout=_ORDER_SECONDS)
         try:
-            for _ in range(_MOVES):
+            for _ in range(MOVES):
                 with suppress(_MovedError):
                     await self._post(line, message)
                     return
@@ -234,11 +249,10 @@ class _Bridge:
         Raises:
             _MovedError: It does.
         """
-        before = response.request.url
-        if response.status_code not in (307, 308) or str(before) not in self._addresses:
+        if response.status_code not in (307, 308) or str(response.request.url) not in self._addresses:
             return
-        after = before.join(response.headers.get("location", ""))
-        if (after.scheme, after.host, after.port) == (before.scheme, before.host, before.port):
+        after = own_location(response)
+        if after is not None:
             self._url = str(after)
             self._addresses.add(self._url)
             raise _MovedError
@@ -434,6 +448,11 @@ def _standard_headers(message: Any) -> dict[str, str]:  # noqa: ANN401 - any JSO
     return headers
 
 
+def redirected(status: int) -> str:
+    """Return why a message wasn't sent to the address to which the server redirects."""
+    return f"The server redirects to another address (HTTP {status}). Use that address instead."
+
+
 def _explained(url: str, status: int, said: str, *, has_session: bool) -> str:
     if status in (401, 403):
         return f"The server requires a login (HTTP {status}). Add it with `pegboard mcp add`, run `pegboard mcp login`."
@@ -441,7 +460,7 @@ def _explained(url: str, status: int, said: str, *, has_session: bool) -> str:
         return f"The server has ended the session (HTTP {status}). Reconnect the client to start a new one."
     quoted = f": {quotation(said)}" if said else ""
     if 300 <= status < 400:
-        return f"The server redirects to another address (HTTP {status}). Use that address instead."
+        return redirected(status)
     if is_old_transport(url, status):  # Its address may contain a key, so it isn't named.
         return (
             f"The server accepts no messages (HTTP {status}{quoted}); it seems to use the old HTTP+SSE transport."
