@@ -630,6 +630,32 @@ def test_a_bridge_follows_redirections_within_the_origin_only(location: str, out
         assert started.close() == 0
 
 
+@pytest.mark.promise("WAT-1")
+@pytest.mark.parametrize(("last", "outcome"), [(12, '"done"'), (0, "ended the connection before it responded")])
+def test_a_bridge_resumes_a_stream_as_long_as_the_server_sends_events(last: int, outcome: str) -> None:
+    class Server(JsonServer):
+        def answer(self, body: Any) -> None:
+            self.send_events(b"id: 0\nretry: 1\ndata:\n\n")
+
+        def do_GET(self) -> None:  # noqa: N802 - the library's name
+            number = min(last, int(self.headers["last-event-id"]) + 1)
+            is_last = number == last > 0
+            data = b'{"jsonrpc": "2.0", "id": 1, "result": {"content": "done"}}' if is_last else b""
+            self.send_events(b"id: %d\ndata:%s\n\n" % (number, data))
+
+        def send_events(self, events: bytes) -> None:
+            self.send_response(200)
+            for name, value in {"Content-Type": "text/event-stream", "Content-Length": str(len(events))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(events)
+
+    with echo_server(Server) as url, Watched(PROGRAM, "watch", "--name", "far", "--url", url, direct=True) as started:
+        started.call(1, "say")
+        assert outcome in json.dumps(started.receive())
+        assert started.close() == 0
+
+
 @pytest.mark.promise("WAT-1", "WAT-4")
 @pytest.mark.parametrize("status", [307, 308])
 def test_redirections_lead_no_client_past_the_http_proxy(status: int, home: Path) -> None:

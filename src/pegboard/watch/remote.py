@@ -29,6 +29,7 @@ CONNECT_SECONDS: Final = 30.0
 NO_SESSION: Final = 404
 """The server doesn't know the session: MCP 2025-11-25, Streamable HTTP, Session Management."""
 _RESUMES: Final = 5
+"""Resumptions of a stream without an event."""
 MOVES: Final = 3
 """Redirections of one message that are followed."""
 _END_SECONDS: Final = 5.0
@@ -295,15 +296,17 @@ class _Bridge:
         """Pass on the messages of a stream; resume it if it ends before the response to a request."""
         events = EventReader(None)
         seen = await self._read_events(response, events, request)
-        for _ in range(_RESUMES):
-            if seen or request is None or not events.last_id:
-                break
+        left = _RESUMES
+        while not seen and request is not None and events.last_id and left:
+            before = events.last_id
             await asyncio.sleep(min(events.retry_seconds or 0.5, 10.0))
             extra = {"accept": "text/event-stream", "last-event-id": events.last_id.decode("latin-1")}
             async with self._client.stream("GET", self._url, headers=self._request_headers(extra)) as resumed:
                 if not resumed.is_success:
                     break
                 seen = await self._read_events(resumed, events, request)
+            # A server that lets its clients poll ends each stream after some events.
+            left = _RESUMES if events.last_id != before else left - 1
         if request is not None and not seen:
             self._fail(request, "The server ended the connection before it responded.")
 
