@@ -631,6 +631,34 @@ def test_a_bridge_follows_redirections_within_the_origin_only(location: str, out
 
 
 @pytest.mark.promise("WAT-1")
+def test_a_bridge_closes_the_stream_of_a_cancelled_call_as_the_newest_protocol_requires() -> None:
+    left, received = threading.Event(), []
+
+    class Server(JsonServer):
+        def answer(self, body: Any) -> None:
+            received.append(body["method"])
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.end_headers()
+            progress = {"jsonrpc": "2.0", "method": "notifications/progress", "params": {}}
+            self.wfile.write(b"data: %s\n\n" % json.dumps(progress).encode())
+            self.connection.settimeout(30)
+            if not self.connection.recv(1):
+                left.set()
+
+    with echo_server(Server) as url, Watched(PROGRAM, "watch", "--name", "far", "--url", url, direct=True) as started:
+        call = call_of(1)
+        call["params"]["_meta"] = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
+        started.send(call)
+        assert started.receive()["method"] == "notifications/progress"
+        started.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
+        assert left.wait(30)
+        assert started.close() == 0
+    assert received == ["tools/call"]
+    eventually(lambda: [one.error.detail for one in records() if one.error] == ["cancelled"])
+
+
+@pytest.mark.promise("WAT-1")
 @pytest.mark.parametrize(("last", "outcome"), [(12, '"done"'), (0, "ended the connection before it responded")])
 def test_a_bridge_resumes_a_stream_as_long_as_the_server_sends_events(last: int, outcome: str) -> None:
     class Server(JsonServer):

@@ -142,6 +142,8 @@ class _Bridge:
         self._session = ""
         self._protocol = ""
         self._messages: set[asyncio.Task[None]] = set()
+        self._closable: dict[str, asyncio.Task[None]] = {}
+        """Requests that are cancelled by closing their stream, by their ids as JSON."""
         self._initialize: asyncio.Task[None] | None = None
         self._notification: asyncio.Task[None] | None = None
         self._listener: asyncio.Task[None] | None = None
@@ -195,12 +197,20 @@ class _Bridge:
             return
         self._gate.cancel(_CONNECTION, line)
         message = _parsed(line)
+        if (cancelled := self._closable.get(_cancelled_id(message))) is not None:
+            self._link.send(CLIENT, _CONNECTION, line)
+            cancelled.cancel()
+            return
         is_first = isinstance(message, dict) and message.get("method") == "initialize"
         if is_first:
             self._initialize = self._notification = None
         task = asyncio.create_task(self._handle(line, message, self._initialize, self._notification))
         self._messages.add(task)
         task.add_done_callback(self._messages.discard)
+        if stated_version(message) and "id" in message:  # MCP 2026-07-28, Streamable HTTP, Cancellation.
+            key = json.dumps(message["id"])
+            self._closable[key] = task
+            task.add_done_callback(lambda _: self._closable.pop(key, None))
         if is_first:
             self._initialize = task
         elif not (isinstance(message, dict) and "id" in message):
@@ -436,6 +446,14 @@ def _is_message(message: Any) -> bool:  # noqa: ANN401 - any JSON
 def _responds(message: Any, request: Any) -> bool:  # noqa: ANN401 - any JSON
     """Return whether a message is the response to a request."""
     return isinstance(message, dict) and "method" not in message and message.get("id") == request["id"]
+
+
+def _cancelled_id(message: Any) -> str:  # noqa: ANN401 - any JSON
+    """Return the id, as JSON, of the request that a message cancels; empty if it cancels none."""
+    if not isinstance(message, dict) or message.get("method") != "notifications/cancelled":
+        return ""
+    params = message.get("params")
+    return json.dumps(params.get("requestId")) if isinstance(params, dict) else ""
 
 
 def _standard_headers(message: Any) -> dict[str, str]:  # noqa: ANN401 - any JSON
