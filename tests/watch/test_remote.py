@@ -631,6 +631,15 @@ def test_a_bridge_follows_redirections_within_the_origin_only(location: str, out
 
 
 @pytest.mark.promise("WAT-1")
+def test_a_bridge_responds_to_a_request_that_cannot_be_sent() -> None:
+    with echo_server() as url, Watched(PROGRAM, "watch", "--name", "far", "--url", url, direct=True) as started:
+        meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
+        started.send({"jsonrpc": "2.0", "id": 1, "method": "\ud800", "params": {"_meta": meta}})
+        assert "The message was not sent: UnicodeEncodeError: " in started.receive()["error"]["message"]
+        assert started.close() == 0
+
+
+@pytest.mark.promise("WAT-1")
 def test_a_bridge_closes_the_stream_of_a_cancelled_call_as_the_newest_protocol_requires() -> None:
     left, received = threading.Event(), []
 

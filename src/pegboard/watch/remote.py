@@ -253,6 +253,9 @@ class _Bridge:
             await self._post(line, message)
         except httpx2.HTTPError as error:
             self._fail(message, f"The server can't be reached: {str(error) or type(error).__name__}.")
+        except Exception as error:  # noqa: BLE001 - such as of the login; the client waits for a response
+            said = " ".join(str(error).split())[:300].removesuffix(".")
+            self._fail(message, f"The message was not sent: {type(error).__name__}: {said}.")
 
     async def _check_move(self, response: httpx2.Response) -> None:
         """Use another path of the same origin from now on if the server redirects to it with the same method.
