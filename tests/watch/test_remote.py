@@ -631,6 +631,33 @@ def test_a_bridge_follows_redirections_within_the_origin_only(location: str, out
 
 
 @pytest.mark.promise("WAT-1")
+@pytest.mark.parametrize(
+    ("challenge", "text"),
+    [
+        (
+            'Bearer error="insufficient_scope", scope="files:write"',
+            "The server requires more permissions (HTTP 403): “files:write”. Log in again with `pegboard mcp login`.",
+        ),
+        ("Basic", "The server refuses access (HTTP 403: “your plan has no API”). Check your account, or the headers"),
+    ],
+)
+def test_a_bridge_says_why_the_server_refuses_access(challenge: str, text: str) -> None:
+    class Server(JsonServer):
+        def answer(self, body: Any) -> None:
+            data = b"your plan has no API"
+            self.send_response(403)
+            for name, value in {"WWW-Authenticate": challenge, "Content-Length": str(len(data))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(data)
+
+    with echo_server(Server) as url, Watched(PROGRAM, "watch", "--name", "far", "--url", url, direct=True) as started:
+        started.call(1, "say")
+        assert text in started.receive()["error"]["message"]
+        assert started.close() == 0
+
+
+@pytest.mark.promise("WAT-1")
 def test_a_bridge_responds_to_a_request_that_cannot_be_sent() -> None:
     with echo_server() as url, Watched(PROGRAM, "watch", "--name", "far", "--url", url, direct=True) as started:
         meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}

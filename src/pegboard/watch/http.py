@@ -18,16 +18,8 @@ from pegboard.watch.gate import Gate, print_message, rejections
 from pegboard.watch.lines import LONGEST_PARSED, LineCopies
 from pegboard.watch.link import CLIENT, CLOSED, OPENED, SERVER
 from pegboard.watch.listener import HOST, is_local, listen, serve
-from pegboard.watch.remote import (
-    CONNECT_SECONDS,
-    MOVES,
-    NO_SESSION,
-    decide,
-    own_location,
-    redirected,
-    server_name,
-    target,
-)
+from pegboard.watch.redirections import MOVES, own_location, redirected
+from pegboard.watch.remote import CONNECT_SECONDS, NO_SESSION, decide, server_name, target
 from pegboard.watch.sse import EventReader
 
 _HOP_BY_HOP: Final = frozenset(

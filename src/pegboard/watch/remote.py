@@ -23,6 +23,7 @@ from pegboard.mcp.texts import is_old_transport, quotation, said_in
 from pegboard.watch.adoption import FILLED_HEADER_VARIABLE, FROM_ENVIRONMENT, HEADER_VARIABLE, URL_VARIABLE
 from pegboard.watch.gate import Gate, print_message, stated_version, too_long
 from pegboard.watch.link import CLIENT, CLOSED, HOLD, OPENED, PASS, SERVER
+from pegboard.watch.redirections import MOVES, own_location, redirected
 from pegboard.watch.sse import EventReader
 
 CONNECT_SECONDS: Final = 30.0
@@ -30,13 +31,12 @@ NO_SESSION: Final = 404
 """The server doesn't know the session: MCP 2025-11-25, Streamable HTTP, Session Management."""
 _RESUMES: Final = 5
 """Resumptions of a stream without an event."""
-MOVES: Final = 3
-"""Redirections of one message that are followed."""
 _END_SECONDS: Final = 5.0
 """Time for the server to respond to messages after the client has closed stdin."""
 _ORDER_SECONDS: Final = 2.0
 """Time for the server to accept a notification before the messages after it are sent."""
 _CONNECTION: Final = 1
+_SCOPE: Final = re.compile(r'scope="([^"]*)"')
 _BREAKS: Final = re.compile(rb"[\r\n]+")
 
 
@@ -104,21 +104,6 @@ def bridge(url: str, name: str) -> None:
     exit_code = asyncio.run(_Bridge(address, headers, about).run())
     sys.stdout.flush()
     os._exit(exit_code)  # The thread that reads stdin may still wait.
-
-
-def own_location(response: httpx2.Response) -> httpx2.URL | None:
-    """Return the address of the same origin to which a response redirects, or None."""
-    before = response.request.url
-    location = response.headers.get("location")
-    if not 300 <= response.status_code < 400 or location is None:
-        return None
-    try:
-        after = before.join(location)
-    except (httpx2.InvalidURL, ValueError):
-        return None
-    if (after.scheme, after.host, after.port) != (before.scheme, before.host, before.port):
-        return None
-    return after.copy_with(username=before.username, password=before.password) if before.userinfo else after
 
 
 class _MovedError(httpx2.HTTPError):
@@ -301,7 +286,7 @@ class _Bridge:
                 if not (is_response and (passes or response.is_success)):
                     said = said_in(body, is_html=kind == "text/html")
                     has_session = bool(self._session)
-                    self._fail(message, _explained(self._url, response.status_code, said, has_session=has_session))
+                    self._fail(message, _explained(response, self._url, said, has_session=has_session))
         if method == "notifications/initialized" and self._listener is None:
             self._listener = asyncio.create_task(self._listen())
 
@@ -472,17 +457,20 @@ def _standard_headers(message: Any) -> dict[str, str]:  # noqa: ANN401 - any JSO
     return headers
 
 
-def redirected(status: int) -> str:
-    """Return why a message wasn't sent to the address to which the server redirects."""
-    return f"The server redirects to another address (HTTP {status}). Use that address instead."
-
-
-def _explained(url: str, status: int, said: str, *, has_session: bool) -> str:
-    if status in (401, 403):
+def _explained(response: httpx2.Response, url: str, said: str, *, has_session: bool) -> str:
+    status = response.status_code
+    challenge = response.headers.get("www-authenticate", "")
+    if status == 401:
         return f"The server requires a login (HTTP {status}). Add it with `pegboard mcp add`, run `pegboard mcp login`."
+    if status == 403 and "insufficient_scope" in challenge:
+        scope = _SCOPE.search(challenge)
+        named = f": {quotation(scope[1])}" if scope else ""
+        return f"The server requires more permissions (HTTP {status}){named}. Log in again with `pegboard mcp login`."
     if status == NO_SESSION and has_session:
         return f"The server has ended the session (HTTP {status}). Reconnect the client to start a new one."
     quoted = f": {quotation(said)}" if said else ""
+    if status == 403:
+        return f"The server refuses access (HTTP {status}{quoted}). Check your account, or the headers in the entry."
     if 300 <= status < 400:
         return redirected(status)
     if is_old_transport(url, status):  # Its address may contain a key, so it isn't named.
