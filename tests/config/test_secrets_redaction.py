@@ -24,11 +24,17 @@ def encoded(value: str) -> str:
     return base64.b64encode(value.encode()).decode()
 
 
+def in_uppercase(text: str) -> str:
+    return re.sub(r"\\u[0-9a-f]{4}", lambda code: f"\\u{code[0][2:].upper()}", text)
+
+
 FORMS: dict[str, Callable[[str], str]] = {
     "plain": str,
     "JSON": lambda value: json.dumps(value, ensure_ascii=False)[1:-1],
     "ASCII JSON": lambda value: json.dumps(value)[1:-1],
     "JSON in JSON": lambda value: json.dumps(json.dumps(value)[1:-1])[1:-1],
+    "JSON with uppercase digits": lambda value: in_uppercase(json.dumps(value)[1:-1]),
+    "JSON in JSON with uppercase digits": lambda value: in_uppercase(json.dumps(json.dumps(value)[1:-1])[1:-1]),
     "JSON with escaped slashes": lambda value: json.dumps(value)[1:-1].replace("/", "\\/"),
     "Python": lambda value: repr(value)[1:-1],
     "URL path": urllib.parse.quote,

@@ -28,6 +28,8 @@ _SECRET_WORD: Final = re.compile(
 )
 
 
+_CODE_IN_JSON: Final = re.compile(r"\\u[0-9a-f]{4}")
+"""Escaped character of JSON as Python writes it; other programs write the digits in uppercase."""
 _PART_OF_URL: Final = re.compile(r"[^\s/?#]+")
 _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*://\Z", re.IGNORECASE)
 _LONGEST_SCHEME: Final = 64
@@ -237,6 +239,12 @@ def _forms(value: str) -> Iterator[str]:
 
 
 def _escaped(value: str) -> Iterator[str]:
+    for form in _quoted(value):
+        yield form
+        yield _CODE_IN_JSON.sub(lambda code: rf"\u{code[0][2:].upper()}", form)
+
+
+def _quoted(value: str) -> Iterator[str]:
     forms = {value: None}
     for _ in range(_NESTED + 1):  # the history is another level
         forms = dict.fromkeys(_in_json(form, ascii_only=ascii_only) for form in forms for ascii_only in (True, False))
