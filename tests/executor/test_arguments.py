@@ -301,6 +301,24 @@ async def test_a_required_parameter_that_only_a_framework_supplies_fails_the_cal
     assert own_mistake.error.message == "TypeError: calls_itself() missing 1 required keyword-only argument: 'a'"
 
 
+@pytest.mark.promise("DSC-2")
+@pytest.mark.parametrize("function", ["by_position", "by_position_with_others"])
+async def test_a_parameter_that_is_accepted_by_position_only_fails_the_call_with_what_to_do(
+    harness: Any, write_pack: Any, function: str
+) -> None:
+    folder = write_pack(
+        "placed.py",
+        "def by_position(a: int, /, b: int = 0) -> int:\n    return a + b\n\n\n"
+        "def by_position_with_others(a: int, /, **others: int) -> int:\n    return a\n",
+    )
+    result = await harness.run(function, folder / "placed.py", a=1, b=2)
+    assert result.error.message == (
+        "TypeError: The function accepts `a` by position only, but tools are called with keyword arguments. "
+        "Remove the `/` from its signature."
+    )
+    assert result.meta.traceback is None
+
+
 async def test_a_parameter_that_is_left_out_causes_no_message(harness: Any) -> None:
     events = await harness.events("may_lack_context", FRAMEWORK, a=1)
     assert harness.result(events).data == "None 1"

@@ -74,6 +74,34 @@ def missing_arguments(
     ]
 
 
+def positional_only(error: TypeError, function: Callable[..., Any], name: str, args: Mapping[str, object]) -> list[str]:
+    """Return the arguments that a function accepts by position only, if an exception says that it got them by name.
+
+    Args:
+        error: Exception that the call raised.
+        function: Function, possibly decorated.
+        name: Name of the tool's function in its pack.
+        args: Arguments of the call.
+    """
+    inner = layers(function, name)[-1]
+    code = getattr(inner, "__code__", None)
+    if type(code) is not CodeType:
+        return []
+    # With `**kwargs`, Python says that they are missing.
+    refused = (f"{code.co_qualname}() got some positional-only ", f"{code.co_qualname}() missing ")
+    given = [parameter for parameter in code.co_varnames[: code.co_posonlyargcount] if parameter in args]
+    return given if str(error).startswith(refused) else []
+
+
+def by_name(refused: Iterable[str]) -> str:
+    """Return the message of a call that failed because the function accepts some arguments by position only."""
+    listed = " and ".join(f"`{parameter}`" for parameter in refused)
+    return (
+        f"TypeError: The function accepts {listed} by position only, but tools are called with keyword arguments. "
+        "Remove the `/` from its signature."
+    )
+
+
 def not_supplied(error: TypeError, missing: Iterable[str]) -> str:
     """Return the message of a call that failed because only an agent framework could supply some parameters."""
     listed = " and ".join(f"`{parameter}`" for parameter in missing)

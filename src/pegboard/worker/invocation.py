@@ -10,7 +10,7 @@ from types import GeneratorType
 
 from pegboard.sdk.arguments import ConversionError
 from pegboard.sdk.failure import ToolFailed
-from pegboard.sdk.layers import missing_arguments, not_supplied
+from pegboard.sdk.layers import by_name, missing_arguments, not_supplied, positional_only
 from pegboard.sdk.values import NotSerializableError, encode
 from pegboard.worker.errors import failure, raised
 from pegboard.worker.leftovers import is_unfinished_business
@@ -106,6 +106,8 @@ class Caller:
         except NotSerializableError as unfit:
             return CallOutcome(error=failure("execution_error", str(unfit), "not_serialisable"))
         except TypeError as error:
+            if refused := positional_only(error, tool.function, function, args):
+                return CallOutcome(error=failure("execution_error", by_name(refused)))
             lacking = missing_arguments(error, tool.function, function, args)
             if not lacking:
                 raise
