@@ -268,6 +268,28 @@ def test_invalid_arguments_are_exit_2_with_paths_and_reasons(
         assert answer["result"]["error"]["code"] == "invalid_args"
 
 
+@pytest.mark.promise("STO-1", "CLI-2")
+@pytest.mark.parametrize(
+    ("line", "arguments"),
+    [
+        (["--arg", "a=1", "--arg", "b=x"], {"a": 1, "b": "x"}),
+        (["--args", '{"a": 1, "b": "x"}'], {"a": 1, "b": "x"}),
+        (["--args", "{a: 1}"], {}),
+    ],
+)
+def test_a_call_whose_arguments_are_invalid_is_recorded(
+    pegboard: Command, packs: str, line: list[str], arguments: dict[str, object]
+) -> None:
+    printed = json.loads(pegboard("tools", "invoke", "greet.add", *line, "--packs", packs).stdout)
+    [recorded] = json.loads(pegboard("history", "--json").stdout)
+    assert (recorded["id"], recorded["tool"]) == (printed["call"]["id"], "greet.add")
+    assert recorded["args"] == printed["call"]["args"] == arguments
+    assert recorded["error"] == printed["result"]["error"]
+    again = pegboard("history", "rerun", recorded["id"], "--arg", "b=y", "--packs", packs)
+    assert again.returncode == 2
+    assert json.loads(again.stdout)["call"]["id"] in pegboard("history", "--json").stdout
+
+
 @pytest.mark.promise("CLI-2", "SDK-13")
 def test_a_tool_that_fails_is_exit_1_with_its_own_message(pegboard: Command, packs: str) -> None:
     done = pegboard("tools", "invoke", "greet.fail", "--packs", packs)

@@ -166,8 +166,8 @@ def rerun(
 ) -> None:
     """Run a call again, with changed arguments if --arg or --args is given."""
     from pegboard.cli.output import narrate
-    from pegboard.cli.tools import exit_code_of, print_outcome, run_call
-    from pegboard.models import ToolCall, ToolResult
+    from pegboard.cli.tools import exit_code_of, print_outcome, reject, run_call
+    from pegboard.models import ToolCall
 
     runtime = open_runtime(context)
     with _exit_on_error():
@@ -182,7 +182,7 @@ def rerun(
         changed = _changed_arguments(runtime, recorded, args, arg or [])
         call, result, interruption = run_call(runtime, call.model_copy(update={"args": changed}), rerun=True)
     except ArgumentError as unreadable:
-        result = ToolResult.failed("invalid_args", str(unreadable), None, *unreadable.faults)
+        call, result = reject(runtime, call, unreadable)
     print_outcome(runtime, call, result, only_data=data and not json)
     raise typer.Exit(interruption or exit_code_of(result))
 

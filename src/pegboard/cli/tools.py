@@ -111,7 +111,7 @@ def invoke(
     packs: PacksOption = None,
 ) -> None:
     """Call a tool and print {"call": …, "result": …}; its logs go to stderr."""
-    from pegboard.models import ToolCall, ToolResult
+    from pegboard.models import ToolCall
 
     if unexpected := [name] if name.startswith("-") else context.args:
         context.fail(f"Unexpected {unexpected[0]!r}. Write arguments of the tool as --arg KEY=VALUE or --args JSON.")
@@ -133,8 +133,8 @@ def invoke(
             return
         call, result, interruption = run_call(runtime, call.model_copy(update={"args": read}))
     except ArgumentError as unreadable:
-        result = ToolResult.failed("invalid_args", str(unreadable), None, *unreadable.faults)
-        call = call.model_copy(update={"args": runtime.redacted_args(unreadable.arguments)})
+        call = call.model_copy(update={"name": spec.name if spec else name, "args": unreadable.arguments})
+        call, result = reject(runtime, call, unreadable, records=print_ is None)
     print_outcome(runtime, call, result, only_data=data and not json)
     raise typer.Exit(interruption or exit_code_of(result))
 
@@ -152,6 +152,20 @@ def print_outcome(runtime: Runtime, call: ToolCall, result: ToolResult, *, only_
         print_whole_data(result)
     else:
         print_json({"call": call.shown(), "result": result})
+
+
+def reject(
+    runtime: Runtime, call: ToolCall, why: ArgumentError, *, records: bool = True
+) -> tuple[ToolCall, ToolResult]:
+    """Return a call whose arguments can't be read, without secrets, and its result; record them if asked to."""
+    import asyncio
+
+    from pegboard.models import ToolResult
+
+    result = ToolResult.failed("invalid_args", str(why), None, *why.faults)
+    if records:
+        return asyncio.run(runtime.reject(call, result))
+    return call.model_copy(update={"args": runtime.redacted_args(call.args)}), result
 
 
 def exit_code_of(result: ToolResult) -> int:

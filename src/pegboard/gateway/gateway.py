@@ -142,6 +142,16 @@ class Gateway:
                     gone = gone.timed((perf_counter() - began) * 1000)
                 self._recorder.record(redacting.call(call) if redacting else call, wait.added(gone), asked_at)
 
+    async def reject(self, call: ToolCall, result: ToolResult) -> Finished:
+        """Record a call that was not made because its arguments can't be read; return it without secrets."""
+        finished = Finished(call=call, result=result)
+        if self._redaction is not None:
+            await self._redaction.renew()
+            [*_, redacted] = await Redacting(self._redaction).events(finished)
+            finished = redacted if isinstance(redacted, Finished) else finished
+        self._recorder.record(finished.call, finished.result, datetime.now(UTC))
+        return finished
+
     async def _end_wait(self, wait: _ApprovalWait) -> None:
         """End a wait for approval and write that the call runs: no record of a killed process may say that it waits."""
         import asyncio

@@ -190,6 +190,11 @@ class Runtime:
         """Run a call through the pipeline; see `Gateway.call`."""
         return self._parts.gateway.call(call)
 
+    async def reject(self, call: ToolCall, result: ToolResult) -> tuple[ToolCall, ToolResult]:
+        """Record a call that was not made because its arguments can't be read; return both without secrets."""
+        finished = await self._parts.gateway.reject(call, result)
+        return finished.call, finished.result
+
     async def result(self, call: ToolCall) -> tuple[ToolCall, ToolResult]:
         """Run a call; return it as it was made, aliases resolved, with its result."""
         events = [event async for event in self.call(call) if isinstance(event, models.Finished)]
