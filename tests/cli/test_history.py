@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -378,3 +380,28 @@ def test_ctrl_d_instead_of_a_value_to_redact_changes_nothing(home: Path) -> None
         terminal.type("\x04")
         assert terminal.read_all() == 2
     assert "Nothing was changed because no value was typed." in terminal.output
+
+
+@pytest.mark.promise("ACT-4", "CLI-2")
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("redact", "The value may remain in what Pegboard has stored because the history can't be changed: "),
+        ("delete ID", "Nothing was deleted: "),
+        ("pin ID", "Nothing was changed: "),
+    ],
+)
+def test_a_full_disk_is_reported_with_what_was_not_done_and_what_to_do(
+    pegboard: Command, home: Path, line: str, words: str
+) -> None:
+    call = json.loads(pegboard("tools", "invoke", "tools.echo", "--arg", "value=shelf-of-Ada").stdout)["call"]["id"]
+    [file] = home.rglob("history.db")
+    with closing(sqlite3.connect(file)) as database:
+        for act in ("UPDATE", "DELETE"):
+            database.execute(
+                f"CREATE TRIGGER full_{act} BEFORE {act} ON calls BEGIN"
+                " SELECT RAISE(ABORT, 'database or disk is full'); END"
+            )
+    done = pegboard("history", *line.replace("ID", call).split(), stdin="shelf-of-Ada\n")
+    assert done.returncode == 1
+    assert done.stderr == f"{words}database or disk is full. Free space on the disk, then try again.\n"

@@ -287,7 +287,7 @@ def redact(context: typer.Context, json: JsonOption = False, packs: PacksOption 
         raise typer.Exit(USAGE)
     value = ask_value("Value to redact: ")
     runtime = open_runtime(context)
-    with _exit_on_error():
+    with _exit_on_error("The value may remain in what Pegboard has stored because the history can't be changed"):
         report = runtime.activity.redact(value)
     for remaining in report.remaining:
         narrate(remaining)
@@ -374,7 +374,7 @@ def delete(context: typer.Context, ids: IdsArgument, packs: PacksOption = None) 
     from pegboard.cli.output import narrate
 
     runtime = open_runtime(context)
-    with _exit_on_error():
+    with _exit_on_error("Nothing was deleted"):
         wanted = list(dict.fromkeys(_get(runtime, one).id for one in ids))
         deleted = runtime.activity.delete(wanted)
     if not deleted:
@@ -400,7 +400,7 @@ def restore(
     from pegboard.cli.output import narrate
 
     runtime = open_runtime(context)
-    with _exit_on_error():
+    with _exit_on_error("Nothing was restored"):
         restored = runtime.activity.restore(ids)
     for missing in ids:
         if missing not in restored:
@@ -421,7 +421,7 @@ def pin(
     from pegboard.cli.output import narrate
 
     runtime = open_runtime(context)
-    with _exit_on_error():
+    with _exit_on_error("Nothing was changed"):
         changed = runtime.activity.pin([_get(runtime, one).id for one in ids], pinned=not off)
     narrate(f"{'Unpinned' if off else 'Pinned'} {count(len(changed), 'call')}.")
 
@@ -452,14 +452,22 @@ def _get(runtime: Runtime, call_id: str) -> RecordedCall:
 
 
 @contextmanager
-def _exit_on_error() -> Iterator[None]:
+def _exit_on_error(failed: str = "The history can't be read") -> Iterator[None]:
     from pegboard.cli.output import narrate
     from pegboard.errors import StoreError
 
     try:
         yield
     except StoreError as error:
-        narrate(str(error))
+        reason = str(error)
+        if not reason.endswith("."):  # the database's own words
+            advice = (
+                "Free space on the disk, then try again."
+                if "full" in reason
+                else "`pegboard paths` shows the database."
+            )
+            reason = f"{failed}: {reason}. {advice}"
+        narrate(reason)
         raise typer.Exit(TOOL_FAILED) from error
 
 
