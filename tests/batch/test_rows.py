@@ -105,6 +105,7 @@ def test_bad_rows_among_good_ones_are_rows_with_a_problem(read: Read) -> None:
     assert [(row.number, row.line, bool(row.problem)) for row in found] == [
         (1, 1, False), (2, 2, True), (3, 3, True), (4, 5, True),
     ]  # fmt: skip
+    assert found[1].problem.startswith("is not JSON: expecting value (column 1)")  # the message also names line 2
 
 
 @pytest.mark.parametrize("start", [b'a,b\n1,2\n3,"', b"a,b\n1,2\n3,"])

@@ -285,7 +285,7 @@ def _parsed(text: str) -> tuple[JsonObject, str]:
     try:
         value = parse(text)
     except JsonTextError as error:
-        return {}, str(error)
+        return {}, str(error).replace("(line 1, ", "(")  # the message names the line of the file
     if not isinstance(value, dict):
         return {}, "must be a JSON object"
     return value, ""
