@@ -241,6 +241,7 @@ def test_arguments_come_as_json_as_pairs_or_from_stdin(
     [
         (["--args", "{a: 1}"], "not JSON"),
         (["--args", "[1]"], "must be a JSON object"),
+        (["--args", "@packs/greet.py"], "To read arguments from a file, write `--args - < FILE`."),
         (["--args", "{}"], "a: "),
         (["--args", '{"a": 1, "b": 2, "c": 3}'], "c: "),
         (["--args", '{"a": NaN, "b": 2}'], "NaN"),

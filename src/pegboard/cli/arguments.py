@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -205,11 +206,20 @@ def read_object(text: str | None) -> JsonObject:
     except UnicodeDecodeError as error:
         raise ArgumentError(f"{source} is not UTF-8.") from error
     except JsonTextError as error:
-        raise ArgumentError(f"{source} {error}.") from error
+        hint = " To read arguments from a file, write `--args - < FILE`." if _names_file(text) else ""
+        raise ArgumentError(f"{source} {error}.{hint}") from error
     if not isinstance(value, dict):
         example = '{"path": "."}'
         raise ArgumentError(f"{source} must be a JSON object such as '{example}', not {_kind_of(value)}.")
     return value
+
+
+def _names_file(text: str) -> bool:
+    """Return whether the text is the path of a file, also after `@` as for curl, instead of JSON."""
+    try:
+        return Path(text.removeprefix("@")).is_file()
+    except (OSError, ValueError):  # it is longer than a path, or contains a null character
+        return False
 
 
 def _preset(runtime: Runtime, spec: ToolSpec, name: str) -> JsonObject:
