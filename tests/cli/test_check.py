@@ -407,6 +407,7 @@ def test_a_call_with_a_redacted_secret_is_not_kept(pegboard: Command, packs: str
         (["run"], 0, "No checks."),
         (["new", "shop.itens"], 3, "shop.items"),
         (["new", "shop.items", "--arg", "size=many"], 2, "integer"),
+        (["new", "shop.items", "--arg", "sizes=3"], 2, "unknown argument; did you mean `size`?"),
         (["new", "shop.items", "--name", " "], 2, "Enter a name"),
         (["compat", "nowhere.tool"], 3, "No tool is named"),
         (["compat", "--since", "2026-99-99"], 2, "is not a date"),

@@ -128,14 +128,18 @@ def new(
     `pegboard check new fs.list_dir --arg path=src`.
     """
     from pegboard.checks.keep import new_check
+    from pegboard.errors import FormFaults
 
     runtime = scanned(context, connects=True, tool=tool)
     spec = find(runtime, tool)
     files = _checks(runtime)
     try:
         arguments = read_arguments(runtime, spec, args, arg or [])
+        runtime.tools.prepare(spec, arguments)
     except ArgumentError as error:
         _fail(str(error))
+    except FormFaults as faults:
+        _fail(f"The check was not written because the arguments of {spec.name} are invalid: {faults}")
     _save(files, new_check(spec, name or files.free_name(spec.name), arguments), own=own, as_json=json)
 
 
