@@ -96,6 +96,7 @@ def test_a_call_is_printed_for_another_program_and_does_not_run(pegboard: Comman
         (["greet.add", "--arg", "a=1"], 2, "b: "),
         (["greet.add", "--arg", "a=x"], 2, "must be an integer"),
         (["greet.nope"], 3, "No tool is named"),
+        (["zzz"], 3, "No tool is named 'zzz'. `pegboard tools list` lists the tools."),
     ],
 )
 def test_an_invalid_call_is_not_printed(pegboard: Command, packs: str, line: list[str], code: int, words: str) -> None:

@@ -17,7 +17,7 @@ import pegboard
 from pegboard.cli.exit_codes import INTERRUPTED, NOT_FOUND, OK, PROVIDER, TOOL_FAILED, USAGE
 
 if TYPE_CHECKING:
-    from pegboard.models import ToolSpec
+    from pegboard.models import ToolError, ToolSpec
     from pegboard.runtime import Runtime
 
 __all__ = ["EXIT_CODES", "INTERRUPTED", "NOT_FOUND", "OK", "PROVIDER", "TOOL_FAILED", "USAGE"]
@@ -294,11 +294,17 @@ def find(runtime: Runtime, name: str) -> ToolSpec:
     missing = runtime.tools.why_not(name)
     if missing is not None and missing.error is not None:
         narrate_problems(runtime.problems())
-        narrate(missing.error.message)
+        narrate(missing.error.message + advice_on(missing.error))
         raise typer.Exit(NOT_FOUND)
     spec = runtime.tools.get(name)
     assert spec is not None, "asked above"
     return spec
+
+
+def advice_on(error: ToolError) -> str:
+    """Return the sentence to add to the message of an unknown tool that names no similar one; otherwise nothing."""
+    is_unknown = error.code == "tool_not_found" and error.message.startswith("No tool is named ")
+    return " `pegboard tools list` lists the tools." if is_unknown and "Nearest:" not in error.message else ""
 
 
 def _version(asked: bool) -> None:

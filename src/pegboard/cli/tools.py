@@ -24,6 +24,7 @@ from pegboard.cli.root import (
     AllowOption,
     JsonOption,
     PacksOption,
+    advice_on,
     find,
     group,
     scanned,
@@ -145,7 +146,7 @@ def print_outcome(runtime: Runtime, call: ToolCall, result: ToolResult, *, only_
 
     narrate_problems(runtime.problems(packs=result.error is not None and result.error.code == "tool_not_found"))
     if result.error:
-        narrate(f"{result.error.code}: {result.error.message}")
+        narrate(f"{result.error.code}: {result.error.message}{advice_on(result.error)}")
     if only_data:
         from pegboard.cli.whole_results import print_whole_data
 
