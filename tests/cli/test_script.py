@@ -29,7 +29,7 @@ def pegboard(environment: dict[str, str], tmp_path: Path) -> Command:
     """Return a function that writes a script to a file and runs `pegboard script` with it."""
 
     def run(verb: str, script: str, *options: str) -> commands.Done:
-        (tmp_path / "it.sh").write_text(script)
+        (tmp_path / "it.sh").write_bytes(script.encode())
         return commands.pegboard("script", verb, "it.sh", *options, cwd=tmp_path, env=environment)
 
     return run
@@ -40,6 +40,15 @@ def test_a_script_prints_what_it_prints_and_exits_as_it_does(pegboard: Command) 
     done = pegboard("run", "shop.get_user 7 | jq -r .name; shop.get_user 9; exit 7")
     assert (done.stdout, done.returncode) == ("Ada\n", 7)
     assert done.stderr == "shop.get_user: There is no user 9.\n"
+
+
+@pytest.mark.promise("CLI-4", "CLI-2")
+@pytest.mark.parametrize("verb", ["run", "check"])
+def test_a_note_explains_windows_line_ends_which_become_part_of_a_word(pegboard: Command, verb: str) -> None:
+    done = pegboard(verb, "shop.get_user 7\r\n")
+    assert done.stderr.startswith("note: it.sh has Windows line ends.")
+    assert "sed -i 's/\\r$//' FILE" in done.stderr
+    assert pegboard(verb, "shop.get_user 7\n").stderr == ""
 
 
 @pytest.mark.promise("CLI-5", "CLI-2")
@@ -65,7 +74,7 @@ def test_an_unreadable_script_is_wrong_usage(pegboard: Command, tmp_path: Path) 
     assert (empty.returncode, empty.stderr) == (2, "it.sh is empty.\n")
     assert commands.pegboard("script", "run", "-", cwd=tmp_path).stderr == "Standard input is empty.\n"
     (tmp_path / "bytes.sh").write_bytes(b"\xff")
-    for file, said in (("none.sh", "doesn't exist"), ("bytes.sh", "is not UTF-8")):
+    for file, said in (("none.sh", "doesn't exist"), ("bytes.sh", "is not UTF-8"), ("", f"{tmp_path} is a folder.")):
         done = commands.pegboard("script", "run", str(tmp_path / file))
         assert (done.returncode, said in done.stderr) == (2, True)
 

@@ -183,7 +183,7 @@ def _read(runtime: Runtime, file: str) -> str:
         try:
             script_ = runtime.scripts.saved.read(file)
         except SavedScriptError as error:
-            narrate(f"The file {file} doesn't exist. {error}")
+            narrate(f"{file} is a folder." if Path(file).is_dir() else f"The file {file} doesn't exist. {error}")
             raise typer.Exit(USAGE) from error
         if REDACTED in script_:
             narrate(f"The saved script {file} contains {REDACTED} in place of a value. Enter one first.")
@@ -194,6 +194,11 @@ def _read(runtime: Runtime, file: str) -> str:
     if not script_:
         narrate(f"{name} is empty.")
         raise typer.Exit(USAGE)
+    if "\r\n" in script_:
+        narrate(
+            f"note: {name} has Windows line ends. Bash takes the carriage return as part of the last word of a line;"
+            " remove it, such as with `sed -i 's/\\r$//' FILE`."
+        )
     return script_
 
 
