@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import errno
 import json
+import os
 import subprocess
 import sys
 import textwrap
@@ -278,3 +280,21 @@ async def test_a_batch_whose_results_were_redacted_can_be_continued(runtime: Run
 def test_a_short_value_is_refused(runtime: Runtime) -> None:
     with pytest.raises(StoreError, match="fewer than 6 characters"):
         runtime.activity.redact("abc")
+
+
+@pytest.mark.promise("ACT-4")
+def test_a_folder_that_can_not_be_searched_is_reported(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    locked = runtime.paths.presets / "fs.read_file"
+    locked.mkdir(parents=True)
+    (locked / "mine.toml").write_text(f'path = "{VALUE}"\n', encoding="utf-8")
+    scan = os.scandir
+
+    def refuse(folder: str) -> object:
+        if Path(folder) == locked:
+            raise PermissionError(errno.EACCES, "Permission denied", str(folder))
+        return scan(folder)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    report = runtime.activity.redact(VALUE)
+    assert report.remaining == (f"{locked} could not be searched: Permission denied.",)
+    assert not report.is_complete

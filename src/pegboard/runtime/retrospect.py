@@ -75,9 +75,8 @@ def _files(parts: Parts, replacement: Replacement) -> tuple[list[str], list[str]
     longest = max(map(len, forms))
     pattern = re.compile(b"|".join(re.escape(form) for form in forms))
     own = {paths.database.name + suffix for suffix in ("", "-wal", "-shm", ".lock")}
-    for file in chain.from_iterable(
-        map(_below, (paths.state, paths.presets, paths.scripts, paths.checks, paths.cache))
-    ):
+    folders = (paths.state, paths.presets, paths.scripts, paths.checks, paths.cache)
+    for file in chain.from_iterable(_below(folder, remaining) for folder in folders):
         if file.parent == paths.state and file.name in own:
             continue
         try:
@@ -107,15 +106,24 @@ def _checks_of_folders(paths: Paths) -> Iterator[Path]:
     folders = {Path(os.path.realpath(one)) for one in ("", *(trusted if isinstance(trusted, Mapping) else ()))}
     for folder in sorted(folders):
         if (folder / CHECKS).resolve() != paths.checks.resolve():
-            yield from _below(folder / CHECKS)
+            yield from _below(folder / CHECKS, [])
 
 
-def _below(folder: Path) -> Iterator[Path]:
-    for here, _, names in os.walk(folder):
-        for name in names:
-            file = Path(here, name)
-            if file.is_file() and not file.is_symlink():
-                yield file
+def _below(folder: Path, unread: list[str]) -> Iterator[Path]:
+    """Yield the files below a folder, and add a sentence to `unread` for each folder that can't be searched."""
+
+    def add(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):
+            unread.append(f"{error.filename} could not be searched: {error.strerror or error}.")
+
+    for here, _, names in os.walk(folder, onerror=add):
+        try:
+            for name in names:
+                file = Path(here, name)
+                if file.is_file() and not file.is_symlink():
+                    yield file
+        except OSError as error:  # the folder can be listed but not entered
+            add(error)
 
 
 def _contains(file: Path, pattern: re.Pattern[bytes], longest: int) -> bool:
