@@ -403,6 +403,7 @@ def test_a_call_with_a_redacted_secret_is_not_kept(pegboard: Command, packs: str
     [
         (["keep", "0123456789"], 2, "No recorded call has the id `0123456789`."),
         (["keep", "0"], 2, "is too short"),
+        (["keep", "-"], 2, "No call is recorded yet."),
         (["run", "nothing*"], 2, "No check matches 'nothing*'."),
         (["run"], 0, "No checks."),
         (["new", "shop.itens"], 3, "shop.items"),

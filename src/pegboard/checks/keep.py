@@ -43,6 +43,8 @@ def recorded(runtime: Runtime, call_id: str) -> tuple[CallRecord, ToolResult]:
         raise CheckError(f"The id `{call_id}` is too short. Enter at least {_SHORTEST_ID} characters.")
     last = runtime.history.records(limit=1) if call_id == "-" else ()
     record = next(iter(last), None) if call_id == "-" else runtime.activity.get(call_id)
+    if call_id == "-" and record is None:
+        raise CheckError("No call is recorded yet. `pegboard tools invoke` runs a tool.")
     if record is None or record.is_turn:
         raise CheckError(
             f"No recorded call has the id `{call_id}`. If other ids start with it too, enter more of it."
