@@ -362,3 +362,35 @@ async def test_the_hints_at_the_edge_of_a_dialog_can_be_clicked(given: GivenRunt
         await stage.until(
             lambda: stage.app.screen is not dialog and expected in stage.text, "the hint's key was pressed"
         )
+
+
+@pytest.mark.promise("CFG-1")
+async def test_the_hints_of_a_dialog_show_and_press_the_assigned_keys(tmp_path: Path) -> None:
+    given = remapped(tmp_path, help__guide="f9", help__close="f8", guide__close="ctrl+y")
+    async with on_stage(given) as stage:
+        await stage.press("f1")
+        await stage.until_seen("f9 guide · f8 closes")
+        row = next(number for number, line in enumerate(stage.lines) if "f9 guide" in line)
+        await stage.pilot.click(offset=(stage.lines[row].index("f9 guide") + 1, row))
+        await stage.until_seen("ctrl+y closes")
+        row = next(number for number, line in enumerate(stage.lines) if "ctrl+y closes" in line)
+        await stage.pilot.click(offset=(stage.lines[row].index("ctrl+y closes") + 1, row))
+        await stage.until(lambda: stage.app.screen is stage.screen, "the guide is closed")
+
+
+@pytest.mark.promise("CFG-1")
+async def test_the_hints_of_a_list_of_choices_show_the_assigned_keys(tmp_path: Path) -> None:
+    given = remapped(tmp_path, pick__choose="f9", choice__close="")
+    given.found = [tool("paint.wall", color={"enum": [f"color {number}" for number in range(20)]})]
+    async with on_stage(given) as stage:
+        await stage.open("wall")
+        await stage.press("enter")
+        await stage.until_seen("f9 chooses")
+        assert "esc" not in next(line for line in stage.lines if "f9 chooses" in line)
+
+
+@pytest.mark.promise("CFG-1")
+async def test_the_welcome_text_shows_the_assigned_keys(tmp_path: Path) -> None:
+    given = GivenRuntime(tmp_path, settings=Settings(keys={"mode.chat": "f11", "chat.model": "f9"}), first_start=True)
+    async with on_stage(given, size=(120, 40)) as stage:
+        await stage.until_seen("Connect a model: f11, f9.")

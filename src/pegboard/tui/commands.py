@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from textual.actions import parse
 from textual.binding import Binding, BindingsMap, BindingType
 from textual.dom import DOMNode
 from textual.keys import format_key
 
-from pegboard.tui.keys import assign_keys
+from pegboard.tui.keys import assign_keys, key_names
 
 _NO_KEY = "none:"
 """Start of the key name of a command without a key; no terminal sends it.
@@ -61,6 +62,19 @@ class Command:
         )
 
 
+CHOOSE_MODEL: Final = Command(
+    "chat.model",
+    "f2",
+    "model",
+    "Model",
+    "Choose and set up the model that answers.",
+    footer=True,
+    meaning="Details",
+    words="connect provider key llm",
+)
+"""The command of Chat that other pages mention."""
+
+
 def bindings(commands: Iterable[Command]) -> list[BindingType]:
     """Return the Textual bindings of commands."""
     return [command.binding for command in commands]
@@ -82,14 +96,24 @@ def key_of(node: DOMNode, command_id: str) -> str:
     Returns:
         The key, or an empty string if the command has none.
     """
-    *modifiers, last = first_key(node, command_id).split("+")
-    return "+".join([*modifiers, format_key(last)]) if last else ""
+    return as_written(first_key(node, command_id))
+
+
+def assigned_key(node: DOMNode, command: Command) -> str:
+    """Return the first key of a command of another page or dialog, remapped and formatted, or an empty string."""
+    keys = key_names(node.app._keymap.get(command.id, command.keys))  # noqa: SLF001 - nothing public returns it
+    return as_written(keys[0]) if keys else ""
 
 
 def first_key(node: DOMNode, command_id: str | None) -> str:
     """Return Textual's name for the first key of a command; like `key_of`, which formats it."""
+    return next(iter(keys_of(node, command_id)), "")
+
+
+def keys_of(node: DOMNode, command_id: str | None) -> list[str]:
+    """Return Textual's names for the keys of a command that a widget declares."""
     keys = (key for key, binding in bindings_of(node) if binding.id == command_id)
-    return next((key for key in keys if not key.startswith(_NO_KEY)), "")
+    return [key for key in keys if not key.startswith(_NO_KEY)]
 
 
 def key_in_reach(node: DOMNode, command_ids: Collection[str]) -> str:
@@ -98,6 +122,12 @@ def key_in_reach(node: DOMNode, command_ids: Collection[str]) -> str:
         if command.id in command_ids:
             return key_of(owner, command.id)
     return ""
+
+
+def as_written(key: str) -> str:
+    """Return Textual's name of a key as users write it."""
+    *modifiers, last = key.split("+")
+    return "+".join([*modifiers, format_key(last)]) if last else ""
 
 
 def in_reach(node: DOMNode | None) -> Iterator[tuple[DOMNode, Command]]:

@@ -47,7 +47,7 @@ class RedactScreen(Dialog[str | None]):
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     def __init__(self) -> None:
-        super().__init__("Redact a value everywhere", "enter redacts · esc closes")
+        super().__init__("Redact a value everywhere", "enter redacts · {redact.close} closes")
 
     def compose_body(self) -> ComposeResult:
         """Compose the explanation and the input, which hides the value."""

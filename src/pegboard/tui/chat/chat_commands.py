@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pegboard.tui.commands import Command
+from pegboard.tui.commands import CHOOSE_MODEL, Command
 
 CHAT_COMMANDS: Final[tuple[Command, ...]] = (
     Command("chat.interrupt", "escape", "interrupt", "Interrupt", "Stop the running turn.", True, priority=True),
@@ -21,16 +21,7 @@ CHAT_COMMANDS: Final[tuple[Command, ...]] = (
         words="history resume conversations",
     ),
     Command("chat.save", "ctrl+s", "save", "Save", "Save this session to a file.", words="export markdown"),
-    Command(
-        "chat.model",
-        "f2",
-        "model",
-        "Model",
-        "Choose and set up the model that answers.",
-        footer=True,
-        meaning="Details",
-        words="connect provider key llm",
-    ),
+    CHOOSE_MODEL,
     Command(
         "chat.tools",
         "ctrl+b,ctrl+backslash",

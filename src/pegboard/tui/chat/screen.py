@@ -239,7 +239,8 @@ class ChatScreen(PageScreen):
                 f"{EXAMPLE_INDENT}what time is it",
             ]
         self._transcript.greeting = ["Ask something.", "", *lines]
-        self._prompt.hint = "Ask something; shift+enter or ctrl+j inserts a line break"
+        key = key_of(self._prompt, "ask.newline")
+        self._prompt.hint = f"Ask something; {key} inserts a line break" if key else "Ask something"
 
     # Sessions
 

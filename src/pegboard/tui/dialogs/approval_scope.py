@@ -173,7 +173,7 @@ class ApprovalScope(QuestionScreen[Approval | None]):
     def _problem(self) -> str:
         """Why the rule can't be added; empty if it can."""
         if self._is_over:
-            return "This call can't be approved because it has already ended. Press esc to close."
+            return "This call can't be approved because it has already ended. Close this dialog."
         if self._session_problem and not self._is_permanent:
             return f"The rule can't be added for this session because {self._session_problem}."
         if not self._runtime.rules.matches(self._rule_for(self._call), self._call):

@@ -49,7 +49,7 @@ class AskName(Dialog[str | None]):
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     def __init__(self, title: str, name: str = "", note: str = "") -> None:
-        super().__init__(title, "enter accepts · esc closes")
+        super().__init__(title, "enter accepts · {name.close} closes")
         self._initial = name
         self._note = note
 

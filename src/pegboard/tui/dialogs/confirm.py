@@ -10,8 +10,7 @@ from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Button, Static
 
-from pegboard.tui.commands import Command, bindings, key_of
-from pegboard.tui.widgets.dialog import key_hints
+from pegboard.tui.commands import Command, bindings
 from pegboard.tui.widgets.question import QuestionScreen
 
 
@@ -49,7 +48,7 @@ class Confirm(QuestionScreen[bool]):
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     def __init__(self, title: str, question: str, yes: str) -> None:
-        super().__init__(title)
+        super().__init__(title, "{confirm.yes} confirms · {confirm.no} closes")
         self._question = question
         self._yes = yes
 
@@ -59,11 +58,6 @@ class Confirm(QuestionScreen[bool]):
         with Horizontal(id="answers"):
             yield Button(Content("No"), id="no", compact=True)
             yield Button(Content(self._yes), id="yes", variant="error", compact=True)
-
-    def on_mount(self) -> None:
-        """Show the key that confirms."""
-        yes = key_of(self, "confirm.yes")
-        self.query_one("#box").border_subtitle = key_hints(f"{yes} confirms · esc closes" if yes else "esc closes")
 
     def answer_by_button(self, button: str) -> None:
         """Close with the answer of a button."""

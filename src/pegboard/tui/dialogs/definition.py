@@ -50,7 +50,7 @@ class JsonScreen(Dialog[None]):
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     def __init__(self, title: str, shown: Mapping[str, object], note: str = "") -> None:
-        super().__init__(title, f"{note}c copies · esc closes")
+        super().__init__(title, f"{note}{{definition.copy}} copies · {{definition.close}} closes")
         self._text = json.dumps(shown, ensure_ascii=False, indent=2)
 
     def compose_body(self) -> ComposeResult:

@@ -88,7 +88,11 @@ class GuideScreen(Dialog[None]):
     _markdown = query_one(Markdown)
 
     def __init__(self) -> None:
-        super().__init__("Guide", "type to search · ↑↓ sections · pgup pgdn scroll · esc closes")
+        super().__init__(
+            "Guide",
+            "type to search · {guide.previous} {guide.next} sections · {guide.page_up} {guide.page_down} scroll"
+            " · {guide.close} closes",
+        )
         self._sections = [section for page in pages() for section in _sections_of(page)]
         self._found = self._sections
 

@@ -76,7 +76,7 @@ class ProblemsScreen(Dialog[Problem | None]):
     def __init__(self, problems: Sequence[Problem]) -> None:
         hints = sum(not problem.needs_action for problem in problems)
         title = count(len(problems) - hints, "problem") + (f", {count(hints, 'hint')}" if hints else "")
-        super().__init__(title, "enter opens the file · c copies · esc closes")
+        super().__init__(title, "{problems.open} opens the file · {problems.copy} copies · {problems.close} closes")
         self._problems = sorted(problems, key=lambda problem: problem.rank)
         self._shown = self._problems
         """The problems that match the filter."""

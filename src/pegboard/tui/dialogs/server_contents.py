@@ -170,7 +170,7 @@ class VariablesScreen(FormDialog[dict[str, str] | None]):
 
     def __init__(self, spec: ToolSpec, about: str, run: str, title: str, complete: _Complete | None) -> None:
         form = FormPane("Nothing to fill in.")
-        super().__init__(f"{clean_line(title)}: {clean_line(spec.name)}", f"ctrl+r: {run}", form)
+        super().__init__(f"{clean_line(title)}: {clean_line(spec.name)}", f"{{variables.run}}: {run}", form)
         self._spec = spec
         self._about = clean(about)
         self._complete = complete

@@ -14,7 +14,7 @@ from textual.content import Content
 
 from pegboard.config import Redactor, Secrets, ShownSetting, set_values, shown_settings
 from pegboard.results.clean import clean_line
-from pegboard.tui.commands import Command, bindings
+from pegboard.tui.commands import Command, bindings, key_of
 from pegboard.tui.widgets.dialog import ListDialog
 from pegboard.tui.widgets.pick_list import PickLine, PickList
 
@@ -49,7 +49,7 @@ class SettingsScreen(ListDialog[None]):
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     def __init__(self, runtime: Runtime, reload: Callable[[], Awaitable[None]]) -> None:
-        super().__init__("Settings", "enter changes · delete resets")
+        super().__init__("Settings", "{pick.choose} changes · {settings.reset} resets")
         self._runtime = runtime
         self._reload = reload
         self._settings: Sequence[ShownSetting] = ()
@@ -98,13 +98,17 @@ class SettingsScreen(ListDialog[None]):
         self.show_preview(about, Content("\n".join(clean_line(line) for line in lines)))
         self.refresh_bindings()
 
+    @property
+    def _file_key(self) -> str:
+        return key_of(self, "settings.file") or "Settings: File"
+
     def _why_fixed(self, setting: ShownSetting) -> str:
         """Return why a setting can't be changed here; empty if it can."""
         file = str(self._runtime.paths.config_file)
         if setting.masked:
-            return "It may contain a secret. Press f4 to change it in the file."
+            return f"It may contain a secret. {self._file_key} opens the file, where you can change it."
         if setting.status != "used":
-            return "Press f4 to change your file."
+            return f"{self._file_key} opens your file, where you can change it."
         if setting.origin != "default" and not setting.origin.startswith(file):
             return f"It is overridden by {setting.origin}."
         return ""

@@ -104,7 +104,9 @@ class FilePicker(Popup[str | None]):
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     def __init__(self, beside: Anchor, title: str, text: str, *, folders_only: bool) -> None:
-        super().__init__(beside, title, "enter chooses · ← up · → open · ctrl+t hidden")
+        super().__init__(
+            beside, title, "{pick.choose} chooses · {files.out} up · {files.into} open · {files.hidden} hidden"
+        )
         self._text = text
         self._folders_only = folders_only
         self._shows_hidden = False

@@ -85,9 +85,10 @@ class Popup(Overlay[ResultT]):
         """Compose the filter and the list."""
         with Vertical(id="box") as box:
             box.border_title = Content(self._title)
-            box.border_subtitle = key_hints(self._hint)
+            pick_list = self.make_list()
+            box.border_subtitle = key_hints(self._hint, (self, pick_list))
             yield Static(id="sought", markup=False)
-            yield self.make_list()
+            yield pick_list
 
     def make_list(self) -> PickList:
         """Return a new list."""
@@ -171,7 +172,7 @@ class PickOne(Popup[int | None]):
     def __init__(
         self, beside: Anchor, title: str, lines: Sequence[PickLine], marked: int = 0, sought: str = ""
     ) -> None:
-        super().__init__(beside, title, "enter chooses · esc closes")
+        super().__init__(beside, title, "{pick.choose} chooses · {choice.close} closes")
         self._lines = lines
         self._marked = marked
         self._sought = sought
@@ -219,7 +220,8 @@ class PickSeveral(Popup[None]):
         twice: bool,
         sought: str = "",
     ) -> None:
-        super().__init__(beside, title, f"space selects{' · + more · - less' if twice else ''} · esc closes")
+        more = " · {several.more} more · {several.less} less" if twice else ""
+        super().__init__(beside, title, f"{{several.toggle}} selects{more} · {{several.close}} closes")
         self._lines = lines
         self._sign = sign
         self._change = change

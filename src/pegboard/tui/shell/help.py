@@ -75,7 +75,7 @@ class HelpScreen(Dialog[None]):
         legend: Iterable[tuple[str, str]] = (),
         impossible: Collection[str] = (),
     ) -> None:
-        super().__init__("Help", "f2 guide · esc closes · [keys] in the config remaps by id")
+        super().__init__("Help", "{help.guide} guide · {help.close} closes · [keys] in the config remaps by id")
         self._reach = reach
         self._keymap = keymap
         self._legend = list(legend)

@@ -68,14 +68,23 @@ def key_problems(settings: Settings, groups: Sequence[CommandGroup]) -> list[Pro
 
 def _unknown_key(command_id: str, key: str, settings: Settings) -> Problem:
     near = nearest_key(key)
-    fix = f"Did you mean `{near}`?" if near else "Write keys as help (f1) shows them, such as `ctrl+y` or `f12`."
+    fix = (
+        f"Did you mean `{near}`?"
+        if near
+        else f"Write keys as help ({_help_key(settings)}) shows them, such as `ctrl+y` or `f12`."
+    )
     return settings.warning(f"keys.{command_id}", f"No key is named `{key}`; `{command_id}` in [keys] needs one.", fix)
 
 
 def _unknown(command_id: str, known: Iterable[str], settings: Settings) -> Problem:
     nearest = get_close_matches(command_id, list(known), n=1)
-    fix = f"Did you mean `{nearest[0]}`?" if nearest else "Help (f1) lists the ids of all commands."
+    fix = f"Did you mean `{nearest[0]}`?" if nearest else f"Help ({_help_key(settings)}) lists the ids of all commands."
     return settings.warning(f"keys.{command_id}", f"Unknown command `{command_id}` in [keys].", fix)
+
+
+def _help_key(settings: Settings) -> str:
+    declared = next(command.keys for command in APP_COMMANDS if command.id == "app.help")
+    return next(iter(key_names(settings.keys.get("app.help", declared))), "in the palette")
 
 
 def _clashes(settings: Settings, commands: Sequence[Command]) -> list[Problem]:

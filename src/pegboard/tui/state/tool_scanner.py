@@ -172,7 +172,7 @@ def schema_problem(spec: ToolSpec, changed: ToolCompatibility) -> Problem:
     summary = changed.summary
     return models.Problem(
         message=f"The schema of {spec.name} changed: {summary}.",
-        fix="Press alt+c on the tool's page to see the calls, or to accept the new schema.",
+        fix="Open “Checks” (alt+c by default) on the tool's page to see the calls, or to accept the new schema.",
         severity="warning",
         file=spec.file,
         line=spec.location.line,

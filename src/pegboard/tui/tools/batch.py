@@ -30,7 +30,7 @@ from pegboard.data.json_text import write
 from pegboard.models import ToolCall, ToolSpec
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count
-from pegboard.tui.commands import Command, bindings
+from pegboard.tui.commands import Command, bindings, key_of
 from pegboard.tui.widgets.control_pictures import ControlPictures
 from pegboard.tui.widgets.dialog import Dialog
 from pegboard.tui.widgets.pick_list import PickLine, PickList
@@ -184,7 +184,16 @@ class BatchScreen(Dialog[None]):
         self._is_unfinished = is_unfinished
         self.refresh_bindings()
         if is_unfinished and self._batch is None:
-            self._status.update("This batch was interrupted. alt+g resumes it; ctrl+r starts again.")
+            text = f"This batch was interrupted. {self._resume_key} resumes it; {self._run_key} starts again."
+            self._status.update(Content(text))
+
+    @property
+    def _run_key(self) -> str:
+        return key_of(self, "batch.run") or "“Run”"
+
+    @property
+    def _resume_key(self) -> str:
+        return key_of(self, "batch.resume") or "“Resume”"
 
     @property
     def _folders(self) -> Path:
@@ -245,7 +254,7 @@ class BatchScreen(Dialog[None]):
         mapping = f" with the mapping {shlex.join(folder.plan.maps)}" if folder.plan.maps else " without a mapping"
         self.notify(
             f"The results are those of {clean_line(folder.plan.source + mapping)}. Enter these again to retry or export"
-            " them, or press ctrl+r to run with the new inputs.",
+            f" them, or press {self._run_key} to run with the new inputs.",
             title="The inputs have changed",
             severity="warning",
             markup=False,
@@ -331,7 +340,7 @@ class BatchScreen(Dialog[None]):
         if not progress.done and message and message != _STOPPED:
             summary = ""  # it never ran
         elif is_interrupted and self._is_unfinished:
-            summary += ". alt+g resumes."
+            summary += f". {self._resume_key} resumes."
         self._status.update(Content(clean_line(f"{message}{summary}")))
         if progress.done:
             self._list.focus()

@@ -102,10 +102,14 @@ class ChecksScreen(ListDialog[None]):
     def _line(self, row: _Row) -> PickLine:
         match row:
             case ToolCompatibility():
-                return PickLine(f"Schema: {clean_line(row.summary)}", "f2 accepts")
+                return PickLine(
+                    f"Schema: {clean_line(row.summary)}", f"{key_of(self, 'checks.accept') or 'Accept schema'} accepts"
+                )
             case BrokenCall():
                 at = row.at.astimezone().strftime("%Y-%m-%d %H:%M")
-                return PickLine(f"Call of {at}: {clean_line(row.reason)}", "enter opens")
+                return PickLine(
+                    f"Call of {at}: {clean_line(row.reason)}", f"{key_of(self.list, 'pick.choose') or 'Choose'} opens"
+                )
             case Check():
                 return PickLine(clean_line(row.name), self._note(row))
             case Problem():

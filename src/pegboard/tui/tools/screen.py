@@ -18,7 +18,7 @@ from textual.worker import Worker, WorkerCancelled, WorkerFailed
 
 from pegboard.models import ServerState
 from pegboard.results.clean import clean_line
-from pegboard.tui.commands import Command, bindings, key_of
+from pegboard.tui.commands import CHOOSE_MODEL, Command, assigned_key, bindings, key_of
 from pegboard.tui.messages import KeepCall
 from pegboard.tui.shell.header import HeaderLine
 from pegboard.tui.shell.page import PageScreen
@@ -474,11 +474,9 @@ class ToolsScreen(PageScreen):
         return (self.tool_list, *(pane for page in pages for pane in page.panes))
 
     def _key(self, command_id: str) -> str:
-        """Return the first key of a command of this screen; without one, how to run it in the palette."""
-        if key := key_of(self, command_id):
-            return key
-        title = next(command.title for command in self.ACTIONS if command.id == command_id)
-        return f"{key_of(self.app, 'app.palette')} “{title}”".strip()
+        """Return the first key of a command of this page or of `CHOOSE_MODEL`, else how to run it in the palette."""
+        command = next(command for command in (*self.ACTIONS, CHOOSE_MODEL) if command.id == command_id)
+        return assigned_key(self, command) or f"{key_of(self.app, 'app.palette')} “{command.title}”".strip()
 
     def _focus_form(self) -> None:
         """Focus the first field of the selected tool."""

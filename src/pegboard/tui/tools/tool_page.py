@@ -140,7 +140,7 @@ class ToolPage(Vertical):
         return (
             f"Press {self._key('tools.run')} to run this tool.\n"
             "Write your own tools: `pegboard new NAME`.\n"
-            f"Connect a model: {key_of(self.app, 'mode.chat')}, f2.\n"
+            f"Connect a model: {key_of(self.app, 'mode.chat')}, {self._key('chat.model')}.\n"
             f"Add an MCP server: {key_of(self.app, 'app.palette')}, add mcp."
         )
 
@@ -284,7 +284,8 @@ class ToolPage(Vertical):
     def run(self) -> None:
         """Run the tool, unless its form has validation errors or a call is running."""
         if self.running is not None:
-            self.notify(f"{clean_line(self.running.name)} is still running. Press esc to cancel it.", markup=False)
+            stop = self._key("tools.cancel")
+            self.notify(f"{clean_line(self.running.name)} is still running. Press {stop} to cancel it.", markup=False)
             return
         if self._shown is None:
             self._say_that_no_tool_is_selected()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import ClassVar, TypeVar
 
 from textual import on
@@ -9,10 +11,12 @@ from textual.app import ComposeResult, ScreenStackError
 from textual.await_complete import AwaitComplete
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
+from textual.dom import DOMNode
 from textual.screen import ModalScreen, Screen
 from textual.style import Style
 from textual.widgets import Static
 
+from pegboard.tui.commands import as_written, keys_of
 from pegboard.tui.widgets.filter_line import FilterLine
 from pegboard.tui.widgets.keys_line import KeysLine
 from pegboard.tui.widgets.mouse_guard import MouseGuard
@@ -21,8 +25,8 @@ from pegboard.tui.widgets.pick_list import PickList
 ResultT = TypeVar("ResultT")
 
 _BETWEEN_HINTS = " · "
-_HINTED_KEYS = {"enter": "enter", "esc": "escape", "c": "c", "f2": "f2"}
-"""Keys of hints that can be clicked, as users write them and as Textual names them."""
+_ENTER = "enter "
+_COMMAND_ID = re.compile(r"\{([a-z_]+\.[a-z_]+)\}")
 _MOST_STACKED = 12
 """Screens on top of each other. Textual draws each one within the drawing of the one above, which has a limit."""
 
@@ -51,7 +55,7 @@ class Dialog(Overlay[ResultT]):
 
     Args:
         title: Title of the frame; plain text.
-        subtitle: Text at the lower edge of the frame; plain text.
+        subtitle: Text at the lower edge of the frame; plain text or hints, see `key_hints`.
     """
 
     HAS_FOOTER: ClassVar[bool] = True
@@ -91,12 +95,15 @@ class Dialog(Overlay[ResultT]):
     def compose(self) -> ComposeResult:
         """Compose the frame, the body and the footer."""
         with Vertical(id="box") as box:
-            box.border_title, box.border_subtitle = self.frame
-            if not self.HAS_FOOTER:
-                box.border_subtitle = key_hints(self.frame[1].plain)
+            box.border_title, box.border_subtitle = self.frame[0], key_hints(self.frame[1].plain, self.hinted)
             yield from self.compose_body()
             if self.HAS_FOOTER:
                 yield KeysLine()
+
+    @property
+    def hinted(self) -> Iterable[DOMNode]:
+        """The screen and widgets whose commands the hints at the edge name."""
+        return (self,)
 
     def compose_body(self) -> ComposeResult:
         """Compose the content of the frame."""
@@ -141,6 +148,11 @@ class ListDialog(Dialog[ResultT]):
         self._about = Static(id="about")
         self._text = Static(id="text")
         self._preview = VerticalScroll(self._text, id="preview", can_focus=False)
+
+    @property
+    def hinted(self) -> Iterable[DOMNode]:
+        """The dialog and its list."""
+        return (self, self.list)
 
     def compose_body(self) -> ComposeResult:
         """Compose the filter, the list and the preview."""
@@ -190,17 +202,34 @@ def is_topmost(screen: Screen[ResultT]) -> bool:
         return False
 
 
-def key_hints(text: str) -> Content:
+def key_hints(text: str, owners: Iterable[DOMNode]) -> Content:
     """Return the hints at the lower edge of a frame; a click on one presses its key.
 
     Args:
-        text: Hints such as "c copies · esc closes"; the first word of each is its key.
+        text: Hints such as "{definition.copy} copies · enter accepts": an id in braces is replaced by the key of its
+            command; a hint whose command has no key is omitted.
+        owners: The widgets that declare these commands.
     """
-    return Content(_BETWEEN_HINTS).join(_key_hint(hint) for hint in text.split(_BETWEEN_HINTS))
+    hints = [_key_hint(hint, owners) for hint in text.split(_BETWEEN_HINTS)]
+    return Content(_BETWEEN_HINTS).join(hint for hint in hints if hint is not None)
 
 
-def _key_hint(text: str) -> Content:
-    key = _HINTED_KEYS.get(text.partition(" ")[0])
-    if key is None:
-        return Content(text)
+def _key_hint(text: str, owners: Iterable[DOMNode]) -> Content | None:
+    if text.startswith(_ENTER):
+        return _clickable(text, "enter")
+    ids = _COMMAND_ID.findall(text)
+    keys = {one: key for one in ids for owner in owners if (key := _hinted_key(owner, one))}
+    if len(keys) < len(ids):
+        return None
+    shown = _COMMAND_ID.sub(lambda match: as_written(keys[match[1]]), text)
+    return _clickable(shown, keys[ids[0]]) if len(ids) == 1 else Content(shown)
+
+
+def _hinted_key(owner: DOMNode, command_id: str) -> str:
+    """Return the first key of a command, or escape if that is one of its keys."""
+    keys = keys_of(owner, command_id)
+    return "escape" if "escape" in keys else next(iter(keys), "")
+
+
+def _clickable(text: str, key: str) -> Content:
     return Content.styled(text, Style.from_meta({"@click": f"screen.press({key!r})"}))
