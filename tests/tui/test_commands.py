@@ -394,3 +394,17 @@ async def test_the_welcome_text_shows_the_assigned_keys(tmp_path: Path) -> None:
     given = GivenRuntime(tmp_path, settings=Settings(keys={"mode.chat": "f11", "chat.model": "f9"}), first_start=True)
     async with on_stage(given, size=(120, 40)) as stage:
         await stage.until_seen("Connect a model: f11, f9.")
+
+
+@pytest.mark.promise("CFG-1")
+async def test_a_letter_that_is_assigned_to_a_command_of_the_tool_list_runs_it_unless_one_filters(
+    tmp_path: Path,
+) -> None:
+    given = remapped(tmp_path, list__filter="x", tools__source="o", tools__run="r")
+    async with on_stage(given) as stage:
+        await stage.press("x", "x")
+        await stage.until_seen("/ x▏")
+        await stage.press("o", "escape")
+        await stage.press("r", "e", "slash")
+        await stage.until_seen("/ re/▏")
+        assert not given.calls

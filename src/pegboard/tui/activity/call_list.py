@@ -365,12 +365,6 @@ class CallList(FilterList):
             return not self.typing
         return super().check_action(action, parameters)
 
-    def check_consume_key(self, key: str, character: str | None) -> bool:
-        """Return whether a key is input for the filter."""
-        if self.typing and character is not None and character in self._own_keys:
-            return True
-        return super().check_consume_key(key, character)
-
     def _type(self, text: str) -> None:
         self.typing = True
         super()._type(text)

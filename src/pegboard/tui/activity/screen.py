@@ -102,7 +102,7 @@ class ActivityScreen(PageScreen):
         self._remembered = remembered
         vim_keys = runtime.settings.ui.vim_keys
         self._list = CallList(self._complete, vim_keys=vim_keys)
-        self._query = QueryLine("/ to filter" if vim_keys else "type to filter")
+        self._query = QueryLine(self._list.filter_hint("calls.filter"))
         self._detail = CallDetailPane(runtime.paths.state)
         self._pane = Vertical(self._query, Headings(), self._list, id="calls")
         self._feed = CallFeed(runtime.activity, self._show)

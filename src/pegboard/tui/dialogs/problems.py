@@ -17,7 +17,7 @@ from textual.widgets.option_list import Option
 from pegboard.models import Problem
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count
-from pegboard.tui.commands import Command, bindings
+from pegboard.tui.commands import Command, bindings, key_of
 from pegboard.tui.messages import Copy
 from pegboard.tui.widgets.dialog import Dialog
 from pegboard.tui.widgets.external_editor import open_in_editor
@@ -74,15 +74,16 @@ class ProblemsScreen(Dialog[Problem | None]):
     """The filter."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
-        hints = sum(not problem.needs_action for problem in problems)
-        title = count(len(problems) - hints, "problem") + (f", {count(hints, 'hint')}" if hints else "")
-        super().__init__(title, "{problems.open} opens the file · {problems.copy} copies · {problems.close} closes")
+        minor = sum(not problem.needs_action for problem in problems)
+        title = count(len(problems) - minor, "problem") + (f", {count(minor, 'hint')}" if minor else "")
+        hints = "{problems.open} opens the file · {problems.copy} copies · " if problems else ""
+        super().__init__(title, f"{hints}{{problems.close}} closes")
         self._problems = sorted(problems, key=lambda problem: problem.rank)
         self._shown = self._problems
         """The problems that match the filter."""
         self._typing = False
         """Whether printable keys go to the filter."""
-        self._filter_line = FilterLine("/ to filter")
+        self._filter_line = FilterLine(f"{key_of(self, 'problems.filter')} to filter")
 
     def compose_body(self) -> ComposeResult:
         """Compose one entry per problem, errors first."""

@@ -143,8 +143,9 @@ class HealthScreen(PageScreen):
         yield HeaderLine("health")
         with Horizontal(id="body"):
             with Vertical(id="report"):
-                yield FilterLine("/ to filter" if vim_keys else "type to filter")
-                yield HealthList(vim_keys=vim_keys)
+                report = HealthList(vim_keys=vim_keys)
+                yield FilterLine(report.filter_hint("report.filter"))
+                yield report
             yield RemedyPane()
         yield TooSmall()
         yield KeysLine()

@@ -51,8 +51,9 @@ class ToolListPane(Vertical):
 
     def compose(self) -> ComposeResult:
         """Yield the filter and the list."""
-        yield FilterLine("/ to filter" if self._vim_keys else "type to filter")
-        yield ToolList(vim_keys=self._vim_keys)
+        tool_list = ToolList(vim_keys=self._vim_keys)
+        yield FilterLine(tool_list.filter_hint("list.filter"))
+        yield tool_list
 
     def on_mount(self) -> None:
         """List the tools of each scan."""

@@ -9,6 +9,7 @@ from textwrap import wrap
 from typing import ClassVar
 
 from textual import events
+from textual.app import App
 from textual.content import Content, Span
 from textual.geometry import Region, Size
 from textual.message import Message
@@ -17,7 +18,8 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.style import Style
 
-from pegboard.tui.commands import Command
+from pegboard.tui.commands import Command, in_reach, key_of
+from pegboard.tui.keys import key_names
 from pegboard.tui.state.fuzzy import match_positions
 
 _LONGEST_FILTER = 200
@@ -47,7 +49,8 @@ class FilterList(ScrollView, can_focus=True):
 
     Args:
         vim_keys: Whether j, k, g and G move the selection; then only `/` starts filtering.
-        own_keys: Printable characters that are keys of commands: they filter only after `/`.
+        own_keys: Printable characters that are keys of commands: they filter only after `/`. So does a key that the
+            user assigned to a command of the list, its page or its dialog.
     """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -112,6 +115,14 @@ class FilterList(ScrollView, can_focus=True):
         self._own_keys = own_keys
         self._hover: int | None = None
         self.show_horizontal_scrollbar = False
+
+    def filter_hint(self, command_id: str) -> str:
+        """Return how to begin a filter, for an empty filter line.
+
+        Args:
+            command_id: The id of the command that starts filtering.
+        """
+        return f"{key_of(self, command_id)} to filter" if self._vim_keys else "type to filter"
 
     # Lines
 
@@ -246,12 +257,28 @@ class FilterList(ScrollView, can_focus=True):
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
         """Return whether a key is input for the filter."""
-        return character is not None and character.isprintable() and character not in self._own_keys
+        if character is None or not character.isprintable():
+            return False
+        return self.typing or not self._is_of_command(key, character)
+
+    def _is_of_command(self, key: str, character: str) -> bool:
+        """Return whether a printable key runs a command unless a filter is being typed."""
+        keymap = self.app._keymap  # noqa: SLF001 - nothing public returns it
+        for owner, command in in_reach(self):
+            if key not in key_names(keymap.get(command.id, command.keys)):
+                continue
+            if character in self._own_keys:
+                return True
+            if command.id in keymap and not command.priority and not isinstance(owner, App):
+                return True
+        return False
 
     async def on_key(self, event: events.Key) -> None:
         """Append printable keys to the filter; with vim keys only after `/`."""
         character = event.character
-        if not event.is_printable or character is None or (character in self._own_keys and not self.typing):
+        if not event.is_printable or character is None:
+            return
+        if not self.typing and self._is_of_command(event.key, character):
             return
         if self._vim_keys and not self.typing:
             if character in _VIM_KEYS:
