@@ -9,6 +9,7 @@ import pytest
 from chat_stage import ChatStage, on_chat
 from models import calls, says
 from test_chat import HOSTILE, is_clean
+from test_chat_sessions import opened
 from textual.widgets import Input, TextArea
 
 from pegboard.models.conversation import TextDelta
@@ -132,6 +133,11 @@ async def test_e_edits_the_arguments_and_the_model_reads_the_edited_ones(tmp_pat
         assert "The user edited the arguments." in told
         assert "removed a.txt.old" in told
         assert any("work.remove" in line and "edited" in line for line in stage.lines)
+        session = stage.chat.session
+        await stage.press("ctrl+n")
+        await stage.until(lambda: stage.chat.session != session, "a new session")
+        await opened(stage, session)
+        assert any("edited" in line and '{path: "a.txt.old"}' in line for line in stage.lines), "as it ran"
 
 
 async def test_invalid_edited_arguments_do_not_run_and_unchanged_ones_are_not_marked_as_edited(

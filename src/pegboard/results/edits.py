@@ -7,6 +7,8 @@ from typing import Final
 from pegboard.data.json_text import write
 from pegboard.models import JsonObject
 
+EDIT_NOTE: Final = "The user edited the arguments."
+"""Start of the text."""
 LONGEST_EDIT: Final = 4_000
 """Characters of edited arguments that the author of a call reads; clients may drop a result that is too long."""
 
@@ -21,4 +23,4 @@ def edit_note(args: JsonObject) -> str:
     left = len(text) - LONGEST_EDIT
     if left > 0:
         text = f"{text[:LONGEST_EDIT]}… ({left:,} more characters)"
-    return f"The user edited the arguments. The call ran with {text}."
+    return f"{EDIT_NOTE} The call ran with {text}."

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from textual.screen import Screen
 
 from pegboard.errors import SessionError, StoreError
-from pegboard.models import ToolResult
+from pegboard.models import JsonObject, ToolResult
 from pegboard.models.ask import Outcome
 from pegboard.models.conversation import UserMessage
 from pegboard.models.session import Session, SessionEntry
@@ -245,11 +245,12 @@ class OpenSession:
         sessions = self._runtime.sessions
         return sessions.get(session), sessions.entries(session)
 
-    def _recorded(self, call_id: str) -> ToolResult | None:
+    def _recorded(self, call_id: str) -> tuple[JsonObject | None, ToolResult | None]:
         try:
-            return self._runtime.history.result(call_id)
+            call = next(iter(self._runtime.activity.find([call_id])), None)
+            return call.args if call is not None else None, self._runtime.history.result(call_id)
         except StoreError:
-            return None
+            return None, None
 
     def _new_story(self) -> Story:
         def redraw(block: Block) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from pegboard.models import ToolCall, ToolResult
+from pegboard.models import JsonObject, ToolCall, ToolResult
 from pegboard.models.ask import (
     AskEvent,
     AskFinished,
@@ -31,6 +31,7 @@ from pegboard.models.conversation import (
     UserMessage,
 )
 from pegboard.models.session import SessionEntry
+from pegboard.results.edits import EDIT_NOTE
 from pegboard.results.markdown_lines import Marked
 from pegboard.tui.chat.blocks import Block, NoteBlock, TextBlock, ThoughtBlock, UserBlock
 from pegboard.tui.chat.call_block import NO_KEYS, CallBlock, CardKeys, Unfold
@@ -45,6 +46,9 @@ _STOP_MESSAGES: dict[StoppedBy, str] = {
     "length": "The answer is incomplete: the model reached its own limit of tokens.",
     "filter": "The answer is incomplete: the provider's content filter ended it.",
 }
+
+Recorded = Callable[[str], tuple[JsonObject | None, ToolResult | None]]
+"""Function that returns the arguments with which a call ran, and its result, given its id."""
 
 _HELD_BYTES = 50_000
 """Largest result of an earlier call that is kept in full, in bytes."""
@@ -85,14 +89,14 @@ class Story:
         self,
         entries: Sequence[SessionEntry],
         names: Mapping[str, str],
-        recorded: Callable[[str], ToolResult | None],
+        recorded: Recorded,
     ) -> None:
         """Show the messages of a stored session.
 
         Args:
             entries: Messages in order; results without their call are skipped.
             names: Tool names by the names that the model uses.
-            recorded: Returns the recorded result of a call ID, or None; may block.
+            recorded: Returns the recorded arguments and result of a call ID, each None if it is unknown; may block.
         """
         open_: dict[str, CallBlock] = {}
         for entry in entries:
@@ -108,11 +112,8 @@ class Story:
                         self.blocks.append(block)
                 case ToolMessage(provider_id=id_, text=text, ok=ok) if id_ in open_:
                     block = open_.pop(id_)
-                    result = None
-                    if entry.call is not None and block.call is not None:
-                        block.call = block.call.model_copy(update={"id": entry.call})
-                        result = recorded(entry.call)
-                    _finish_recalled(block, result or ToolResult(ok=ok), text, is_whole=result is not None)
+                    known = _identify(block, entry.call, recorded, text) if entry.call is not None else None
+                    _finish_recalled(block, known or ToolResult(ok=ok), text, is_whole=known is not None)
                 case _:
                     pass
         for block in open_.values():
@@ -274,6 +275,16 @@ class Story:
         if block.is_drawn:
             block.changed()
             self._changed(block)
+
+
+def _identify(block: CallBlock, call_id: str, recorded: Recorded, text: str) -> ToolResult | None:
+    """Set the id of a call and the arguments with which it ran, which the user may have edited; return its result."""
+    args, result = recorded(call_id)
+    if block.call is not None:
+        block.is_edited = args not in (None, block.call.args) and EDIT_NOTE in text
+        changed = {"id": call_id} if args is None else {"id": call_id, "args": args}
+        block.call = block.call.model_copy(update=changed)
+    return result
 
 
 def _finish_recalled(block: CallBlock, result: ToolResult, text: str, *, is_whole: bool) -> None:
