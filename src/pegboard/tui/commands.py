@@ -130,6 +130,11 @@ def as_written(key: str) -> str:
     return "+".join([*modifiers, format_key(last)]) if last else ""
 
 
+def as_word(key: str) -> str:
+    """Return Textual's name of a key as it is written in sentences, where `as_written` has a sign: `shift+enter`."""
+    return as_written(key).replace("⏎", "enter")
+
+
 def in_reach(node: DOMNode | None) -> Iterator[tuple[DOMNode, Command]]:
     """Yield the commands available from a widget: its own, then those of each ancestor up to the app.
 

@@ -28,7 +28,7 @@ from pegboard.tui.chat.open_session import OFFLINE, OpenSession, new_id
 from pegboard.tui.chat.prompt import AskLine
 from pegboard.tui.chat.status import ChatStatus, ChatStatusLine
 from pegboard.tui.chat.transcript import Transcript
-from pegboard.tui.commands import Command, as_written, bindings, key_of, keys_of
+from pegboard.tui.commands import Command, as_word, bindings, key_of, keys_of
 from pegboard.tui.messages import Asking, OpenCall
 from pegboard.tui.shell.header import HeaderLine
 from pegboard.tui.shell.page import PageScreen
@@ -239,7 +239,7 @@ class ChatScreen(PageScreen):
                 f"{EXAMPLE_INDENT}what time is it",
             ]
         self._transcript.greeting = ["Ask something.", "", *lines]
-        keys = " or ".join(map(as_written, keys_of(self._prompt, "ask.newline")[:2]))
+        keys = " or ".join(map(as_word, keys_of(self._prompt, "ask.newline")[:2]))
         self._prompt.hint = f"Ask something; {keys} inserts a line break" if keys else "Ask something"
 
     # Sessions

@@ -22,7 +22,7 @@ from pegboard.errors import StoreError
 from pegboard.models import Problem, ToolSpec
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.sizes import count, duration
-from pegboard.tui.commands import Command, bindings, key_of
+from pegboard.tui.commands import Command, as_word, bindings, first_key, key_of
 from pegboard.tui.messages import OpenCall, SchemaAccepted
 from pegboard.tui.widgets.dialog import ListDialog
 from pegboard.tui.widgets.external_editor import open_in_editor
@@ -107,9 +107,8 @@ class ChecksScreen(ListDialog[None]):
                 )
             case BrokenCall():
                 at = row.at.astimezone().strftime("%Y-%m-%d %H:%M")
-                return PickLine(
-                    f"Call of {at}: {clean_line(row.reason)}", f"{key_of(self.list, 'pick.choose') or 'Choose'} opens"
-                )
+                choose = as_word(first_key(self.list, "pick.choose")) or "Choose"
+                return PickLine(f"Call of {at}: {clean_line(row.reason)}", f"{choose} opens")
             case Check():
                 return PickLine(clean_line(row.name), self._note(row))
             case Problem():

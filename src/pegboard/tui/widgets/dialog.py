@@ -16,7 +16,7 @@ from textual.screen import ModalScreen, Screen
 from textual.style import Style
 from textual.widgets import Static
 
-from pegboard.tui.commands import as_written, keys_of
+from pegboard.tui.commands import as_word, keys_of
 from pegboard.tui.widgets.filter_line import FilterLine
 from pegboard.tui.widgets.keys_line import KeysLine
 from pegboard.tui.widgets.mouse_guard import MouseGuard
@@ -221,7 +221,7 @@ def _key_hint(text: str, owners: Iterable[DOMNode]) -> Content | None:
     keys = {one: key for one in ids for owner in owners if (key := _hinted_key(owner, one))}
     if len(keys) < len(ids):
         return None
-    shown = _COMMAND_ID.sub(lambda match: "enter" if keys[match[1]] == "enter" else as_written(keys[match[1]]), text)
+    shown = _COMMAND_ID.sub(lambda match: as_word(keys[match[1]]), text)
     return _clickable(shown, keys[ids[0]]) if len(ids) == 1 else Content(shown)
 
 
