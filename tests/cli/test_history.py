@@ -391,7 +391,7 @@ def test_ctrl_d_instead_of_a_value_to_redact_changes_nothing(home: Path) -> None
         ("pin ID", "Nothing was changed: "),
     ],
 )
-def test_a_full_disk_is_reported_with_what_was_not_done_and_what_to_do(
+def test_a_full_disk_is_reported_with_the_change_that_failed_and_what_to_do(
     pegboard: Command, home: Path, line: str, words: str
 ) -> None:
     call = json.loads(pegboard("tools", "invoke", "tools.echo", "--arg", "value=shelf-of-Ada").stdout)["call"]["id"]

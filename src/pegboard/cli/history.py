@@ -182,7 +182,7 @@ def rerun(
         changed = _changed_arguments(runtime, recorded, args, arg or [])
         call, result, interruption = run_call(runtime, call.model_copy(update={"args": changed}), rerun=True)
     except ArgumentError as unreadable:
-        call, result = reject(runtime, call, unreadable)
+        call, result = reject(runtime, call, unreadable, records=bool(unreadable.faults))
     print_outcome(runtime, call, result, only_data=data and not json)
     raise typer.Exit(interruption or exit_code_of(result))
 
