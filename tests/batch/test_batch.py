@@ -104,6 +104,17 @@ def test_a_full_disk_ends_a_batch_with_the_reason_and_results_that_can_be_contin
     assert sorted(one["row"] for one in lines(results.read_text())) == [1, 2, 3]
 
 
+@pytest.mark.promise("BAT-1")
+def test_a_full_disk_during_a_batch_from_stdin_does_not_advise_to_resume(program: list[str], tmp_path: Path) -> None:
+    line = ["rows.large", "--from", "-", "--out", "out.jsonl", "--jobs", "1"]
+    limited = ["sh", "-c", 'ulimit -f 9000 && exec "$@"', "sh", *program, *line]  # in units of 512 bytes
+    text = rows(tmp_path / "rows.jsonl", 3).read_text()
+    done = subprocess.run(limited, cwd=tmp_path, input=text, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert "Check the disk space and permissions, then run the batch again." in done.stderr
+    assert "then resume" not in done.stderr
+
+
 def test_the_summary_of_one_row_is_in_the_singular(pegboard: Command, tmp_path: Path) -> None:
     rows(tmp_path / "rows.jsonl", 1)
     done = pegboard("rows.square", "--from", "rows.jsonl", "--stop-after", "1")

@@ -17,6 +17,7 @@ from pegboard.batch.progress import BatchProgress
 from pegboard.batch.record import BatchRecord, Ended
 from pegboard.batch.results import UNKNOWN, RowResult
 from pegboard.batch.retry import can_repeat, is_worth_repeating, pause
+from pegboard.batch.rows import STDIN
 from pegboard.batch.source import PreparedRow, Source
 from pegboard.batch.store import ResultStore
 from pegboard.models import Finished, JsonObject, ToolCall, ToolResult
@@ -184,8 +185,9 @@ class Batch:
         if isinstance(error, BrokenPipeError):  # the reader of printed results has ended
             return error
         where = error.filename or self.plan.out or "The results"
+        then = "resume" if self.plan.out is not None and self.plan.source != STDIN else "run the batch again"
         wrapped = BatchError(
-            f"{where} can't be written: {error.strerror or error}. Check the disk space and permissions, then resume."
+            f"{where} can't be written: {error.strerror or error}. Check the disk space and permissions, then {then}."
         )
         wrapped.__cause__ = error
         return wrapped
