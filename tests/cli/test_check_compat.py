@@ -314,3 +314,22 @@ def test_an_output_schema_may_be_added_but_not_removed() -> None:
     assert not schema_changes("output", None, _TEXT)[0].breaking
     assert schema_changes("output", _TEXT, None)[0].breaking
     assert schema_changes("output", None, None) == ()
+
+
+@pytest.mark.promise("BAT-4")
+def test_without_a_tool_no_baseline_is_announced(pegboard: Command) -> None:
+    done = pegboard("check", "compat", "--accept")
+    assert (done.returncode, done.stderr) == (0, "No tool to compare.\n")
+
+
+@pytest.mark.promise("BAT-4")
+def test_schemas_that_cannot_be_stored_fail_with_the_reason_and_what_to_do(
+    pegboard: Command, packs: Path, home: Path
+) -> None:
+    (home / "state").mkdir(parents=True, exist_ok=True)
+    (home / "state" / "schemas").write_text("not a folder")
+    done = pegboard("--packs", str(packs), "check", "compat", "--accept")
+    assert done.returncode == 2
+    assert "can't be stored" in done.stderr
+    assert "then repeat the command." in done.stderr
+    assert "baseline now" not in done.stderr

@@ -279,7 +279,10 @@ def compat(
     except CheckError as error:
         _fail(str(error))
     except OSError as error:
-        _fail(f"The schemas of tools can't be stored: {error.strerror or error}.")
+        _fail(
+            f"The schemas of tools can't be stored: {error.strerror or error}. "
+            "Check the disk space and the permissions of the state folder, then repeat the command."
+        )
     if json:
         print_json(found)
     else:
@@ -289,7 +292,7 @@ def compat(
         narrate(_compatibility_summary(found, since))
     _narrate_not_compared({spec.name for spec in specs} - {one.tool for one in found})
     breaks = any(one.status in {"breaking", "removed"} for one in found)
-    if accept:
+    if accept and found:
         narrate("The current schemas are the baseline now.")
     raise typer.Exit(TOOL_FAILED if breaks and not accept else 0)
 
