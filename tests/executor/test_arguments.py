@@ -183,6 +183,13 @@ async def test_an_unsupported_type_is_logged(harness: Any, function: str) -> Non
     assert harness.text(events).startswith(said)
 
 
+@pytest.mark.promise("DSC-4")
+async def test_the_log_about_a_class_without_a_json_form_is_in_plain_words(harness: Any) -> None:
+    events = await harness.events("opaque", TYPED, value=1)
+    said = "opaque receives value unconverted, because its type is not supported: "
+    assert harness.text(events) == f"{said}It contains a class without a JSON form.\n"
+
+
 async def test_json_types_and_paths_need_no_import(harness: Any, tmp_path: Path) -> None:
     pack = tmp_path / "light.py"
     pack.write_text(

@@ -258,7 +258,8 @@ def _adapters(
                 adapter = TypeAdapter(typing.Annotated[annotation, *constraints] if constraints else annotation)
                 adapter.rebuild()  # does nothing if the type is complete; otherwise names the undefined part
             except (PydanticUserError, AttributeError, NameError, RecursionError, TypeError) as error:
-                reason = str(error).partition("\n")[0]
+                unknown = getattr(error, "code", None) == "schema-for-unknown-type"
+                reason = "It contains a class without a JSON form." if unknown else str(error).partition("\n")[0]
                 log(f"{function.__name__} receives {name} unconverted, because its type is not supported: {reason}")
             else:
                 adapters[name] = adapter
