@@ -353,6 +353,18 @@ def test_paths_shows_every_location(pegboard: Command, packs: str, home: Path) -
     assert str(home / "config.toml") in pegboard("paths").stdout
 
 
+@pytest.mark.promise("EXE-4")
+def test_a_timeout_says_how_to_allow_more_time(pegboard: Command, packs: str, home: Path) -> None:
+    line = ("tools", "invoke", "greet.wait", "--packs", packs)
+    (home / "config.toml").write_text('[tools]\ntimeouts = { "greet.*" = 0.7 }\n')
+    done = pegboard(*line)
+    assert done.returncode == 1
+    assert "timed out after 0.7 s. If it needs more time, set `timeouts` under `[tools]`" in done.stderr
+    assert "`--timeout`" in done.stderr
+    chosen = pegboard(*line, "--timeout", "0.5").stderr
+    assert "timed out after 0.5 s.\n" in chosen
+
+
 @pytest.mark.promise("CFG-1")
 def test_a_broken_configuration_is_reported_and_stops_nothing(pegboard: Command, home: Path) -> None:
     (home / "config.toml").write_text('[tools]\ntimeuot = 3\n[ui]\nvim_keys = "maybe"\n')

@@ -239,6 +239,11 @@ class Executor:
             return False
         running.worker = f"pid {process.pid}"
         message_late = f"{running.call.name} was stopped because it timed out after {timeout:g} s."
+        if running.call.timeout is None:  # otherwise the caller chose it, and the configuration doesn't apply
+            message_late += (
+                " If it needs more time, set `timeouts` under `[tools]` in the configuration, "
+                "or pass `--timeout` on the command line."
+            )
         clock = CallClock(timeout, partial(self._end, running, message_late, "timeout"))
         running.answer_questions(calls, self._grants, clock)
         process.run(number, message, running)
