@@ -146,6 +146,14 @@ def test_ask_reports_the_messages_lost_to_a_full_disk(work: Path) -> None:
     assert "not recorded" in done.stderr or "can't be kept" in done.stderr
 
 
+@pytest.mark.promise("STO-1")
+def test_a_database_that_a_full_disk_keeps_from_opening_advises_to_check_the_free_space(work: Path) -> None:
+    assert _run(work, COMMANDS["ask"][0]).returncode == 0
+    done = _run(work, COMMANDS["ask"][0], file_size=4096)
+    assert "disk I/O error" in done.stderr
+    assert "Check that the disk has free space" in done.stderr
+
+
 _HOLDER = """
 import sqlite3, sys
 connection = sqlite3.connect(sys.argv[1], isolation_level=None)

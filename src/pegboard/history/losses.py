@@ -58,6 +58,8 @@ class Losses:
         number = getattr(self.why, "errno", None)
         if number in _FULL or "full" in reason:
             return "Free space on the disk."
+        if "disk I/O" in reason:  # SQLite says this on a full disk, too, if it can't create its other files
+            return "Check that the disk has free space and that its folder is writable."
         if number in _FORBIDDEN or "readonly" in reason:
             return "Make its folder writable, or set PEGBOARD_STATE_DIR to another folder."
         if isinstance(self.why, StoreError) and ("locked" in reason or "another process" in reason):
