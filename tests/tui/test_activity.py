@@ -551,6 +551,18 @@ async def test_deleted_calls_can_be_restored(runtime: Runtime, recorder: Recorde
         assert "two" in rows(stage)[1]
 
 
+@pytest.mark.promise("ACT-2")
+async def test_restoring_calls_removes_the_message_that_offered_it(runtime: Runtime, recorder: Recorder) -> None:
+    for text in ("one", "two"):
+        recorder.add("gate.shout", {"text": text})
+    async with on_activity(runtime) as stage:
+        await press(stage, "delete")
+        await stage.until_seen("Deleted 1 call.")
+        await press(stage, "ctrl+z")
+        await stage.until_seen("Restored 1 call.")
+        assert "Deleted 1 call." not in stage.text
+
+
 async def test_delete_does_not_delete_calls_while_a_filter_is_typed(runtime: Runtime, recorder: Recorder) -> None:
     recorder.add("gate.shout", {"text": "one"})
     async with on_activity(runtime) as stage:

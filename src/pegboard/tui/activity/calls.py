@@ -49,7 +49,8 @@ class CallActions:
         self._page = page
         self._runtime = runtime
         self._activity = runtime.activity
-        self._deleted: list[tuple[str, ...]] = []
+        self._deleted: list[tuple[tuple[str, ...], str]] = []
+        """The ids of each deletion that can be undone, and the text of its toast."""
 
     async def find(self, ids: Sequence[str]) -> tuple[RecordedCall, ...]:
         """Return calls, the oldest first; empty with a toast if they are gone or can't be read."""
@@ -326,25 +327,27 @@ class CallActions:
         if not deleted:
             self._notify("Nothing was deleted because the call is still running or was deleted already.", "warning")
             return
-        self._deleted.append(deleted)
         left = len(set(ids) - set(deleted))
         more = f" {count(left, 'call')} still running." if left else ""
         them = "it" if len(deleted) == 1 else "them"
         restore = f"You can restore {them} within an hour: {undo_key or 'Undo'}."
-        self._notify(f"Deleted {count(len(deleted), 'call')}. {restore}{more}")
+        text = f"Deleted {count(len(deleted), 'call')}. {restore}{more}"
+        self._deleted.append((deleted, text))
+        self._notify(text)
 
     async def undo(self) -> None:
         """Restore the calls that were deleted last."""
         if not self._deleted:
             self._notify("No calls were deleted since Pegboard started, or all are restored.")
             return
-        deleted = self._deleted.pop()
+        deleted, text = self._deleted.pop()
         try:
             restored = await asyncio.to_thread(self._activity.restore, deleted)
         except StoreError as error:
-            self._deleted.append(deleted)
+            self._deleted.append((deleted, text))
             self._fail(error)
             return
+        self._dismiss(text)
         self._notify(
             f"Restored {count(len(restored), 'call')}."
             if restored
@@ -387,6 +390,13 @@ class CallActions:
 
     def _notify(self, text: str, severity: SeverityLevel = "information") -> None:
         self._page.notify(clean_line(text), severity=severity, timeout=_TOAST_SECONDS, markup=False)
+
+    def _dismiss(self, text: str) -> None:
+        """Remove the toasts with a text, which no longer applies."""
+        app = self._page.app
+        for toast in [*app._notifications]:  # noqa: SLF001 - in public, only all toasts can be removed
+            if toast.message == clean_line(text):
+                app._unnotify(toast)  # noqa: SLF001
 
 
 def _write(file: Path, lines: Callable[[], Iterable[str]]) -> None:
