@@ -520,6 +520,27 @@ async def test_selected_calls_become_a_script_in_the_order_of_time(runtime: Runt
 
 
 @pytest.mark.promise("ACT-2")
+async def test_keeping_the_open_script_returns_to_the_calls(runtime: Runtime, recorder: Recorder) -> None:
+    recorder.add("gate.shout", {"text": "one"})
+    async with on_activity(runtime) as stage:
+        await stage.press("f7")
+        await stage.until(lambda: stage.app.current_mode == "script", "the Script page is shown")
+        editor = stage.app.screen.query_one(ScriptEditor)
+        await stage.press(*"echo", "f9")
+        await settle(stage)
+        await stage.press("alt+s")
+        await stage.until_seen("Discard changes?")
+        await stage.press("escape")
+        await stage.until(lambda: isinstance(stage.app.screen, ActivityScreen), "the Activity page is shown again")
+        assert editor.text == "echo"
+        await stage.press("alt+s")
+        await stage.until_seen("Discard changes?")
+        await stage.press("ctrl+y")
+        await stage.until(lambda: "gate.shout" in editor.text, "the script is open")
+        assert stage.app.current_mode == "script"
+
+
+@pytest.mark.promise("ACT-2")
 async def test_selected_calls_are_exported_with_their_results(
     runtime: Runtime, recorder: Recorder, tmp_path: Path
 ) -> None:

@@ -164,9 +164,10 @@ class PagesApp(DialogApp, inherit_bindings=False):
     async def _open_script(self, request: OpenScript) -> None:
         from pegboard.tui.script.screen import ScriptScreen
 
+        before = self.current_mode
         await self.switch_mode("script")
         if isinstance(self.screen, ScriptScreen):
-            self.screen.open_text(request.text)
+            self.screen.open_text(request.text, lambda: self.switch_mode(before))
 
     @on(TalkAbout)
     async def _talk_about(self, request: TalkAbout) -> None:

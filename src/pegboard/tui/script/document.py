@@ -153,12 +153,23 @@ class ScriptDocument:
         if await self._may_discard():
             self._load("", "")
 
-    async def open_text(self, text: str) -> None:
-        """Open a text as a new script that is not saved, after confirmation if changes would be lost."""
+    async def open_text(self, text: str) -> bool:
+        """Open a text as a new script that is not saved, after confirmation if changes would be lost.
+
+        Args:
+            text: The script.
+
+        Returns:
+            Whether the editor has the text.
+        """
         await self._kept.restored.wait()
-        if self._editor.text != text and await self._may_discard():
-            self._load("", "")
-            self._editor.load_text(text)
+        if self._editor.text == text:
+            return True
+        if not await self._may_discard():
+            return False
+        self._load("", "")
+        self._editor.load_text(text)
+        return True
 
     def _load(self, text: str, name: str) -> None:
         self._editor.load_text(text)

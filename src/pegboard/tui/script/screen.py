@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import events, on, work
@@ -303,9 +303,10 @@ class ScriptScreen(PageScreen):
         await self.document.new()
 
     @work(exclusive=True, group="dialog")
-    async def open_text(self, text: str) -> None:
-        """Open a text as a new script, after confirmation if changes would be lost."""
-        await self.document.open_text(text)
+    async def open_text(self, text: str, go_back: Callable[[], Awaitable[None]]) -> None:
+        """Open a text as a new script, after confirmation if changes would be lost; if they are kept, go back."""
+        if not await self.document.open_text(text) and self.is_current:
+            await go_back()
 
     @work(exclusive=True, group="dialog")
     async def action_past(self) -> None:
