@@ -102,6 +102,17 @@ async def test_escape_closes_the_completions_and_keeps_the_focus(tmp_path: Path)
 
 
 @pytest.mark.promise("SCR-5")
+async def test_a_completion_replaces_the_selected_placeholder(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        await stage.press(*"work.big <size>", *["shift+left"] * 6, "ctrl+f")
+        await stage.until_seen("No completions here.")
+        await stage.press("ctrl+a", "delete", *"work.look --o<flag>", *["shift+left"] * 6, "ctrl+f")
+        await stage.until_seen("▸ --often")
+        await stage.press("tab")
+        assert stage.editor.text == "work.look --often "
+
+
+@pytest.mark.promise("SCR-5")
 async def test_findings_are_marked_in_the_editor_with_line_and_column(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         await stage.write("echo start\n  work.big --size ten\nwork.lok x")

@@ -221,22 +221,22 @@ class ScriptEditor(Lines):
         self.post_message(self.Typed(is_request=True))
 
     def before_cursor(self) -> tuple[str, ShellState]:
-        """Return the line up to the cursor, and the scanner state at its start."""
-        row, column = self.cursor_location
+        """Return the line up to the cursor or the selection, and the scanner state at its start."""
+        row, column = min(self.selection)
         return self._line(row)[:column], self._state_at(row)
 
     def accept_completion(self) -> None:
-        """Replace the word at the cursor by the selected suggestion."""
+        """Replace the word at the cursor and the selected text, such as a placeholder, by the selected suggestion."""
         completion, suggestion = self.popup.completion, self.popup.marked
         self.popup.close()
-        row, column = self.cursor_location
+        (row, column), end = sorted(self.selection)
         if completion is None or suggestion is None or not self._line(row)[:column].endswith(completion.word):
             return
         text = suggestion.text
-        if text.endswith(" ") and self._line(row)[column : column + 1] == " ":
+        if text.endswith(" ") and self._line(end[0])[end[1] : end[1] + 1] == " ":
             text = text[:-1]
         self.history.checkpoint()
-        result = self.replace(text, (row, completion.start), (row, column), maintain_selection_offset=False)
+        result = self.replace(text, (row, completion.start), end, maintain_selection_offset=False)
         self.move_cursor(result.end_location)
         self.post_message(self.Typed(is_request=False))
 

@@ -390,7 +390,7 @@ class ScriptScreen(PageScreen):
         """Show what can complete the word at the cursor; without a word only on request or for a flag's value."""
         editor = self._editor
         text, cursor = editor.text, editor.cursor_location
-        if editor.selection.start != editor.selection.end:
+        if not (is_request or editor.selection.is_empty):
             return
         found = await asyncio.to_thread(complete, *editor.before_cursor(), self.analyzer.known(text))
         if (text, cursor) != (editor.text, editor.cursor_location) or not editor.has_focus:
