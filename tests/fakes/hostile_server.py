@@ -38,6 +38,12 @@ FORGETFUL: dict[str, tuple[Any, ...]] = {
     "forgets-400": (400, "application/json", b'{"error": {"code": -32000, "message": "No valid session ID provided"}}'),
 }
 """Responses to requests of a session that has ended, over HTTP; the first call ends its session."""
+NO_SESSION = b'{"jsonrpc": "2.0", "id": null, "error": {"code": -32001, "message": "Session not found"}}'
+REFUSED_CALLS: dict[str, tuple[Any, ...]] = {
+    "broken-calls": PAGES["broken"],
+    "no-session": (404, "application/json", NO_SESSION),
+}
+"""Responses to every call, over HTTP."""
 FAILING_CALLS = {"fails-404": 404, "fails-400": 400}
 """Status of the responses to calls, over HTTP; the calls have run, and their errors mention a session."""
 STREAMED = {"twice", "elicit", "flood", "stdout"}
@@ -332,8 +338,8 @@ class Http(BaseHTTPRequestHandler):
         message = json.loads(self.rfile.read(int(self.headers["content-length"])))
         if MODE in PAGES:
             return self.send(*PAGES[MODE])
-        if MODE == "broken-calls" and message["method"] == "tools/call":
-            return self.send(*PAGES["broken"])
+        if MODE in REFUSED_CALLS and message["method"] == "tools/call":
+            return self.send(*REFUSED_CALLS[MODE])
         if MODE in FORGETFUL and self.headers.get("mcp-session-id", session_id()) != session_id():
             return self.send(*FORGETFUL[MODE])
         if MODE in FAILING_CALLS and message["method"] == "tools/call":
@@ -357,7 +363,7 @@ class Http(BaseHTTPRequestHandler):
             return None
         if result is None:
             result = {"jsonrpc": "2.0", "id": 987654, "result": {"content": []}}
-        has_sessions = MODE == "churn" or MODE in FORGETFUL or MODE in FAILING_CALLS
+        has_sessions = MODE in ("churn", "no-session") or MODE in FORGETFUL or MODE in FAILING_CALLS
         session = [("mcp-session-id", session_id())] * (has_sessions and message["method"] == "initialize")
         body = json.dumps(result).encode()
         if IS_STREAM:

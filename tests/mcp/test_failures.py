@@ -294,6 +294,13 @@ async def test_requests_in_a_session_that_the_server_has_forgotten_are_repeated_
     assert forwarded.message == "Method not found"
 
 
+async def test_a_server_that_knows_no_session_is_quoted_once(open_server: Open, serve_http: Callable[..., str]) -> None:
+    runtime = await open_server(serve_http(HOSTILE_SERVER, "no-session"))
+    result = await run(runtime, "peer.ok")
+    assert result.error is not None
+    assert result.error.message == "The server peer answered with an error: Session not found"
+
+
 @pytest.mark.promise("MCP-1", "SEC-2")
 @pytest.mark.parametrize("mode", ["fails-404", "fails-400"])
 async def test_a_call_that_the_server_answered_with_an_error_is_not_repeated(

@@ -100,6 +100,23 @@ async def test_garbage_in_a_stream_of_events_fails_only_its_call(
     assert (await run(runtime, "peer.ok")).data == "fine"
 
 
+@pytest.mark.parametrize(
+    ("mode", "http", "reason"),
+    [
+        ("huge", False, "The server's response of 60 MB exceeds the limit of 34 MB."),
+        ("huge", True, "The server's response exceeds the limit of 34 MB."),
+        ("stdout", True, "The server's response is not valid JSON-RPC."),
+    ],
+)
+async def test_what_pegboard_says_about_a_response_does_not_look_like_the_servers_words(
+    open_server: Open, serve_http: Callable[..., str], mode: str, http: bool, reason: str
+) -> None:
+    runtime = await (open_server(serve_http(HOSTILE_SERVER, mode)) if http else open_server(HOSTILE_SERVER, mode))
+    _, result = await runtime.result(call("peer.bad", _SECONDS))
+    assert result.error is not None
+    assert result.error.message == f"The call of peer.bad failed. {reason}"
+
+
 async def test_garbage_on_stdout_is_skipped_and_reported(open_server: Open) -> None:
     runtime = await open_server(HOSTILE_SERVER, "stdout")
     assert (await run(runtime, "peer.bad")).data == "fine"

@@ -22,7 +22,7 @@ from pegboard.data.json_text import write
 from pegboard.mcp.failures import ERRORS, cannot_ask, error_text, validation_text
 from pegboard.mcp.results import ResultReader
 from pegboard.mcp.session import in_session
-from pegboard.mcp.texts import quotation
+from pegboard.mcp.texts import OwnWords, quotation
 from pegboard.models import ResultMeta, Started, ToolError, ToolResult, ToolSpec
 from pegboard.results.sizes import count
 
@@ -93,8 +93,7 @@ async def send_call(
         elif (login := connection.login_missing()) is not None:
             fail(f"{spec.name} was not called. {login.reason} {login.fix}", "needs_login")
         else:
-            text = _with_advice(connection, error_text(error))
-            fail(f"The server {connection.pack} answered with an error: {text}", "server_error")
+            fail(_failure_text(connection, spec, error), "server_error")
         return
     except ValidationError as error:
         fail(f"The answer of the server {connection.pack} is not valid MCP: {validation_text(error)}.", "server_error")
@@ -107,6 +106,13 @@ async def send_call(
     for line in _log_lines(result.meta):
         running.log("log", line)
     running.end(result)
+
+
+def _failure_text(connection: ServerConnection, spec: ToolSpec, error: MCPError) -> str:
+    """Return that a call failed, and why: the server's own words, or Pegboard's about its response."""
+    if isinstance(error.data, OwnWords):
+        return f"The call of {spec.name} failed. {error.message}"
+    return f"The server {connection.pack} answered with an error: {_with_advice(connection, error_text(error))}"
 
 
 def _with_advice(connection: ServerConnection, message: str) -> str:
@@ -172,7 +178,7 @@ async def _forwarding(
             responses = _RESPONSES.validate_python(answers)
         else:
             await asyncio.sleep(_REST_SECONDS)
-    raise MCPError(INTERNAL_ERROR, f"The server asked for input more than {_MOST_ROUNDS} times.")
+    raise MCPError(INTERNAL_ERROR, f"The server asked for input more than {_MOST_ROUNDS} times.", OwnWords())
 
 
 async def _converted(

@@ -18,7 +18,7 @@ from pegboard import __version__
 from pegboard.discovery.collector import collector_paused
 from pegboard.mcp.announcements import Announcements
 from pegboard.mcp.backoff import pause
-from pegboard.mcp.failures import ERRORS, ServerFailure, UnusableServerError, error_text
+from pegboard.mcp.failures import ERRORS, ServerFailure, UnusableServerError, request_failure
 from pegboard.mcp.limits import FIRST_REST, LAST_ANSWERS, LONGEST_REST
 from pegboard.mcp.link import ServerLink, link
 from pegboard.mcp.listing import list_tools
@@ -203,7 +203,7 @@ class ServerConnection:
         except TimeoutError:
             return self._problem(f"The server {self.pack} didn't answer within {self.config.timeout:g} s.", "")
         except MCPError as error:
-            return self._problem(f"The server {self.pack} answered with an error: {quotation(error_text(error))}.", "")
+            return self._problem(request_failure(self.pack, error), "")
         except ERRORS as error:
             reason = quotation(str(error) or type(error).__name__)
             return self._problem(f"The request to the server {self.pack} failed: {reason}.", "")

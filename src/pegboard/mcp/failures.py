@@ -18,8 +18,9 @@ from mcp_types import CONNECTION_CLOSED, UNSUPPORTED_PROTOCOL_VERSION
 from mcp_types.version import LATEST_HANDSHAKE_VERSION, MODERN_PROTOCOL_VERSIONS, SUPPORTED_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
+from pegboard.mcp.session import LostSession
 from pegboard.mcp.stderr_lines import telling_line
-from pegboard.mcp.texts import NOT_JSON_RPC, RESPONSE, is_old_transport, quotation
+from pegboard.mcp.texts import NOT_JSON_RPC, RESPONSE, OwnWords, is_old_transport, quotation
 
 if TYPE_CHECKING:
     from pegboard.mcp.http import LastResponse
@@ -158,7 +159,7 @@ def _invalid_answer(config: ServerConfig, causes: list[BaseException]) -> Server
             return ServerFailure(NOT_JSON_RPC, f"Check {_entry(config, 'url')}.", is_final=True)
         if isinstance(cause, MCPError) and cause.code != CONNECTION_CLOSED and cause.message != _UNANSWERED:
             fix = "Report this to the server's author." if config.url is None else f"Check {_entry(config, 'url')}."
-            if cause.message.startswith(RESPONSE):  # Pegboard's own words in place of a response
+            if isinstance(cause.data, OwnWords):
                 return ServerFailure(cause.message, fix)
             return ServerFailure(f"The server rejected the connection: {quotation(cause.message)}.", fix)
         if isinstance(cause, ValueError) and config.url is None:
@@ -315,9 +316,16 @@ def cannot_ask(config: ServerConfig, protocol: str, message: str) -> str:
     return f"The server can't ask in this way with protocol {protocol}; to let it ask, {fix}."
 
 
+def request_failure(pack: str, error: MCPError) -> str:
+    """Return that a request to a server failed, and why: the server's own words, or Pegboard's about its response."""
+    if isinstance(error.data, OwnWords):
+        return f"The request to the server {pack} failed. {error.message}"
+    return f"The server {pack} answered with an error: {quotation(error_text(error))}."
+
+
 def error_text(error: MCPError) -> str:
     """Return the message of a server's error, with its data if it has any."""
-    if error.data in (None, "", {}, []):
+    if error.data in (None, "", {}, []) or isinstance(error.data, LostSession | OwnWords):
         return error.message
     data = error.data if isinstance(error.data, str) else json.dumps(error.data, ensure_ascii=False, default=str)
     return f"{error.message} ({data[:1000]})"

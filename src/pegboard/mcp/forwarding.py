@@ -41,13 +41,15 @@ async def forward(client: Client, method: str, params: JsonObject) -> JsonObject
     from mcp.shared.exceptions import MCPError
 
     from pegboard.mcp.session import LostSession
+    from pegboard.mcp.texts import OwnWords
 
     try:
         return _plain(await _send(client, method, params))
     except MCPError as error:
         if isinstance(error.data, LostSession):
             raise
-        return ForwardedError(code=error.code, message=error.message, data=error.error.data)
+        data = None if isinstance(error.data, OwnWords) else error.data
+        return ForwardedError(code=error.code, message=error.message, data=data)
 
 
 async def _send(client: Client, method: str, params: JsonObject) -> BaseModel:

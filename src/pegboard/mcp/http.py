@@ -13,12 +13,14 @@ from mcp.client.streamable_http import streamable_http_client
 from pegboard.data.message_id import message_id
 from pegboard.mcp.limits import LONGEST_MESSAGE
 from pegboard.mcp.specs import readable_message
-from pegboard.mcp.texts import said_in
+from pegboard.mcp.texts import RESPONSE, said_in
 from pegboard.results.sizes import size
 
 _CONNECT_SECONDS, _READ_SECONDS = 15.0, 24 * 3600.0
 """The caller limits the time of requests; a stream for events may be silent for hours."""
 _DATA = b"data:"
+TOO_LONG = f"{RESPONSE} exceeds the limit of {size(LONGEST_MESSAGE)}."
+"""Error of a response that isn't read to its end."""
 
 
 @dataclass
@@ -55,7 +57,7 @@ class _Bounded(httpx2.AsyncByteStream):
             total += len(chunk)
             if total > LONGEST_MESSAGE:
                 self._last.too_long = True
-                raise httpx2.StreamError(f"The server's response exceeds the limit of {size(LONGEST_MESSAGE)}.")
+                raise httpx2.StreamError(TOO_LONG)
             yield chunk
 
     async def aclose(self) -> None:

@@ -29,7 +29,7 @@ from pydantic_core import from_json
 
 from pegboard.data.message_id import LOOKED_AT, message_id
 from pegboard.mcp.limits import LONGEST_MESSAGE
-from pegboard.mcp.texts import RESPONSE
+from pegboard.mcp.texts import RESPONSE, OwnWords
 from pegboard.results.sizes import size as size_text
 from pegboard.worker.keeper import TERMINATE
 
@@ -423,7 +423,8 @@ def _id_of_response(head: bytes, tail: bytes) -> int | str | None:
 
 def _failed_response(number: int | str, message: str) -> SessionMessage:
     """Return a response that fails a request."""
-    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=number, error=ErrorData(code=INTERNAL_ERROR, message=message)))
+    error = ErrorData(code=INTERNAL_ERROR, message=message, data=OwnWords())
+    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=number, error=error))
 
 
 def _reason(error: ValueError) -> str:

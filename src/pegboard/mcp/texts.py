@@ -25,6 +25,15 @@ RESPONSE = "The server's response"
 NOT_JSON_RPC = f"{RESPONSE} is not valid JSON-RPC."
 
 
+class OwnWords(str):
+    """Data of an error whose message is a sentence of Pegboard in place of a response, not the server's.
+
+    The data that a server sends is never of this class.
+    """
+
+    __slots__ = ()
+
+
 def quotation(text: str) -> str:
     """Return a server's own words in quotation marks, on one line and shortened."""
     line = clean_line(" ".join(text[: 4 * _LONGEST].split()))

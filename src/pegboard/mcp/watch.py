@@ -31,10 +31,11 @@ from pydantic import JsonValue, ValidationError
 
 from pegboard.mcp.blocks import readable_block, readable_contents, readable_prompt_message
 from pegboard.mcp.forwarding import LISTS
+from pegboard.mcp.http import TOO_LONG
 from pegboard.mcp.limits import MOST_OPEN_QUESTIONS
 from pegboard.mcp.session import LostSession
 from pegboard.mcp.specs import UNREADABLE, readable
-from pegboard.mcp.texts import NOT_JSON_RPC, quotation
+from pegboard.mcp.texts import NOT_JSON_RPC, RESPONSE, OwnWords, quotation
 from pegboard.results.sizes import count
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ _RATE_BUSY, _RATE_IDLE = 1_000.0, 50.0
 _SLACK = 20_000.0
 """Messages beyond these limits that are dropped if they only inform; then the server is slowed down."""
 _MOST_REASONS = 100
-_FAILED = "Server returned an error response"
+_FAILED = ("Server returned an error response", "Session terminated")
 _UNPARSED = ("Failed to parse JSON response: ", "Failed to parse SSE message: ")
 _PARTS: dict[str, tuple[str, Callable[[JsonValue], JsonValue]]] = {
     "tools/call": ("content", readable_block),
@@ -176,7 +177,7 @@ class Watch(AbstractAsyncContextManager[TransportStreams]):
             return
         if number in self._last.lost:
             error.data = LostSession(error.message)
-        if error.message == _FAILED and self._last.status >= 400:
+        if error.message in _FAILED and self._last.status >= 400:
             said = f": {quotation(self._last.text)}" if self._last.text else ""
             error.message = f"HTTP {self._last.status}{said}"
 
@@ -226,7 +227,11 @@ def _shorten_parse_error(error: ErrorData) -> None:
     if error.code != PARSE_ERROR or not error.message.startswith(_UNPARSED):
         return
     reason = error.message.removeprefix(_UNPARSED[0]).removeprefix(_UNPARSED[1])
-    error.message = NOT_JSON_RPC if "validation error" in reason else reason
+    if "validation error" in reason:
+        error.message = NOT_JSON_RPC
+    else:
+        error.message = reason if reason == TOO_LONG else f"{RESPONSE} can't be read: {quotation(reason)}."
+    error.data = OwnWords()
 
 
 def _is_usable(tool: JsonValue) -> bool:
