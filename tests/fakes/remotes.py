@@ -23,8 +23,8 @@ def free_port() -> int:
 
 
 @contextmanager
-def http_proxy(url: str, name: str = "remote") -> Iterator[str]:
-    """Run `pegboard watch --http`, which prints no error, and yield its address."""
+def http_proxy(url: str, name: str = "remote", *, says: str = "") -> Iterator[str]:
+    """Run `pegboard watch --http` and yield its address; check what it has printed on stderr at the end."""
     line = forked("pegboard", "watch", "--name", name, "--url", url, "--http", "0")
     process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -32,7 +32,7 @@ def http_proxy(url: str, name: str = "remote") -> Iterator[str]:
         yield process.stdout.readline().strip()
         process.terminate()
         _, errors = process.communicate(timeout=20)
-        assert (process.returncode, errors) == (128 + signal.SIGTERM, "")
+        assert (process.returncode, errors) == (128 + signal.SIGTERM, says)
     finally:
         process.kill()
         process.communicate()

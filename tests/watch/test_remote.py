@@ -20,6 +20,10 @@ import commands
 import httpx2
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
+from mcp.client.auth import OAuthClientProvider, OAuthFlowError
+from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
+from oauth_server import OAuthServer
+from pydantic import AnyUrl
 from remotes import Echo, JsonServer, call_of, echo_server, free_port, http_proxy, respond
 from servers import SDK_SERVER, start_of
 from serving import MODES
@@ -65,6 +69,39 @@ async def test_the_official_client_works_through_the_http_proxy() -> None:
     agent = Agent.of_session(found.session)
     assert agent is not None
     assert agent.name
+
+
+@pytest.mark.promise("WAT-1")
+async def test_the_http_proxy_says_once_that_a_client_cannot_log_in_through_it() -> None:
+    text = (
+        "pegboard watch: the server requires a login (HTTP 401). Clients refuse to log in through a proxy, because its"
+        " address isn't the server's. Watch the server as a bridge, as `pegboard guide watch` describes, or configure"
+        " an `Authorization` header in the client.\n"
+    )
+    with OAuthServer().running() as server, http_proxy(server.url, says=text) as address:
+        for _ in range(2):
+            login = OAuthClientProvider(
+                address, OAuthClientMetadata(redirect_uris=[AnyUrl("http://127.0.0.1/back")]), Storage()
+            )
+            async with httpx2.AsyncClient(auth=login) as client:
+                with pytest.raises(OAuthFlowError, match=f"{server.url} does not match expected {address}"):
+                    await client.post(address, json=call_of(1))
+
+
+class Storage:
+    """A client's login, which is never complete."""
+
+    async def get_tokens(self) -> OAuthToken | None:
+        return None
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        raise AssertionError(tokens)
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        return None
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        raise AssertionError(client_info)
 
 
 @pytest.mark.promise("WAT-1")

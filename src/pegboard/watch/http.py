@@ -36,6 +36,11 @@ _HOP_BY_HOP: Final = frozenset(
     }
 )
 _TOO_LONG: Final = b"Pegboard rejected this message: it is too long to be checked against the rules."
+_NO_LOGIN: Final = (
+    "the server requires a login (HTTP 401). Clients refuse to log in through a proxy, because its address isn't the"
+    " server's. Watch the server as a bridge, as `pegboard guide watch` describes, or configure an `Authorization`"
+    " header in the client."
+)
 _COMPRESSED: Final = b"Pegboard rejected this message: it is compressed, so it can't be checked against the rules."
 
 Message = MutableMapping[str, Any]  # of ASGI
@@ -70,6 +75,7 @@ class HttpProxy:
         self._connections: dict[bytes, int] = {}
         self._sessionless: set[int] = set()
         self._count = 0
+        self._is_login_explained = False
         self._started = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     async def run(self, started: Callable[[str], object]) -> int:
@@ -188,6 +194,12 @@ class HttpProxy:
         if connection is not None:
             self._close(connection)
 
+    def explain_login(self) -> None:
+        """Say once how to use a server that requires a login."""
+        if not self._is_login_explained:
+            self._is_login_explained = True
+            print_message(_NO_LOGIN)
+
     def _close(self, connection: int) -> None:
         self._gate.drop_all(connection)
         self._link.send(CLOSED, connection, b"{}")
@@ -254,6 +266,8 @@ class _Exchange:
             await self._pass_on(response)
         finally:
             await response.aclose()
+        if self._requires_login(response):
+            self._proxy.explain_login()
         if response.is_error:
             self.fail(f"The server responded with HTTP {response.status_code}.")
         is_deleted = method == "DELETE" and response.is_success
@@ -292,6 +306,10 @@ class _Exchange:
                 return response
             await response.aclose()
             address, left = str(after), left - 1
+
+    def _requires_login(self, response: httpx2.Response) -> bool:
+        is_authorized = any(name == b"authorization" for name, _ in self._headers)
+        return response.status_code == 401 and "www-authenticate" in response.headers and not is_authorized
 
     @staticmethod
     def _leads_away(response: httpx2.Response) -> bool:
