@@ -457,6 +457,45 @@ def test_a_task_over_http_without_a_session_is_recorded_with_the_result_that_a_l
         assert "outcome is unknown" in error.message
 
 
+@pytest.mark.promise("WAT-1")
+def test_the_http_proxy_forgets_the_session_that_was_idle_for_the_longest_time_after_a_thousand_others() -> None:
+    class Server(JsonServer):
+        started = 0
+
+        def answer(self, body: Any) -> None:
+            params, headers = body.get("params", {}), {}
+            result: dict[str, Any] = {"task": {"taskId": params.get("name"), "status": "working"}}
+            if body["method"] == "initialize":
+                result = {"protocolVersion": "2025-11-25", "capabilities": {}}
+                Server.started += 1
+                headers = {"Mcp_Session_Id": str(Server.started)}
+            elif body["method"] == "tasks/result":
+                result = {"content": [{"type": "text", "text": "late"}]}
+            respond(self, {"jsonrpc": "2.0", "id": body["id"], "result": result}, **headers)
+
+    with echo_server(Server) as url, http_proxy(url) as address, httpx2.Client() as client:
+
+        def send(method: str, session: str | None = None, **params: Any) -> str:
+            message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+            headers = {} if session is None else {"Mcp-Session-Id": session}
+            return client.post(address, json=message, headers=headers).headers.get("mcp-session-id", "")
+
+        idle, used = send("initialize"), send("initialize")
+        send("tools/call", idle, name="idle", arguments={}, task={})
+        send("tools/call", used, name="used", arguments={}, task={})
+        for number in range(1000):
+            send("initialize")
+            if number == 500:
+                send("ping", used)
+        error = recorded(1)[0].error
+        assert error is not None
+        assert "outcome is unknown" in error.message
+        send("tasks/result", used, taskId="used")
+        by_tool = {record.tool: record for record in recorded(2)}
+    assert by_tool["remote.idle"].error is not None
+    assert result_of(by_tool["remote.used"]).data == "late"
+
+
 @pytest.mark.promise("WAT-4")
 def test_a_call_that_is_cancelled_over_http_without_a_session_is_never_forwarded(home: Path) -> None:
     (home / "approvals.toml").write_text('[[rule]]\nask = "remote.*"\n')

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -35,6 +37,8 @@ _HOP_BY_HOP: Final = frozenset(
         b"upgrade",
     }
 )
+_MOST_SESSIONS: Final = 1_000
+"""Sessions that are known. Many clients never end theirs."""
 _TOO_LONG: Final = b"Pegboard rejected this message: it is too long to be checked against the rules."
 _NO_LOGIN: Final = (
     "the server requires a login (HTTP 401). Clients refuse to log in through a proxy, because its address isn't the"
@@ -72,7 +76,10 @@ class HttpProxy:
         self._port = self._socket.getsockname()[1]
         self._gate = Gate(print_message)
         self._link = self._gate.link
-        self._connections: dict[bytes, int] = {}
+        self._connections: OrderedDict[bytes, int] = OrderedDict()
+        """Sessions, the most recently used last, and their connections."""
+        self._busy: Counter[int] = Counter()
+        """Number of running requests of each connection."""
         self._sessionless: set[int] = set()
         self._count = 0
         self._is_login_explained = False
@@ -156,7 +163,20 @@ class HttpProxy:
         found = self._connections.get(session)
         if found is None:
             found = self._connections[session] = self.open_connection()
+            self._forget_sessions()
+        self._connections.move_to_end(session)
         return found
+
+    def begin_request(self, connection: int) -> None:
+        """Keep a connection until a request ends."""
+        self._busy[connection] += 1
+
+    def end_request(self, connection: int) -> None:
+        """End a request; end its connection too if it had no session and began none."""
+        self._busy[connection] -= 1
+        if not self._busy[connection]:
+            del self._busy[connection]
+        self.close_sessionless(connection)
 
     def open_connection(self, *, sessionless: bool = False) -> int:
         """Return a new connection."""
@@ -187,12 +207,22 @@ class HttpProxy:
         self._sessionless.discard(connection)
         self._link.send(OPENED, connection, b"{}")  # Again: it has a session now.
         self._connections.setdefault(session, connection)
+        self._forget_sessions()
 
     def end(self, session: bytes) -> None:
         """End the connection of a session that the server no longer knows."""
         connection = self._connections.pop(session, None)
         if connection is not None:
             self._close(connection)
+
+    def _forget_sessions(self) -> None:
+        """End the connections of sessions that weren't used for the longest time, if there are too many."""
+        excess = len(self._connections) - _MOST_SESSIONS
+        if excess > 0:
+            *earlier, _ = self._connections  # The last one is in use.
+            idle = (session for session in earlier if self._connections[session] not in self._busy)
+            for session in [*islice(idle, excess)]:
+                self.end(session)
 
     def explain_login(self) -> None:
         """Say once how to use a server that requires a login."""
@@ -224,6 +254,7 @@ class _Exchange:
         self._sent = b""
         self._long_body = LineCopies()
         self._connection = proxy.connection(self._session) if self._session else proxy.open_sessionless()
+        proxy.begin_request(self._connection)
         self._is_edited = False
         self.has_started = False
         """Whether the response has begun."""
@@ -281,8 +312,8 @@ class _Exchange:
             self._proxy.gate.link.send(SERVER, self._connection, failed)
 
     def close(self) -> None:
-        """End the connection if the request had no session."""
-        self._proxy.close_sessionless(self._connection)
+        """End the request."""
+        self._proxy.end_request(self._connection)
 
     def _is_compressed(self) -> bool:
         return any(name == b"content-encoding" and value.lower() != b"identity" for name, value in self._headers)
