@@ -6,10 +6,11 @@ import asyncio
 import http.client
 import json
 import os
+import socket
 import stat
 import subprocess
 import tomllib
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -22,6 +23,7 @@ from serving import HttpServer, records
 from pegboard.brake import Answer, Questions
 from pegboard.config import Paths
 from pegboard.models import Agent
+from pegboard.serve.http import Address
 
 
 def holders(folder: Path, pattern: str, text: str) -> list[Path]:
@@ -54,6 +56,22 @@ async def test_clients_of_both_versions_call_tools_over_http(http_server: HttpSe
     (record,) = records("kit.add")
     assert record.source == "serve"
     assert Agent.of_session(record.session)
+
+
+@pytest.mark.promise("MCP-2")
+async def test_small_responses_are_sent_without_waiting_for_an_acknowledgment() -> None:
+    is_immediate: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    def accept(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        is_immediate.set_result(writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        writer.close()
+
+    with closing(Address("127.0.0.1", 0).socket) as listener:
+        async with await asyncio.start_server(accept, sock=listener) as server:
+            _, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+            async with asyncio.timeout(30):
+                assert await is_immediate
+            writer.close()
 
 
 async def test_a_client_that_disconnects_cancels_its_call(

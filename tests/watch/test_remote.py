@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import os
@@ -12,7 +13,7 @@ import threading
 import time
 from base64 import b64decode
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from watched import PROGRAM, Watched, eventually, recorded, records, result_of
 from pegboard.brake import Answer, Questions
 from pegboard.models import Agent
 from pegboard.watch.lines import LONGEST_PARSED
+from pegboard.watch.listener import listen
 from pegboard.watch.sse import EventReader
 
 
@@ -69,6 +71,22 @@ async def test_the_official_client_works_through_the_http_proxy() -> None:
     agent = Agent.of_session(found.session)
     assert agent is not None
     assert agent.name
+
+
+@pytest.mark.promise("WAT-1")
+async def test_small_responses_are_sent_without_waiting_for_an_acknowledgment() -> None:
+    is_immediate: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    def accept(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        is_immediate.set_result(writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        writer.close()
+
+    with closing(listen(0)) as listener:
+        async with await asyncio.start_server(accept, sock=listener) as server:
+            _, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+            async with asyncio.timeout(30):
+                assert await is_immediate
+            writer.close()
 
 
 @pytest.mark.promise("WAT-1")
@@ -460,10 +478,12 @@ def test_a_task_over_http_without_a_session_is_recorded_with_the_result_that_a_l
 @pytest.mark.promise("WAT-1")
 def test_the_http_proxy_forgets_the_session_that_was_idle_for_the_longest_time_after_a_thousand_others() -> None:
     class Server(JsonServer):
+        disable_nagle_algorithm = True  # It would delay each response.
         started = 0
 
         def answer(self, body: Any) -> None:
-            params, headers = body.get("params", {}), {}
+            params = body.get("params", {})
+            headers: dict[str, Any] = {}
             result: dict[str, Any] = {"task": {"taskId": params.get("name"), "status": "working"}}
             if body["method"] == "initialize":
                 result = {"protocolVersion": "2025-11-25", "capabilities": {}}

@@ -57,7 +57,8 @@ class Address:
             )
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-            self.socket = socket.socket(found[0], socket.SOCK_STREAM)
+            # asyncio turns Nagle's algorithm off only if the protocol is stated.
+            self.socket = socket.socket(found[0], socket.SOCK_STREAM, socket.IPPROTO_TCP)
         except OSError as error:
             raise AddressError(f"The host {host} of --host was not found: {error.strerror}.") from error
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
