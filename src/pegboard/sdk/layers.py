@@ -62,9 +62,8 @@ def missing_arguments(
         name: Name of the tool's function in its pack.
         args: Arguments of the call.
     """
-    inner = layers(function, name)[-1]
-    code = getattr(inner, "__code__", None)
-    if type(code) is not CodeType or not str(error).startswith(f"{code.co_qualname}() missing "):
+    code = _code(function, name)
+    if code is None or not str(error).startswith(f"{code.co_qualname}() missing "):
         return []
     _, _, listed = str(error).partition(": ")
     return [
@@ -77,20 +76,21 @@ def missing_arguments(
 def positional_only(error: TypeError, function: Callable[..., Any], name: str, args: Mapping[str, object]) -> list[str]:
     """Return the arguments that a function accepts by position only, if an exception says that it got them by name.
 
-    Args:
-        error: Exception that the call raised.
-        function: Function, possibly decorated.
-        name: Name of the tool's function in its pack.
-        args: Arguments of the call.
+    Args: those of `missing_arguments`.
     """
-    inner = layers(function, name)[-1]
-    code = getattr(inner, "__code__", None)
-    if type(code) is not CodeType:
+    code = _code(function, name)
+    if code is None:
         return []
     # With `**kwargs`, Python says that they are missing.
     refused = (f"{code.co_qualname}() got some positional-only ", f"{code.co_qualname}() missing ")
     given = [parameter for parameter in code.co_varnames[: code.co_posonlyargcount] if parameter in args]
     return given if str(error).startswith(refused) else []
+
+
+def _code(function: Callable[..., Any], name: str) -> CodeType | None:
+    """Return the code of the innermost function, or None if it is written in C."""
+    code = getattr(layers(function, name)[-1], "__code__", None)
+    return code if type(code) is CodeType else None
 
 
 def by_name(refused: Iterable[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Final
 
@@ -102,13 +103,4 @@ def _with_key(binding: Binding, key: str, *, is_own: bool) -> Binding:
     with_key = binding.with_key(key)
     if is_own or not binding.priority or not is_for_focus(key):
         return with_key
-    return Binding(
-        key,
-        binding.action,
-        binding.description,
-        show=binding.show,
-        tooltip=binding.tooltip,
-        id=binding.id,
-        system=binding.system,
-        group=binding.group,
-    )
+    return replace(with_key, priority=False)
