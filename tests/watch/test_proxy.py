@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from mcp import Client, StdioServerParameters, stdio_client
 from processes import descendants, is_alive
 from servers import SDK_SERVER, start_of
-from watched import PROGRAM, Watched, eventually, recorded, records, result_of
+from watched import PLAIN_SERVER, PROGRAM, Watched, eventually, recorded, records, result_of
 
 from pegboard.models import Agent
 
@@ -110,6 +110,33 @@ def test_calls_are_recorded_with_agent_server_result_and_duration() -> None:
     assert agent is not None
     assert (agent.name, agent.version, agent.process) == ("tester", "7", os.getpid())
     assert agent == Agent.of_session(failed.session)
+
+
+@pytest.mark.promise("WAT-5")
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("npx -y @acme/server-files@1.2 .", "server-files"),
+        ("uvx --from git+https://example.com/a/b server-git==1.2", "server-git"),
+        ("docker run -i --rm -e TOKEN=x localhost:5000/acme/hub:1.2", "hub"),
+        ("python3.12 -m git_server", "git_server"),
+        ("npx", "npx"),
+        ("my-server --stdio", "my-server"),
+    ],
+)
+def test_a_server_without_a_name_has_that_of_its_package_or_its_program(
+    command: str, name: str, tmp_path: Path
+) -> None:
+    program, *args = command.split()
+    runner = tmp_path / program
+    runner.write_text(f"#!/bin/sh\nexec {sys.executable} -S {PLAIN_SERVER}\n")
+    runner.chmod(0o700)
+    with Watched(str(runner), *args, name="") as watched:
+        watched.initialize()
+        watched.call(1, "say", text="hello")
+        watched.receive()
+        watched.close()
+    assert recorded(1)[0].tool == f"{name}.say"
 
 
 @pytest.mark.promise("WAT-1")

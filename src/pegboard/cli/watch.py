@@ -17,7 +17,9 @@ def watch(
     ] = None,
     name: Annotated[
         str,
-        typer.Option("--name", metavar="NAME", help="Name of the server in rules and records; by default its program."),
+        typer.Option(
+            "--name", metavar="NAME", help="Name of the server in rules and records; by default its package or program."
+        ),
     ] = "",
     url: Annotated[
         str | None, typer.Option("--url", metavar="URL", help="Watch the server at this address instead.")

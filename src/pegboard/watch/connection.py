@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from pegboard.config.servers import pack_name
 from pegboard.mcp.specs import tool_specs
 from pegboard.models import Agent, JsonObject, McpHandler, ServerConfig, ToolCall, ToolResult, ToolSpec
+from pegboard.watch.command_name import command_name
 from pegboard.watch.flight import Flight
 from pegboard.watch.messages import call_of, clipped_result, failed_result, items, key_in, key_of, read, result_of
 from pegboard.watch.record import CallRecorder, moment
@@ -66,7 +67,8 @@ class ClientConnection:
         name = str(about.get("name") or "")
         if not name:
             command = about.get("command")
-            name = pack_name(str(command[0]) if isinstance(command, list) and command else str(about.get("url", "")))
+            words = [str(word) for word in command] if isinstance(command, list) else []
+            name = command_name(words) if words else pack_name(str(about.get("url", "")))
         process = int(about.get("client_pid") or 0) or None
         agent = Agent.connected(process, started=str(about.get("started") or ""))
         found = cls(recorder, name, agent, tools)

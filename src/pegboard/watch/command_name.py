@@ -1,0 +1,54 @@
+"""The name of a watched server that was given none: its program, or the package that its program runs."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from pegboard.config.servers import pack_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_RUNNERS: Final = {
+    "npx": "-p --package -c --call -w --workspace",
+    "bunx": "-p --package",
+    "pnpx": "--package",
+    "pnpm": "--package -C --dir",
+    "uvx": "--from --with --with-editable --with-requirements -p --python --index --index-url --env-file",
+    "uv": "--from --with --with-editable --with-requirements -p --python --index --index-url --directory --project"
+    " --extra --group --env-file",
+    "pipx": "--spec --python --index-url --pip-args",
+    "docker": "-e --env --env-file -v --volume --mount -p --publish --name --network --net -u --user -w --workdir"
+    " --entrypoint --platform --add-host -l --label -m --memory --cpus --gpus --pull -h --hostname --tmpfs --cap-add"
+    " --cap-drop --security-opt --context -c",
+    "python": "-W -X -c",
+    "node": "-e --eval -r --require --import --loader --env-file",
+    "deno": "-c --config --import-map",
+    "bun": "-r --preload --cwd --env-file",
+}
+"""Program that runs another one → its options that have a value of their own."""
+_SAME: Final = {"podman": "docker"}
+_SUBCOMMANDS: Final = frozenset({"run", "dlx", "exec", "tool", "container"})
+
+
+def command_name(command: Sequence[str]) -> str:
+    """Return the name of the server that a command starts.
+
+    Args:
+        command: A program and its arguments: `server-files` for `npx -y @acme/server-files@1.2 .`, and `git_server` for
+            `python -m git_server`; the program's own name if it isn't known to run others.
+    """
+    program, *args = command or [""]
+    name = re.split(r"[/\\]", program)[-1].lower()
+    runner = re.sub(r"[\d.]*$|\.(?:exe|cmd)$", "", name)
+    valued = _RUNNERS.get(_SAME.get(runner, runner))
+    if valued is None:
+        return pack_name(program)
+    words = iter(args)
+    for word in words:
+        if word in valued.split():
+            next(words, None)
+        elif not word.startswith("-") and word not in _SUBCOMMANDS:
+            return pack_name(re.sub(r"(?<=[^/@])(?:[@:\[]|[=<>~]=)[^/]*$|\.(?:py|js|mjs|cjs|ts)$", "", word))
+    return pack_name(program)
