@@ -22,6 +22,7 @@ from pegboard.batch.engines.embedded import EmbeddedEngine
 from pegboard.batch.errors import BatchError
 from pegboard.batch.export import merge_results
 from pegboard.batch.plan import BatchPlan
+from pegboard.batch.preview import preview
 from pegboard.batch.run import Batch
 from pegboard.runtime import Runtime
 
@@ -86,6 +87,20 @@ async def test_results_that_cannot_be_written_at_the_end_end_the_batch_with_the_
     assert record.error is not None
     assert "No space left on device" in record.error.message
     assert batch.progress.done == 4
+
+
+def test_the_preview_names_the_keys_of_the_first_json_rows_and_shows_three_calls(
+    pegboard: Command, tmp_path: Path
+) -> None:
+    runtime = Runtime.from_environment(packs=[tmp_path / "packs"])
+    runtime.tools.scan()
+    spec = runtime.tools.get("rows.square")
+    assert spec is not None
+    file = rows(tmp_path / "rows.jsonl", 4)
+    file.write_text(f'{file.read_text()}{{"number": 5, "note": "the last"}}\n')
+    found = preview(BatchPlan(spec=spec, source=str(file), out=tmp_path / "out.csv"))
+    assert found.columns == ("number", "note")
+    assert [call.arguments for call in found.calls] == [{"number": 1}, {"number": 2}, {"number": 3}]
 
 
 def test_a_full_disk_ends_a_batch_with_the_reason_and_results_that_can_be_continued(

@@ -11,6 +11,9 @@ from pegboard.batch.rows import InputRows, RowsFormat
 from pegboard.errors import FormFaults
 from pegboard.models import JsonObject
 
+_SAMPLED = 100
+"""Number of JSON rows whose keys are read."""
+
 
 @dataclass(frozen=True, slots=True)
 class PreviewCall:
@@ -33,7 +36,7 @@ class BatchPreview:
 
     Attributes:
         format: Format of the file.
-        columns: Columns of a CSV file, or the keys of the first JSON row.
+        columns: Columns of a CSV file, or the keys of the first JSON rows.
         mapping: Parameter → column, where known before a row is read.
         ignored: Columns of a CSV file that fill no parameter.
         calls: The first calls.
@@ -56,15 +59,17 @@ def preview(plan: BatchPlan, most: int = 3) -> BatchPreview:
     try:
         columns = ColumnMap(plan.spec, plan.maps, given=plan.given, format=rows.format, columns=rows.columns)
         calls: list[PreviewCall] = []
-        names = rows.columns
-        for row in islice(rows, most):
-            names = names or tuple(row.values)
+        names = dict.fromkeys(rows.columns)
+        for row in islice(rows, most if rows.format == "csv" else _SAMPLED):
+            names |= dict.fromkeys(row.values)
+            if len(calls) == most:
+                continue
             try:
                 arguments = {} if row.problem else columns.arguments(row)
                 problem = row.problem or columns.check(arguments)
             except FormFaults as faults:
                 arguments, problem = {}, str(faults)
             calls.append(PreviewCall(row.number, arguments, problem))
-        return BatchPreview(rows.format, names, dict(columns.columns), columns.ignored, tuple(calls))
+        return BatchPreview(rows.format, tuple(names), dict(columns.columns), columns.ignored, tuple(calls))
     finally:
         rows.close()
