@@ -57,6 +57,27 @@ def test_tools_are_the_public_documented_functions_of_the_module(names: Names) -
     assert found == ["sample.plain", "sample.waiting", "sample.outer"]
 
 
+@pytest.mark.promise("DSC-7")
+@pytest.mark.parametrize(
+    ("statement", "messages"),
+    [
+        (
+            "from pegboard import hints",
+            ["`hints` can't be imported from `pegboard`. Write `from pegboard.sdk import hints`."],
+        ),
+        ("from pegboard.sdk import hint as h", ["`hint` can't be imported from `pegboard.sdk`. Did you mean hints?"]),
+        ("from pegboard.sdk import quit", ["`quit` can't be imported from `pegboard.sdk`."]),
+        ("from pegboard.sdk import call_tool, testing", []),
+        ("from pegboard.sdk import *", []),
+        ("from pegboard import sdk, __version__", []),
+    ],
+)
+def test_an_import_that_pegboard_does_not_have_is_a_problem(statement: str, messages: list[str]) -> None:
+    problems = problems_of(f'{statement}\n\ndef run() -> None:\n    """Run."""\n')
+    assert [f"{problem.message} {problem.fix}".strip() for problem in problems] == messages
+    assert all((problem.severity, problem.line) == ("error", 1) for problem in problems)
+
+
 @pytest.mark.promise("DSC-2")
 def test_overload_stubs_are_not_tools() -> None:
     source = '''

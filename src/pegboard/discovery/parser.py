@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import os
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal
 
+from pegboard import sdk
 from pegboard.discovery import functions, requirements
 from pegboard.discovery.files import content
 from pegboard.discovery.sibling_modules import Helpers
@@ -116,6 +118,7 @@ def _read_tree(tree: ast.Module, source: str | bytes, stem: str, file: str, help
     needs = requirements.read(tree, source, {node.name for node in found})
     for item in needs.unreadable_elsewhere() if needs else ():
         report(item.message, item.fix, "warning", line=item.line)
+    _check_imports(tree, report)
     for problem in problems:
         problem["pack"] = pack
     definitions = Definitions(scope)
@@ -123,3 +126,24 @@ def _read_tree(tree: ast.Module, source: str | bytes, stem: str, file: str, help
     for tool in tools:  # only after all tools, because they share definitions
         tool["handler"]["helpers"] = tuple(file for file, *_ in helpers.seen)
     return {"pack": pack, "tools": tools, "problems": problems}
+
+
+def _check_imports(tree: ast.Module, report: exports.Report) -> None:
+    """Report names that can't be imported from Pegboard: the file can't run, and its hints may be ignored."""
+    for node in tree.body:
+        if not isinstance(node, ast.ImportFrom) or node.level or node.module not in {"pegboard", sdk.__name__}:
+            continue
+        for name in (alias.name for alias in node.names):
+            if node.module == "pegboard" and name in sdk.__all__:
+                fix = f"Write `from {sdk.__name__} import {name}`."
+            elif node.module == sdk.__name__ and not (name in sdk.__all__ or name == "*" or _is_module(name)):
+                from pegboard.sdk.names import nearest, suggestion
+
+                fix = suggestion(nearest(name, sdk.__all__)).strip()
+            else:
+                continue
+            report(f"`{name}` can't be imported from `{node.module}`.", fix, line=node.lineno)
+
+
+def _is_module(name: str) -> bool:
+    return os.path.exists(f"{os.path.dirname(sdk.__file__)}{os.sep}{name}.py")  # noqa: PTH110, PTH120 - for each scan
