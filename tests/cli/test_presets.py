@@ -65,6 +65,16 @@ def test_a_preset_that_cannot_be_written_is_a_failure_and_no_wrong_usage(pegboar
 
 
 @pytest.mark.promise("CLI-1")
+def test_a_note_says_which_saved_arguments_are_invalid_but_not_which_are_missing(pegboard: Command) -> None:
+    done = pegboard("presets", "save", "fs.read_file", "x", "--arg", "pth=a")
+    assert (done.returncode, done.stderr) == (
+        0,
+        "note: calls with this preset fail: pth: unknown argument; did you mean `path`?\n",
+    )
+    assert pegboard("presets", "save", "fs.read_file", "y").stderr == ""
+
+
+@pytest.mark.promise("CLI-1")
 def test_a_call_starts_from_a_preset_and_its_own_arguments_change_that(pegboard: Command) -> None:
     pegboard("presets", "save", "tools.echo", "x", "--args", '{"value": {"a": 1, "b": [1, null]}}')
     line = ["tools", "invoke", "tools.echo", "--data", "--preset", "x"]

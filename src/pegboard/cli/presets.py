@@ -19,7 +19,7 @@ from pegboard.cli.arguments import (
 from pegboard.cli.root import TOOL_FAILED, USAGE, JsonOption, PacksOption, find, group, scanned
 
 if TYPE_CHECKING:
-    from pegboard.models import JsonObject, Preset
+    from pegboard.models import JsonObject, Preset, ToolSpec
     from pegboard.runtime import Runtime
 
 presets = group("presets", "Save arguments of tools under names, to use them again.")
@@ -88,16 +88,30 @@ def save(
 
     They may be incomplete: --args and --arg of a call add to them.
     """
-    from pegboard.cli.output import print_json
+    from pegboard.cli.output import narrate, print_json
 
     runtime = scanned(context, connects=True, tool=name)
     spec = find(runtime, name)
     with _exit_on_error():
         arguments = read_arguments(runtime, spec, args, arg or [])
         saved = _save(runtime, name, preset, arguments, replace=force)
+    for fault in _invalid(runtime, spec, arguments):
+        narrate(f"note: calls with this preset fail: {fault}")
     _print_problems(runtime)
     if json:
         print_json(saved)
+
+
+def _invalid(runtime: Runtime, spec: ToolSpec, arguments: JsonObject) -> list[str]:
+    """Return the validation errors of the given arguments; missing ones may be added by the call."""
+    from pegboard.data.pointer import steps
+    from pegboard.errors import FormFaults
+
+    try:
+        runtime.tools.prepare(spec, arguments)
+    except FormFaults as found:
+        return [str(fault) for fault in found.faults if next(iter(steps(fault.path)), "") in arguments]
+    return []
 
 
 def _save(runtime: Runtime, name: str, preset: str, arguments: JsonObject, *, replace: bool) -> Preset:
