@@ -51,6 +51,14 @@ def test_a_note_explains_windows_line_ends_which_become_part_of_a_word(pegboard:
     assert pegboard(verb, "shop.get_user 7\n").stderr == ""
 
 
+@pytest.mark.promise("CLI-5", "SCR-2")
+def test_a_command_reads_its_arguments_as_json_from_a_pipe(pegboard: Command) -> None:
+    script = """printf '{"id": 7}' | shop.get_user --args - | jq -r .name"""
+    assert pegboard("run", script).stdout == "Ada\n"
+    checked = pegboard("check", script)
+    assert (checked.returncode, checked.stderr) == (0, "")
+
+
 @pytest.mark.promise("CLI-5", "CLI-2")
 def test_as_json_a_script_has_its_calls_with_their_results(pegboard: Command) -> None:
     done = pegboard("run", "shop.get_user 7 | jq -r .name; shop.get_user 9", "--json")

@@ -112,6 +112,15 @@ def test_stdin_sets_an_argument_of_that_name() -> None:
     assert arguments_from_words(spec, [], "in") == {"stdin": "in"}
 
 
+@pytest.mark.promise("SCR-2")
+def test_all_arguments_can_come_from_stdin_as_json() -> None:
+    spec = _spec("path", stdin="body")
+    assert arguments_from_words(spec, ["--args", "-"], '{"path": "a"}') == {"path": "a"}
+    assert arguments_from_words(spec, ["--args=-", "--path", "b"], '{"path": "a"}') == {"path": "b"}
+    with pytest.raises(FormFaults, match="is not JSON"):
+        arguments_from_words(spec, ["--args", "-"])
+
+
 WRONG = {
     "a word too many": ((), ["src"], "unexpected 'src'; to set an argument, use its flag: --path, --limit"),
     "a flag without its value": ((), ["--path"], "--path: needs a value"),

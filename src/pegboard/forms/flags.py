@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from pegboard.data.json_text import JsonTextError, parse
@@ -56,14 +57,21 @@ def asks_for_help(spec: ToolSpec, words: Sequence[str]) -> bool:
     return asks and "help" not in property_names(spec.input_schema)
 
 
+def reads_arguments(spec: ToolSpec, words: Sequence[str]) -> bool:
+    """Return whether a command reads all its arguments from standard input: `--args -`."""
+    flag = whole_flag(spec)
+    return f"{flag}=-" in words or (flag, "-") in pairwise(words)
+
+
 def arguments_from_words(spec: ToolSpec, words: Sequence[str], stdin: str | None = None) -> JsonObject:
     """Convert the words of a command to arguments, by the schema of its tool.
 
     A flag sets an argument, `--limit 3` or `--limit=3`, with `-` or `_` in its name, or an inner property:
     `--filter.size 3`. A boolean flag needs no value, and the prefix `no-` negates it. Repeat a flag to set a list, or
     pass the list as JSON. Words without a flag set the required arguments in order; if the last of these is a list, it
-    collects the remaining words. `--args '{…}'` passes all arguments as JSON, and other words override it. Standard
-    input sets the argument declared for it, unless that is set otherwise.
+    collects the remaining words. `--args '{…}'` passes all arguments as JSON, `--args -` those on standard input,
+    and other words override them. Otherwise, standard input sets the argument declared for it, unless that is set
+    already.
 
     Args:
         spec: The tool.
@@ -78,7 +86,7 @@ def arguments_from_words(spec: ToolSpec, words: Sequence[str], stdin: str | None
     """
     if not words and stdin is None and not spec.input_schema.get("required"):
         return {}
-    return _Words(spec).read(words, stdin)
+    return _Words(spec, stdin).read(words)
 
 
 def unknown_flags(spec: ToolSpec, words: Sequence[str]) -> list[str]:
@@ -108,8 +116,9 @@ def as_flag(fault: Fault) -> str:
 class _Words:
     """Parser of the words of one command."""
 
-    def __init__(self, spec: ToolSpec) -> None:
+    def __init__(self, spec: ToolSpec, stdin: str | None = None) -> None:
         self._spec = spec
+        self._stdin = stdin
         self._names = property_names(spec.input_schema)
         self._aliases = spec.parameter_aliases
         self._whole = _whole_name(self._names | self._aliases.keys())
@@ -123,7 +132,7 @@ class _Words:
     def _root(self) -> Field:
         return Form(self._spec.input_schema).root
 
-    def read(self, words: Sequence[str], stdin: str | None) -> JsonObject:
+    def read(self, words: Sequence[str]) -> JsonObject:
         left = list(words)
         while left:
             word = left.pop(0)
@@ -137,6 +146,7 @@ class _Words:
                 self._faults.append(Fault(path="", message=message))
             else:
                 self._positional.append(word)
+        stdin = self._stdin
         taker = stdin_argument(self._spec) if stdin is not None and self._accepts(stdin) else None
         if taker in self._given:
             taker = None
@@ -189,6 +199,8 @@ class _Words:
             self._faults.append(Fault(path=pointer(key), message="needs a value"))
 
     def _set_object(self, text: str) -> None:
+        if text == "-" and self._stdin is not None:
+            text, self._stdin = self._stdin, None
         try:
             value = parse(text)
         except JsonTextError as error:

@@ -23,6 +23,7 @@ from pegboard.forms.flags import (
     asks_for_help,
     is_command,
     plain_name,
+    reads_arguments,
     stdin_argument,
     unknown_flags,
     whole_flag,
@@ -195,7 +196,7 @@ class ToolCommand:
         known = [word for word in words if word is not None]
         if asks_for_help(self.spec, known):
             return ()
-        if len(known) < len(words):
+        if len(known) < len(words) or reads_arguments(self.spec, known):
             return tuple(unknown_flags(self.spec, known))
         try:
             prepare(self.spec, self.arguments(known, None))
