@@ -15,7 +15,7 @@ from pegboard.signatures.definitions import Definitions
 from pegboard.signatures.expressions import written
 from pegboard.signatures.names import canonical
 from pegboard.signatures.runtime_names import unconverted
-from pegboard.signatures.supplied import is_marker, is_supplied
+from pegboard.signatures.supplied import imports_framework, is_marker, is_supplied
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -86,10 +86,12 @@ class _Description:
             ),
         ]
         self.filled = filled_by_decorators(node, self.scope) if node.decorator_list else frozenset()
+        may_be_supplied = imports_framework(self.scope)  # most files import none, which saves time in each scan
         self.supplied = [
             parameter
             for parameter in self.declared
-            if parameter.name in self.filled or is_supplied(parameter.annotation, parameter.default, self.scope)
+            if parameter.name in self.filled
+            or (may_be_supplied and is_supplied(parameter.annotation, parameter.default, self.scope))
         ]
         self.parameters = [parameter for parameter in self.declared if parameter not in self.supplied]
 
@@ -134,8 +136,8 @@ class _Description:
 
     def _hints(self) -> decorators.StaticHints | None:
         """Return the hints, which apply to all definitions that a condition chooses between."""
-        definitions = [self.node, *variants(self.scope, self.node)]
-        different = [other for other in definitions if other is None or _interface(other) != _interface(self.node)]
+        others = variants(self.scope, self.node)
+        different = [other for other in others if other is None or _interface(other) != _interface(self.node)]
         if different:
             lines = sorted(str(other.lineno) for other in different if other)
             where = f"in line {', '.join(lines)}" if lines else "elsewhere"

@@ -50,7 +50,17 @@ _DEFAULTS = {
 }
 """Package of a framework → calls that mark such a parameter as its default."""
 
+_ROOTS = {package.partition(".")[0] for packages in (_TYPES, _MARKERS, _DEFAULTS) for package in packages}
 _DEEPEST = 20
+
+
+def imports_framework(scope: Scope) -> bool:
+    """Return whether a file imports a framework or a helper module, without which nothing fills in a parameter."""
+    imported = (*scope.stars, *(binding for binding in scope.names.values() if isinstance(binding, str)))
+    return any(
+        module.partition(".")[0] in _ROOTS or (module.lstrip(".")[:1] == "_" and not module.startswith("__future__."))
+        for module in imported
+    )
 
 
 def is_supplied(annotation: ast.expr | None, default: ast.expr | None, scope: Scope) -> bool:
