@@ -15,6 +15,7 @@ from provider import FakeProvider, says
 from servers import HOSTILE_SERVER, SDK_SERVER, start_of
 from terminals import pegboard as in_terminal
 from tls_page import self_signed
+from watched import PLAIN_SERVER
 
 Command = Callable[..., commands.Done]
 COMMANDS = pytest.mark.parametrize("command", [("mcp", "test"), ("tools", "list")], ids=" ".join)
@@ -132,3 +133,29 @@ def test_a_server_that_hangs_at_its_start_is_named_and_does_not_hold_up_tools_of
     done = pegboard("tools", "list", "fs")
     assert done.stdout
     assert done.stderr.splitlines()[0] == "Still waiting after 5 s for slow …"
+
+
+@pytest.mark.promise("EXE-4")
+def test_a_timeout_of_a_servers_tool_says_how_to_allow_more_time(pegboard: Command, home: Path) -> None:
+    line = ("tools", "invoke", "plain.never")
+    command, *arguments = start_of(Path(PLAIN_SERVER))
+    entry = f"[mcp.servers.plain]\ncommand = {json.dumps(command)}\nargs = {json.dumps(arguments)}\ntimeout = 5\n"
+    (home / "config.toml").write_text(entry)
+    said = pegboard(*line).stderr
+    assert "timed out after 5 s. If it needs more time, set a longer `timeout` in `[mcp.servers.plain]`, or" in said
+    assert "`--timeout`" in said
+    chosen = pegboard(*line, "--timeout", "0.5").stderr
+    assert "timed out after 0.5 s.\n" in chosen
+    (home / "config.toml").write_text('[tools]\ntimeouts = { "plain.*" = 0.7 }\n' + entry)
+    set_for_tools = pegboard(*line).stderr
+    assert "timed out after 0.7 s. If it needs more time, set `timeouts` under `[tools]`" in set_for_tools
+
+
+@pytest.mark.promise("MCP-3")
+def test_a_program_that_does_not_answer_in_time_can_be_given_more_time_to_start(pegboard: Command, home: Path) -> None:
+    command, *arguments = start_of(HOSTILE_SERVER)
+    entry = f"command = {json.dumps(command)}\nargs = {json.dumps([*arguments, 'silent'])}\ntimeout = 1\n"
+    (home / "config.toml").write_text(f"[mcp.servers.slow]\n{entry}")
+    said = failed(pegboard("mcp", "test", "slow"))
+    assert "within 1 s. If it needs more time to start, set a longer `timeout` in `[mcp.servers.slow]`." in said
+    assert "Run the command in a terminal to see more: " in said

@@ -19,7 +19,7 @@ from mcp_types import (
 from pydantic import TypeAdapter, ValidationError
 
 from pegboard.data.json_text import write
-from pegboard.mcp.failures import ERRORS, cannot_ask, error_text, validation_text
+from pegboard.mcp.failures import ERRORS, cannot_ask, error_text, more_time, validation_text
 from pegboard.mcp.results import ResultReader
 from pegboard.mcp.session import in_session
 from pegboard.mcp.texts import OwnWords, quotation
@@ -82,7 +82,9 @@ async def send_call(
         if limit.cancelled_caught:
             stray = connection.strays - strays
             answered = f" The server sent {count(stray, 'answer')} to no open request." if stray else ""
-            fail(f"{spec.name} was stopped because it timed out after {seconds:g} s.{answered}", "timeout")
+            # A caller that chose the timeout of this call itself can't change it in the configuration.
+            advice = f" {more_time(connection.config, seconds)}" if running.call.timeout is None else ""
+            fail(f"{spec.name} was stopped because it timed out after {seconds:g} s.{answered}{advice}", "timeout")
             return
     except MCPError as error:
         if error.code == CONNECTION_CLOSED and error.message == "Connection closed":  # the SDK's own words

@@ -92,7 +92,23 @@ def no_answer(config: ServerConfig, process: ServerProcess | None, seconds: floa
     reason = f"The server didn't answer within {seconds:g} s."
     if process is not None and process.reader.garbage:
         reason += f" It printed text on stdout instead of messages: {quotation(process.reader.sample)}."
+        return ServerFailure(reason, _try_yourself(config))
+    if process is not None and config.saved:
+        fix = f"If it needs more time to start, set a longer {_entry(config, 'timeout')}. {_try_yourself(config)}"
+        return ServerFailure(reason, fix)
     return ServerFailure(reason, _try_yourself(config) or f"Check {config.url}, or set a longer `timeout`.")
+
+
+def more_time(config: ServerConfig, seconds: float) -> str:
+    """Return how to allow the calls of a server more time than these seconds.
+
+    Args:
+        config: The server.
+        seconds: Time limit of a call; another than the server's own is of the setting for tools, which precedes it.
+    """
+    is_own = config.saved and seconds == config.timeout
+    setting = f"a longer {_entry(config, 'timeout')}" if is_own else "`timeouts` under `[tools]` in the configuration"
+    return f"If it needs more time, set {setting}, or pass `--timeout` on the command line."
 
 
 def ended(config: ServerConfig, process: ServerProcess) -> ServerFailure:
