@@ -39,9 +39,15 @@ FORGETFUL: dict[str, tuple[Any, ...]] = {
 }
 """Responses to requests of a session that has ended, over HTTP; the first call ends its session."""
 NO_SESSION = b'{"jsonrpc": "2.0", "id": null, "error": {"code": -32001, "message": "Session not found"}}'
+NO_TENANT = b'{"jsonrpc": "2.0", "error": {"code": -32001, "message": "Unknown tenant", "data": "acme"}}'
+PAGES |= {
+    "no-tenant": (404, "application/json", NO_TENANT),
+    "no-tenant-400": (400, "application/json", NO_TENANT),
+}
 REFUSED_CALLS: dict[str, tuple[Any, ...]] = {
     "broken-calls": PAGES["broken"],
     "no-session": (404, "application/json", NO_SESSION),
+    "no-tenant-for-calls": PAGES["no-tenant"],
 }
 """Responses to every call, over HTTP."""
 FAILING_CALLS = {"fails-404": 404, "fails-400": 400}

@@ -179,6 +179,8 @@ async def test_a_missing_secret(open_server: Open) -> None:
         ),
         ("missing", "answered with an HTML page (HTTP 404)", "often end in /mcp"),
         ("broken", "failed (HTTP 503). It said: “The database is down.␛]0;owned␇", "Try again later."),
+        ("no-tenant", "rejected the connection (HTTP 404). It said: “Unknown tenant (acme)”.", "Check `url` in"),
+        ("no-tenant-400", "rejected the connection (HTTP 400). It said: “Unknown tenant (acme)”.", "Check `url` in"),
         ("moved", "redirects to another address", "Use that address"),
         ("login", "requires a login", "Run `pegboard mcp login peer`."),
         ("gzip", "compressed response", "Check `url`"),
@@ -299,6 +301,14 @@ async def test_a_server_that_knows_no_session_is_quoted_once(open_server: Open, 
     result = await run(runtime, "peer.ok")
     assert result.error is not None
     assert result.error.message == "The server peer answered with an error: Session not found"
+
+
+@pytest.mark.promise("MCP-1")
+async def test_an_error_without_an_id_is_quoted(open_server: Open, serve_http: Callable[..., str]) -> None:
+    runtime = await open_server(serve_http(HOSTILE_SERVER, "no-tenant-for-calls"))
+    result = await run(runtime, "peer.ok")
+    assert result.error is not None
+    assert result.error.message == "The server peer answered with an error: HTTP 404: “Unknown tenant (acme)”"
 
 
 @pytest.mark.promise("MCP-1", "SEC-2")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 import socket
@@ -20,7 +19,7 @@ from pydantic import ValidationError
 
 from pegboard.mcp.session import LostSession
 from pegboard.mcp.stderr_lines import telling_line
-from pegboard.mcp.texts import NOT_JSON_RPC, RESPONSE, OwnWords, is_old_transport, quotation
+from pegboard.mcp.texts import NOT_JSON_RPC, RESPONSE, OwnWords, is_old_transport, quotation, with_data
 
 if TYPE_CHECKING:
     from pegboard.mcp.http import LastResponse
@@ -261,6 +260,9 @@ def _answer_failure(config: ServerConfig, last: LastResponse, entry: str) -> Ser
         return ServerFailure(f"{url} redirects to another address.{said}", f"Use that address in {entry}.", True)
     if last.status >= 500 or last.status == 429:
         return ServerFailure(f"The server at {url} failed (HTTP {last.status}).{said}", "Try again later.")
+    if last.status >= 400 and last.is_error:
+        reason = f"The server at {url} rejected the connection (HTTP {last.status}).{said}"
+        return ServerFailure(reason, f"Check {entry}.", True)
     if last.status >= 400:
         return ServerFailure(f"{url} is not an MCP endpoint (HTTP {last.status}).{said}", fix, True)
     return None
@@ -341,7 +343,5 @@ def request_failure(pack: str, error: MCPError) -> str:
 
 def error_text(error: MCPError) -> str:
     """Return the message of a server's error, with its data if it has any."""
-    if error.data in (None, "", {}, []) or isinstance(error.data, LostSession | OwnWords):
-        return error.message
-    data = error.data if isinstance(error.data, str) else json.dumps(error.data, ensure_ascii=False, default=str)
-    return f"{error.message} ({data[:1000]})"
+    data = None if isinstance(error.data, LostSession | OwnWords) else error.data
+    return with_data(error.message, data)

@@ -13,7 +13,7 @@ from mcp.client.streamable_http import streamable_http_client
 from pegboard.data.message_id import message_id
 from pegboard.mcp.limits import LONGEST_MESSAGE
 from pegboard.mcp.specs import readable_message
-from pegboard.mcp.texts import RESPONSE, said_in
+from pegboard.mcp.texts import RESPONSE, error_in, said_in
 from pegboard.results.sizes import size
 
 _CONNECT_SECONDS, _READ_SECONDS = 15.0, 24 * 3600.0
@@ -32,7 +32,9 @@ class LastResponse:
     kind: str = ""
     """Media type of the body."""
     text: str = ""
-    """Start of the body of a failed or unreadable response: untrusted text."""
+    """Start of the body of a failed or unreadable response, or the message of its error: untrusted text."""
+    is_error: bool = False
+    """Whether the body is a JSON-RPC error, with or without an id."""
     too_long: bool = False
     """Whether a response exceeded the limit."""
     lost: set[str] = field(default_factory=set)
@@ -124,11 +126,14 @@ class _Hook:
 
     async def _note(self, response: httpx2.Response, kind: str) -> None:
         self._last.status, self._last.kind, self._last.text = response.status_code, kind, ""
+        self._last.is_error = False
         if response.status_code >= 300 or kind not in ("application/json", "text/event-stream", ""):
             body = await response.aread()
             self._last.text = said_in(body, is_html=self._last.is_html)
             if "mcp-session-id" in response.request.headers:
                 self._note_lost(response.request.content, response.status_code, body)
+            if (message := error_in(body)) is not None:
+                self._last.text, self._last.is_error = message, True
 
     def _note_lost(self, sent: bytes, status: int, body: bytes) -> None:
         """Note a request whose session the server doesn't know.

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _LONGEST = 300
 _QUOTED = 2_000
 """Bytes of a body in which a title is looked for."""
+_LONGEST_ERROR = 100_000
+"""Bytes of a body that is parsed as an error."""
 _TITLE = re.compile(rb"<title[^>]*>(.{1,200}?)</title>", re.IGNORECASE | re.DOTALL)
 _LONGEST_INSTRUCTIONS = 20_000
 
@@ -45,6 +47,26 @@ def said_in(body: bytes, *, is_html: bool) -> str:
     title = _TITLE.search(body[:_QUOTED]) if is_html else None
     text = title[1] if title else b"" if is_html else body[:_QUOTED]
     return " ".join(text.decode("utf-8", "replace").split())[:_LONGEST]
+
+
+def error_in(body: bytes) -> str | None:
+    """Return the message of a JSON-RPC error with its data if it has any; None if the body is something else."""
+    try:
+        message = json.loads(body) if len(body) <= _LONGEST_ERROR else None
+    except (ValueError, RecursionError):
+        return None
+    error = message.get("error") if isinstance(message, dict) and "jsonrpc" in message else None
+    if not isinstance(error, dict) or not isinstance(said := error.get("message"), str) or not said.strip():
+        return None
+    return " ".join(with_data(said, error.get("data")).split())[:_LONGEST]
+
+
+def with_data(message: str, data: object) -> str:
+    """Return the message of an error, with its data in parentheses if it has any."""
+    if data in (None, "", {}, []):
+        return message
+    text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, default=str)
+    return f"{message} ({text[:1000]})"
 
 
 def is_old_transport(url: str, status: int) -> bool:

@@ -54,7 +54,7 @@ _RATE_BUSY, _RATE_IDLE = 1_000.0, 50.0
 _SLACK = 20_000.0
 """Messages beyond these limits that are dropped if they only inform; then the server is slowed down."""
 _MOST_REASONS = 100
-_FAILED = ("Server returned an error response", "Session terminated")
+_FAILED = ("Server returned an error response", "Session terminated", "Not Found")
 _UNPARSED = ("Failed to parse JSON response: ", "Failed to parse SSE message: ")
 _PARTS: dict[str, tuple[str, Callable[[JsonValue], JsonValue]]] = {
     "tools/call": ("content", readable_block),
