@@ -6,8 +6,9 @@ import base64
 import hashlib
 import json
 import secrets
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any, Self
@@ -24,6 +25,10 @@ class OAuthServer:
         self.tokens: dict[str, str] = {}
         """Valid access tokens → scope."""
         self.refresh_tokens: set[str] = set()
+        self.used: set[str] = set()
+        """Refresh tokens that were used; using one again ends the login, as with many authorization servers."""
+        self.together: threading.Barrier | None = None
+        """Holds back refreshes until several are sent, or until it breaks."""
         self.expires_in = 3600
         self.issuer: str | None = None
         """The issuer in the metadata; the server's own by default."""
@@ -132,6 +137,13 @@ class _Handler(BaseHTTPRequestHandler):
         state = self.state
         state.requests.append(("/token", {**form, "authorization": self.headers.get("Authorization", "")}))
         if form["grant_type"] == "refresh_token":
+            if state.together is not None:
+                with suppress(threading.BrokenBarrierError):
+                    state.together.wait()
+            if form["refresh_token"] in state.used:
+                state.tokens.clear()
+                state.refresh_tokens.clear()
+            state.used.add(form["refresh_token"])
             if form["refresh_token"] not in state.refresh_tokens:
                 self._answer({"error": "invalid_grant"}, 400)
                 return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
@@ -144,6 +145,21 @@ async def test_an_expired_or_revoked_token_is_refreshed_without_the_user(
     status = await session().connect()  # type: ignore[operator]
     assert (status.state, status.reason) == ("needs login", "The login expired.")
     assert server.paths().count("/authorize") == 1
+
+
+@pytest.mark.promise("MCP-7")
+@pytest.mark.parametrize("how", ["expired", "revoked"])
+async def test_two_processes_that_need_a_new_token_refresh_it_once(
+    server: OAuthServer, session: object, how: str
+) -> None:
+    server.expires_in = 1 if how == "expired" else 3600
+    assert await session().log_in(Person()) == ""  # type: ignore[operator]
+    server.expires_in = 3600
+    server.tokens.clear()
+    server.together = threading.Barrier(2, timeout=2.0)
+    first, second = await asyncio.gather(session().connect(), session().connect())  # type: ignore[operator]
+    assert (first.state, second.state) == ("ready", "ready")
+    assert [form["grant_type"] for path, form in server.requests if path == "/token"][1:] == ["refresh_token"]
 
 
 @pytest.mark.promise("MCP-7")

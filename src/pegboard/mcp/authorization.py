@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlsplit
@@ -29,6 +29,7 @@ from pydantic import AnyUrl, BaseModel, ValidationError
 
 from pegboard.mcp.logins import Login, Logins, is_private
 from pegboard.mcp.redirect import Redirect
+from pegboard.mcp.refresh_lock import refreshing
 
 if TYPE_CHECKING:
     from pegboard.models.server import ServerConfig
@@ -90,6 +91,8 @@ class ServerAuthorization(OAuthClientProvider):
         """Whether the user logs in with the next request, even if the server doesn't require it for that request."""
         self.error = ""
         """Why the login failed; empty if it didn't."""
+        self._refreshing = AsyncExitStack()
+        """The lock of the login, from when an expired token is read until it is refreshed."""
 
     @property
     def has_login(self) -> bool:
@@ -97,6 +100,17 @@ class ServerAuthorization(OAuthClientProvider):
         return self._store.login.tokens is not None
 
     async def _initialize(self) -> None:
+        await self._read()
+        if not self.context.is_token_valid() and self.context.can_refresh_token():
+            await self._refreshing.enter_async_context(self._store.refreshing())
+            try:
+                await self._read()  # another process may have refreshed it meanwhile
+            except BaseException:
+                await self._refreshing.aclose()
+                raise
+
+    async def _read(self) -> None:
+        """Read the login."""
         await self._store.load()
         login, context = self._store.login, self.context
         if self._log_in is not None and not self.is_logged_in:
@@ -124,16 +138,25 @@ class ServerAuthorization(OAuthClientProvider):
         async with AsyncExitStack() as closing:
             closing.push_async_callback(flow.aclose)
             outgoing: httpx2.Request | None = await anext(flow)
+            closing.push_async_callback(self._refreshing.aclose)
             closing.push(self._keep_error)
             while outgoing is not None:
+                if outgoing is request:
+                    await self._refreshing.aclose()
                 response = yield outgoing
                 if outgoing is request:
-                    if response.status_code == 401 and self.context.can_refresh_token():
-                        # The token may have been revoked before its expiry; refreshing costs no login.
-                        refreshed = yield await self._refresh_token()
-                        if await self._handle_refresh_response(refreshed):
-                            self._add_auth_header(request)
-                            response = yield request
+                    is_refreshed = False
+                    # The token may have been revoked before its expiry; refreshing costs no login.
+                    while response.status_code == 401 and self.context.can_refresh_token() and not is_refreshed:
+                        async with self._store.refreshing():
+                            is_refreshed = not await self._has_newer_token()
+                            if is_refreshed and not (
+                                self.context.can_refresh_token()
+                                and await self._handle_refresh_response((yield await self._refresh_token()))
+                            ):
+                                break
+                        self._add_auth_header(request)
+                        response = yield request
                     match self._next_step(response):
                         case "done":
                             return
@@ -162,7 +185,7 @@ class ServerAuthorization(OAuthClientProvider):
     async def _has_newer_token(self) -> bool:
         """Read the store again; return whether another process, or a login, has left another token there."""
         before = self.context.current_tokens
-        await self._initialize()
+        await self._read()
         after = self.context.current_tokens
         return after is not None and (before is None or after.access_token != before.access_token)
 
@@ -275,6 +298,10 @@ class _Store:
         if isinstance(found, Login):
             self._learn(dict(found.secrets()))
             self.login = found
+
+    def refreshing(self) -> AbstractAsyncContextManager[None]:
+        """Hold the lock of the login against other processes."""
+        return refreshing(self._logins.lock_file(self.login.url))
 
     async def want(self, scope: str) -> None:
         """Ask for a scope at the next login."""

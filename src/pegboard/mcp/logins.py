@@ -111,6 +111,10 @@ class Logins:
             return Problem(message=f"The login can't be deleted: {error.strerror or error}.", file=str(file))
         return removed or existed
 
+    def lock_file(self, url: str) -> Path:
+        """Return the file to lock while the token for a server is refreshed."""
+        return self._folder / f"{_key(canonical(url))}.lock"
+
     def _file(self, key: str) -> Path:
         return self._folder / f"{key}.json"
 
