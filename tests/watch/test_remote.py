@@ -317,6 +317,39 @@ def test_a_client_that_disconnects_within_its_request_leaves_no_message() -> Non
         assert httpx2.post(address, content=b"{}").content == b"{}"
 
 
+class _Unfinished(Echo):
+    """A server that begins a response of events and doesn't finish it."""
+
+    ended = threading.Event()
+
+    def do_POST(self) -> None:  # noqa: N802 - the base class calls it
+        body = self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(b"id: 1\ndata:\n\n" if b"resumable" in body else b": working\n\n")
+        self.wfile.flush()
+        self.ended.wait(60)
+
+
+@pytest.mark.promise("WAT-1")
+def test_a_call_whose_client_disconnects_is_recorded_as_failed_unless_its_response_can_still_be_requested() -> None:
+    with echo_server(_Unfinished) as url, http_proxy(url) as address:
+        try:
+            for number, name in enumerate(("resumable", "lost")):
+                message, session = call_of(number, name=name), {"mcp-session-id": "one"}
+                with httpx2.stream("POST", address, json=message, headers=session, timeout=30) as response:
+                    next(response.iter_raw())
+            eventually(lambda: [record for record in records() if record.error is not None])
+            [lost] = records()  # a running call has no record
+        finally:
+            _Unfinished.ended.set()
+    assert lost.args == {"name": "lost"}
+    assert lost.error is not None
+    assert lost.error.message == "The client disconnected before the response, so its outcome is unknown."
+
+
 @pytest.mark.promise("WAT-1")
 @pytest.mark.parametrize("headers", [{"host": "evil.example"}, {"origin": "https://evil.example"}, {"origin": "null"}])
 def test_a_web_page_cannot_use_the_http_proxy(headers: dict[str, str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import suppress
@@ -37,6 +38,9 @@ _HOP_BY_HOP: Final = frozenset(
         b"upgrade",
     }
 )
+_EVENT_ID: Final = re.compile(rb"(?:^|[\r\n])id:")
+_REST_SECONDS: Final = 5.0
+"""Time for the rest of a response that isn't a stream of events, after the client has left."""
 _MOST_SESSIONS: Final = 1_000
 """Sessions that are known. Many clients never end theirs."""
 _TOO_LONG: Final = b"Pegboard rejected this message: it is too long to be checked against the rules."
@@ -258,6 +262,8 @@ class _Exchange:
         self._is_edited = False
         self.has_started = False
         """Whether the response has begun."""
+        self._is_resumable = False
+        """Whether the client can get the rest of the response in a later request, because its events have ids."""
 
     async def run(self) -> None:
         """Forward the request and its response."""
@@ -420,7 +426,10 @@ class _Exchange:
         passing = asyncio.create_task(self._pass_body(response, is_stream, events, lines))
         try:
             await asyncio.wait((leaving, passing), return_when=asyncio.FIRST_COMPLETED)
-            if passing.done():
+            if not is_stream:  # The server is done, so the record can have the result without the client.
+                await asyncio.wait((passing,), timeout=_REST_SECONDS)
+            has_left = not passing.done()
+            if not has_left:
                 passing.result()
         finally:
             for task in (leaving, passing):
@@ -429,6 +438,8 @@ class _Exchange:
             for line in lines.feed(b"\n"):
                 if line:
                     link.send(SERVER, self._connection, line)
+        if has_left and self._session and not self._is_resumable:  # without a session, the connection ends anyway
+            self.fail("The client disconnected before the response, so its outcome is unknown.")
 
     async def _pass_body(
         self, response: httpx2.Response, is_stream: bool, events: EventReader, lines: LineCopies
@@ -440,6 +451,7 @@ class _Exchange:
             if to_client:
                 await self._send({"type": "http.response.body", "body": to_client, "more_body": True})
             if is_stream:
+                self._is_resumable |= _EVENT_ID.search(chunk) is not None
                 for data in events.feed(chunk):
                     link.send(SERVER, self._connection, data)
             else:
