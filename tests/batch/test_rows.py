@@ -182,6 +182,17 @@ def test_csv_text_becomes_the_types_of_the_schema() -> None:
     assert mapping.arguments(row(file="x", maxCount="", tags="", who="")) == {"path": "x", "count": 1}
 
 
+@pytest.mark.promise("BAT-1")
+def test_a_csv_column_does_not_fill_a_parameter_that_a_map_fills_in_parts_or_as_a_whole() -> None:
+    parts = ColumnMap(SPEC, ["path=filter", "filter.name=who"], format="csv", columns=("filter", "who"))
+    assert parts.arguments(row(filter="a.txt", who="Ada")) == {"path": "a.txt", "filter": {"name": "Ada"}}
+    whole = ColumnMap(SPEC, ["filter=all"], format="csv", columns=("path", "filter.name", "all"))
+    assert whole.ignored == ("filter.name",)
+    cells = row(path="a.txt", all='{"name": "Ada"}')
+    cells.values["filter.name"] = "Ben"
+    assert whole.arguments(cells) == {"path": "a.txt", "filter": {"name": "Ada"}}
+
+
 def test_csv_truth_values_may_be_written_as_spreadsheets_do() -> None:
     schema: JsonObject = {
         "type": "object",

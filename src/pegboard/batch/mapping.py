@@ -17,9 +17,10 @@ class ColumnMap:
     """The columns that fill the parameters of a tool.
 
     A column with the name of a parameter, or of an alias, fills it. `--map` fills a parameter from another column; a
-    dotted parameter such as `filter.name` fills a part of one. A CSV value is converted like a value of `--arg`; an
-    empty one leaves the parameter unset. Values of JSON Lines keep their types. A JSON row is an object of arguments as
-    a whole, unless there is a `--map`; then its other keys are ignored, as are other columns of a CSV file.
+    dotted parameter such as `filter.name` fills a part of one. Then a CSV column with the parameter's name doesn't. A
+    CSV value is converted like a value of `--arg`; an empty one leaves the parameter unset. Values of JSON Lines keep
+    their types. A JSON row is an object of arguments as a whole, unless there is a `--map`; then its other keys are
+    ignored, as are other columns of a CSV file.
 
     Args:
         spec: The tool.
@@ -105,12 +106,13 @@ class ColumnMap:
         self.columns[name] = column
 
     def _add_named(self, columns: Sequence[str]) -> None:
-        mapped = set(self.columns.values())
+        chosen, mapped = tuple(self.columns), set(self.columns.values())
         ignored = []
         for column in columns:
             head = column if column in self._known else column.partition(".")[0]
             name = self._known.get(head, head) + column[len(head) :]
-            if head in self._known and name not in self.columns:
+            is_free = name not in self.columns and not any(_overlap(name, other) for other in chosen)
+            if head in self._known and is_free:
                 self.columns[name] = column
             elif column not in mapped:
                 ignored.append(column)
@@ -150,6 +152,11 @@ class ColumnMap:
             target[parent] = child
             target = child
         target[last] = value
+
+
+def _overlap(name: str, other: str) -> bool:
+    """Return whether two names are the same parameter, or one is a part of the other."""
+    return f"{name}.".startswith(f"{other}.") or f"{other}.".startswith(f"{name}.")
 
 
 def _look_up(values: JsonObject, column: str) -> tuple[JsonValue, ...]:
