@@ -7,6 +7,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import JsonValue
 
 from pegboard.data.json_text import identical
 from pegboard.errors import FormFaults
@@ -213,6 +214,20 @@ def test_every_invalid_word_is_reported_with_the_message_of_the_form() -> None:
             ("/limits/cpu/max", "is empty"),
         ]
     )
+
+
+@pytest.mark.promise("CLI-1")
+def test_a_word_that_names_no_variant_is_reported_with_the_constants_of_all_variants() -> None:
+    variants: list[JsonValue] = [
+        {"type": "object", "properties": {"kind": {"const": kind}, "name": {"type": "string"}}}
+        for kind in ("cat", "dog")
+    ]
+    schema: JsonObject = {"properties": {"pet": {"oneOf": variants, "discriminator": {"propertyName": "kind"}}}}
+    _, faults = read_pairs(schema, ["pet.kind=cow", "pet.name=Berta"])
+    assert [str(fault) for fault in faults] == ['pet.kind: must be one of "cat", "dog", not "cow"']
+    pets: JsonObject = {"properties": {"pets": {"type": "array", "items": {"anyOf": variants}}}}
+    _, faults = read_pairs(pets, ["pets.0.kind=dog", "pets.1.kind=cow"])
+    assert [str(fault) for fault in faults] == ['pets #2.kind: must be one of "cat", "dog", not "cow"']
 
 
 def test_a_value_of_no_matching_type_is_set_and_left_to_validation() -> None:

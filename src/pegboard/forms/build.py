@@ -114,7 +114,7 @@ class Builder:
             found = next(named_variants, None)
             return self._types.nearest(schemas, value) if found is None else found
 
-        return VariantField(facts, position, options=options, rank=rank)
+        return VariantField(facts, position, options=options, rank=rank, tag=(name, constants))
 
     # --- Listed values ---
 

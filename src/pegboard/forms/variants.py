@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 
 from pegboard.data.json_text import write
 from pegboard.forms.containers import Container
-from pegboard.forms.fields import FieldPosition, FieldStatus
-from pegboard.forms.scalars import TextField
+from pegboard.forms.fields import FieldPosition, FieldReading, FieldStatus
+from pegboard.forms.scalars import Option, TextField, not_one_of
 from pegboard.forms.sections import SectionField
+from pegboard.models import Fault
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from pegboard.forms.containers import Maker
-    from pegboard.forms.fields import Field, FieldDescription, FieldReading
+    from pegboard.forms.fields import Field, FieldDescription
 
 
 class Variant:
@@ -41,6 +42,7 @@ class VariantField(Container):
         position: Position of the field in the form.
         options: Variants, at least one.
         rank: Function that returns the index of the best variant for a value.
+        tag: Property with a distinct constant in each variant, and the constants; an empty name if no property has.
     """
 
     kind = "variant"
@@ -53,6 +55,7 @@ class VariantField(Container):
         *,
         options: Sequence[Variant],
         rank: Callable[[JsonValue], int],
+        tag: tuple[str, Sequence[JsonValue]] = ("", ()),
     ) -> None:
         super().__init__(facts, position)
         self.chosen = 0
@@ -61,6 +64,7 @@ class VariantField(Container):
         """Whether the user chose or filled the variant."""
         self._options = options
         self._rank = rank
+        self._tag, self._constants = tag
         self._inners: dict[int, Field] = {}
         self._state = "unset"
 
@@ -212,7 +216,14 @@ class VariantField(Container):
         return self.inner.draft(masked=masked)
 
     def _read_parts(self) -> FieldReading:
-        return self.inner.read()
+        reading = self.inner.read()
+        tag = self.inner.named.get(self._tag) if self._constants and isinstance(self.inner, SectionField) else None
+        if tag is None or not any(fault.path == tag.path for fault in reading.faults):
+            return reading
+        # The chosen variant knows only its own constant, but the value may name any variant.
+        message = not_one_of([Option(write(constant), constant) for constant in self._constants], tag.text)
+        faults = (Fault(path=tag.path, message=message) if one.path == tag.path else one for one in reading.faults)
+        return FieldReading(reading.value, tuple(faults))
 
     def _load_parts(self, value: JsonValue) -> bool:
         self._inners = {}
