@@ -107,6 +107,24 @@ def test_packs_folders_are_accepted_anywhere_on_the_command_line(pegboard: Comma
     assert "greet.hello" in [tool["name"] for tool in json.loads(done.stdout)]
 
 
+@pytest.mark.promise("CLI-1", "CLI-2")
+def test_the_message_of_an_unknown_tool_says_how_to_load_its_pack_from_this_folder(
+    pegboard: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "shelf.py").write_text('"""A shelf."""\n\ndef count() -> int:\n    """Count."""\n    return 1\n')
+    for line in (
+        ("tools", "invoke", "shelf.count"),
+        ("tools", "info", "shelf.count"),
+        ("tools", "list", "shelf"),
+        ("deps", "shelf"),
+        ("batch", "shelf.count", "--from", "-"),
+    ):
+        assert "shelf.py in this folder is not loaded: add `--packs .`" in pegboard(*line, stdin="{}").stderr, line
+    loaded = pegboard("tools", "invoke", "shelf.nope", "--packs", ".")
+    assert (loaded.returncode, "not loaded" in loaded.stderr) == (3, False)
+    assert pegboard("tools", "invoke", "shelf.count", "--data", "--packs", ".").stdout == "1\n"
+
+
 @pytest.mark.promise("CLI-1", "CLI-5")
 def test_info_adds_timeout_signature_and_uses(pegboard: Command, packs: str) -> None:
     assert pegboard("tools", "invoke", "greet.hello", "--args", '{"name": "you"}', "--packs", packs).returncode == 0

@@ -75,10 +75,12 @@ def _exit_unknown(runtime: Runtime, name: str | None) -> tuple[ToolSpec, ...]:
     from difflib import get_close_matches
 
     from pegboard.cli.output import narrate
+    from pegboard.cli.unloaded import unloaded_pack
 
     if name is None:
         return ()
-    if near := get_close_matches(name, dict.fromkeys(spec.pack for spec in runtime.tools.all()), n=3):
+    near = get_close_matches(name, dict.fromkeys(spec.pack for spec in runtime.tools.all()), n=3)
+    if near and not unloaded_pack(runtime, name):
         narrate(f"Unknown pack {name!r}. Nearest: {', '.join(near)}.")
     return (find(runtime, name),)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pegboard.cli.output import narrate, narrate_problems, print_json, print_table
+from pegboard.cli.unloaded import unloaded_pack
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -52,9 +53,13 @@ def show_tools(runtime: Runtime, pattern: str | None = None, *, json: bool = Fal
     if json:
         print_json([runtime.tools.info(spec) for spec in found])
         return
+    empty = "No tools."
+    if pattern is not None:
+        advice = unloaded_pack(runtime, pattern) or " `pegboard tools list` lists all."
+        empty = f"No tool matches {pattern!r}.{advice}"
     print_table(
         [(spec.name, runtime.health.state(spec), _access(spec), spec.summary) for spec in found],
-        empty="No tools." if pattern is None else f"No tool matches {pattern!r}. `pegboard tools list` lists all.",
+        empty=empty,
     )
 
 

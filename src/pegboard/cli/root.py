@@ -294,17 +294,24 @@ def find(runtime: Runtime, name: str) -> ToolSpec:
     missing = runtime.tools.why_not(name)
     if missing is not None and missing.error is not None:
         narrate_problems(runtime.problems())
-        narrate(missing.error.message + advice_on(missing.error))
+        narrate(missing.error.message + advice_on(missing.error, runtime, name))
         raise typer.Exit(NOT_FOUND)
     spec = runtime.tools.get(name)
     assert spec is not None, "asked above"
     return spec
 
 
-def advice_on(error: ToolError) -> str:
-    """Return the sentence to add to the message of an unknown tool that names no similar one; otherwise nothing."""
-    is_unknown = error.code == "tool_not_found" and error.message.startswith("No tool is named ")
-    return " `pegboard tools list` lists the tools." if is_unknown and "Nearest:" not in error.message else ""
+def advice_on(error: ToolError, runtime: Runtime, name: str) -> str:
+    """Return the sentence to add to the message of an unknown tool; otherwise nothing.
+
+    It says how to load the tool's pack from this folder, or how to list the tools if the message names no similar one.
+    """
+    from pegboard.cli.unloaded import unloaded_pack
+
+    if error.code != "tool_not_found" or not error.message.startswith("No tool is named "):
+        return ""
+    listing = "" if "Nearest:" in error.message else " `pegboard tools list` lists the tools."
+    return unloaded_pack(runtime, name) or listing
 
 
 def _version(asked: bool) -> None:

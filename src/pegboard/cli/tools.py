@@ -146,7 +146,7 @@ def print_outcome(runtime: Runtime, call: ToolCall, result: ToolResult, *, only_
 
     narrate_problems(runtime.problems(packs=result.error is not None and result.error.code == "tool_not_found"))
     if result.error:
-        narrate(f"{result.error.code}: {result.error.message}{advice_on(result.error)}")
+        narrate(f"{result.error.code}: {result.error.message}{advice_on(result.error, runtime, call.name)}")
     if only_data:
         from pegboard.cli.whole_results import print_whole_data
 
