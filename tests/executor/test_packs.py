@@ -266,3 +266,22 @@ async def test_a_worker_that_has_loaded_the_pack_is_preferred(open_harness: Call
     for _ in range(3):
         assert (await harness.run("ask", one)).data == first.data
         assert (await harness.run("ask", two)).data == second.data
+
+
+@pytest.mark.promise("SDK-13")
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import os\ndef ask():\n    return os.environ['SERVICE_URL']\n",
+        "import os\nURL = os.environ['SERVICE_URL']\ndef ask():\n    return URL\n",
+    ],
+)
+async def test_a_variable_that_a_tool_does_not_get_is_reported_with_the_setting_that_passes_it(
+    harness: Any, write: Write, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    monkeypatch.setenv("SERVICE_URL", "https://example.org")
+    message = (await harness.run("ask", write("main.py", source))).error.message
+    assert "KeyError: 'SERVICE_URL'. Tools get only common variables of your environment. " in message
+    assert "Add 'SERVICE_URL' to `environment` under `[tools]`" in message
+    other = await harness.run("ask", write("main.py", "def ask():\n    return {}['SERVICE_URL']\n"))
+    assert other.error.message == "KeyError: 'SERVICE_URL'"

@@ -38,6 +38,11 @@ def raised(error: BaseException, file: str, detail: str | None = None) -> dict[s
     elif missing is not None and not missing.startswith("_") and missing not in sys.modules:
         detail = "dependency_missing"
         message += f". Install it with: {install_command(missing)}"
+    elif (variable := _missing_variable(error)) is not None:
+        message += (
+            f". Tools get only common variables of your environment. Add {variable!r} to `environment` under `[tools]`"
+            " in the configuration, or, if it is a secret, read it with `get_secret`"
+        )
     elif isinstance(error, MemoryError):
         detail = "out_of_memory"
     elif not isinstance(error, Exception):
@@ -87,6 +92,17 @@ def _missing_module(error: BaseException) -> str | None:
     if not isinstance(error, ModuleNotFoundError) or not error.name:
         return None
     return public_name(error.name).partition(".")[0]
+
+
+def _missing_variable(error: BaseException) -> str | None:
+    """Return the name of the missing environment variable that caused the exception, or None."""
+    if not isinstance(error, KeyError) or len(error.args) != 1 or not isinstance(error.args[0], str):
+        return None
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    is_environment = trace is not None and trace.tb_frame.f_code is type(os.environ).__getitem__.__code__
+    return error.args[0] if is_environment else None
 
 
 def _advice(module: str, folder: str) -> str | None:
