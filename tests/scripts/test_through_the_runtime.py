@@ -97,6 +97,32 @@ async def test_a_call_that_fails_prints_the_reason_and_the_script_continues(
     assert ("usage: shop.get_user <id>" in result["stderr"]) == (code == 2)
 
 
+@pytest.mark.promise("SCR-2")
+@pytest.mark.parametrize(
+    ("script", "note"),
+    [
+        ("git status", "pegboard: scripts can't run the programs of this machine; run help to list the tools\n"),
+        (
+            "cat notes.txt",
+            "pegboard: scripts can't see the files of this machine; read them with a tool, such as fs.read_file\n",
+        ),
+        (
+            "sort < notes.txt",
+            "pegboard: scripts can't see the files of this machine; read them with a tool, such as fs.read_file\n",
+        ),
+        ("curl https://example.org", "pegboard: scripts have no network; call a tool instead, such as web.fetch\n"),
+        ("shop.nothing", ""),
+        ("shop.get_user 9", ""),
+    ],
+)
+async def test_a_script_that_expects_programs_files_or_network_of_the_machine_gets_a_note(
+    shop: Runtime, script: str, note: str
+) -> None:
+    result = await _run(shop, script)
+    assert "".join(line for line in result["stderr"].splitlines(keepends=True) if line.startswith("pegboard: ")) == note
+    assert "pegboard: " not in (await _run(shop, f"{script}; true"))["stderr"]
+
+
 @pytest.mark.promise("SCR-4")
 async def test_the_help_of_a_command_contains_its_usage_and_arguments(shop: Runtime) -> None:
     told = await _stdout(shop, "shop.words --help")

@@ -44,6 +44,22 @@ _OUR_WORDS: Final = (
         "its commands read more than 100 MB; within `while read`, use </dev/null for commands that read no input",
     ),
 )
+_MOST_SEARCHED: Final = 20_000
+"""Characters at the end of stderr in which messages about the sandbox are searched."""
+_SANDBOX_WORDS: Final = (
+    (re.compile(r"network access not configured"), "scripts have no network; call a tool instead", "web.fetch"),
+    (
+        re.compile(r"^bash: (?:line \d+: )?[\w+-]+: command not found$", re.MULTILINE),
+        "scripts can't run the programs of this machine; run help to list the tools",
+        "",
+    ),
+    (
+        re.compile(r"^\w+: (?:line \d+: )?[^:\n]+: No such file or directory$", re.MULTILINE),
+        "scripts can't see the files of this machine; read them with a tool",
+        "fs.read_file",
+    ),
+)
+"""Message of a command, and what it means for a script, with an example of a tool."""
 
 
 @dataclass(frozen=True)
@@ -276,7 +292,7 @@ class Execution:
         missing = [*self._missing(end), *_brace_notes(script)]
         if missing and code not in (LATE, MISUSED):
             code = INCOMPLETE
-        for note in [*missing, *self._reasons(end)]:
+        for note in [*missing, *self._reasons(end), *self._sandbox_notes(code)]:
             said = self._printed["err"]
             newline = "" if not said or said[-1].endswith("\n") else "\n"
             self._print("err", f"{newline}pegboard: {note}\n")
@@ -301,6 +317,15 @@ class Execution:
                 yield error
             else:
                 yield f"the script was stopped: {reason.format(**vars(self._limits)) or error}"
+
+    def _sandbox_notes(self, code: int) -> Iterator[str]:
+        """Yield what messages of commands mean that expected the programs, files or network of this machine."""
+        if code == 0:
+            return
+        said = "".join(self._printed["err"])[-_MOST_SEARCHED:]
+        for pattern, words, tool in _SANDBOX_WORDS:
+            if pattern.search(said):
+                yield f"{words}, such as {tool}" if tool in self._commands else words
 
 
 def _brace_notes(script: str) -> Iterator[str]:
