@@ -46,6 +46,20 @@ def test_without_a_key_the_tool_fails_with_its_own_message(weather: Any) -> None
     assert host.logged == []
 
 
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        ({"config": {"url": "http://localhost"}}, 'config={"NAME": {"region": "eu"}}'),
+        ({"packs": {"nearest": lambda: "bern"}}, 'packs={"NAME": {"count": lambda: 3}}'),
+        ({"packs": ["."]}, "`packs` must map the name of each pack to a mapping"),
+    ],
+)
+def test_values_that_name_no_pack_are_refused_with_the_form_to_write(chosen: Any, message: str) -> None:
+    with pytest.raises(TypeError) as refused, testing.host(**chosen):
+        pass
+    assert message in str(refused.value)
+
+
 def test_several_cities_become_one_text_with_progress(weather: Any, url: str) -> None:
     with testing.host(config={"weather": {"url": url}}, secrets={"WEATHER_KEY": "sunny"}) as host:
         text = weather.forecasts(cities=["bern", "atlantis"])

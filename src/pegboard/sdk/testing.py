@@ -92,7 +92,12 @@ def host(
 
     Yields:
         The host, with recorded messages in `logged` and recorded progress in `progressed`.
+
+    Raises:
+        TypeError: `config` or `packs` has no mapping for each pack.
     """
+    _check("config", config, '{"region": "eu"}')
+    _check("packs", packs, '{"count": lambda: 3}')
     before = installed()
     chosen = ChosenHost(config or {}, secrets or {}, packs or {}, caller)
     install(chosen)
@@ -100,3 +105,10 @@ def host(
         yield chosen
     finally:
         install(before)
+
+
+def _check(name: str, value: object, example: str) -> None:
+    """Raise a TypeError unless a value is None or maps each pack to a mapping."""
+    is_valid = isinstance(value, Mapping) and all(isinstance(inner, Mapping) for inner in value.values())
+    if value is not None and not is_valid:
+        raise TypeError(f'`{name}` must map the name of each pack to a mapping, as in {name}={{"NAME": {example}}}.')
