@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections import Counter
 from contextlib import aclosing
+from typing import Any
 
 import pytest
 from listening import KEY, hear, reach
@@ -66,6 +67,71 @@ async def test_several_calls_of_a_turn_are_kept_apart_though_their_pieces_are_mi
         ("a", '{"path": "x"}'),
         ("b", "{}"),
     ]
+
+
+@pytest.mark.promise("ASK-5")
+@pytest.mark.parametrize(
+    ("chunks", "expected"),
+    [
+        pytest.param(
+            [
+                call(0, id="a", name="fs_list_dir", arguments='{"path": "x"}'),
+                call(0, id="b", name="fs_list_dir", arguments='{"path": "y"}'),
+            ],
+            ['{"path": "x"}', '{"path": "y"}'],
+            id="whole calls with one index",
+        ),
+        pytest.param(
+            [
+                call(0, name="fs_list_dir", arguments='{"path": "x"}'),
+                call(0, name="fs_list_dir", arguments='{"path": "y"}'),
+            ],
+            ['{"path": "x"}', '{"path": "y"}'],
+            id="whole calls with one index and no id",
+        ),
+        pytest.param(
+            [
+                call(0, id="a", name="fs_list_dir", arguments=""),
+                call(0, arguments='{"path": "x"}'),
+                call(0, id="b", name="fs_list_dir", arguments=""),
+                call(0, arguments='{"path": '),
+                call(0, arguments='"y"}'),
+            ],
+            ['{"path": "x"}', '{"path": "y"}'],
+            id="calls in pieces with one index",
+        ),
+        pytest.param(
+            [
+                call(0, id="a", name="fs_list_dir", arguments='{"path": '),
+                call(0, id="a", name="fs_list_dir", arguments='"x"}'),
+                call(0, id="a", name="fs_list_dir", arguments=""),
+            ],
+            ['{"path": "x"}'],
+            id="id and name with each piece",
+        ),
+        pytest.param(
+            [
+                call(0, id="a", name="fs_list_dir", arguments=""),
+                call(0, id="b", name="fs_list_dir", arguments='{"path": '),
+                call(0, id="c", name="fs_list_dir", arguments='"x"}'),
+            ],
+            ['{"path": "x"}'],
+            id="another id with each piece",
+        ),
+        pytest.param(
+            [call(0, id="a", name="fs_", arguments=""), call(0, name="list_dir", arguments='{"path": "x"}')],
+            ['{"path": "x"}'],
+            id="name in pieces",
+        ),
+    ],
+)
+async def test_calls_of_servers_with_wrong_indexes_or_repeated_names_are_read_as_they_were_meant(
+    chunks: list[dict[str, Any]], expected: list[str]
+) -> None:
+    with FakeProvider(Answer([*chunks, delta("tool_calls")])).running() as fake:
+        heard = await hear(reach(fake))
+    assert heard.calls == [("fs_list_dir", arguments) for arguments in expected]
+    assert [(made.name, made.arguments) for made in heard.ended.message.calls] == heard.calls
 
 
 async def test_calls_count_as_calls_even_if_the_finish_reason_is_stop() -> None:

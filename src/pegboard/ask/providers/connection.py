@@ -21,6 +21,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 from pydantic_ai.providers.openrouter import OpenRouterProvider
 
+from pegboard.ask.providers.call_deltas import CompatibleModel
 from pegboard.ask.providers.endpoint import Dialect, Endpoint, Patience
 from pegboard.ask.providers.errors import ErrorFactory
 from pegboard.ask.providers.limits import bounded, is_foreign
@@ -123,7 +124,7 @@ def _openai(endpoint: Endpoint, key: str | None, http: httpx2.AsyncClient) -> Mo
     # Every compatible server knows `max_tokens`, not all know `max_completion_tokens`. Schemas are sent unchanged:
     # the library's transformation is for OpenAI's own rules, and loses parts.
     plain = OpenAIModelProfile(openai_chat_supports_max_completion_tokens=False, json_schema_transformer=None)
-    return OpenAIChatModel(endpoint.model, provider=provider, profile=plain)
+    return CompatibleModel(endpoint.model, provider=provider, profile=plain)
 
 
 def _anthropic(endpoint: Endpoint, key: str | None, http: httpx2.AsyncClient) -> Model:

@@ -1,0 +1,95 @@
+"""Corrections of the pieces of calls as OpenAI-compatible servers stream them.
+
+Imported late: it loads the library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from openai.types.chat.chat_completion_chunk import Choice, ChoiceDeltaToolCall
+from pydantic_ai.messages import ModelResponseStreamEvent
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIStreamedResponse
+
+from pegboard.ask.call_text import UnreadableArguments, arguments
+
+
+class CompatibleModel(OpenAIChatModel):
+    """Model of an OpenAI-compatible server."""
+
+    @property
+    def _streamed_response_cls(self) -> type[OpenAIStreamedResponse]:
+        return _CompatibleResponse
+
+
+@dataclass
+class _OpenCall:
+    """Pieces of a call that have arrived."""
+
+    index: int
+    id: str = ""
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+
+    def add(self, id_: str, name: str, arguments: str) -> None:
+        self.id = self.id or id_
+        self.name += name
+        if arguments:
+            self.arguments.append(arguments)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether its arguments are a complete JSON object."""
+        if not self.arguments or not self.arguments[-1].rstrip().endswith("}"):
+            return False
+        try:
+            arguments("".join(self.arguments))
+        except UnreadableArguments:
+            return False
+        return True
+
+
+@dataclass
+class _CompatibleResponse(OpenAIStreamedResponse):
+    """Response in which each call has its own index, and its name once.
+
+    Some servers send every call with the index 0, others repeat the name with each piece. The library would join the
+    calls, or the names.
+    """
+
+    _open: dict[int, _OpenCall] = field(default_factory=dict, init=False)
+    _indexes: set[int] = field(default_factory=set, init=False)
+
+    def _map_tool_call_delta(self, choice: Choice) -> Iterable[ModelResponseStreamEvent]:
+        for piece in choice.delta.tool_calls or ():
+            # Without an index, the library joins only pieces without a name.
+            if isinstance(piece.index, int):
+                self._correct(piece)
+        return super()._map_tool_call_delta(choice)
+
+    def _correct(self, piece: ChoiceDeltaToolCall) -> None:
+        id_, name = piece.id or "", (piece.function and piece.function.name) or ""
+        given = (piece.function and piece.function.arguments) or ""
+        given = given if isinstance(given, str) else ""  # some servers send an object, which the library accepts
+        call = self._open.get(piece.index)
+        if call is None or _is_another(call, id_, name, given):
+            index = piece.index
+            if index in self._indexes:
+                index = max(self._indexes) + 1
+            self._indexes.add(index)
+            call = self._open[piece.index] = _OpenCall(index)
+        elif piece.function is not None and name and name == call.name:
+            piece.function.name, name = None, ""
+        call.add(id_, name, given)
+        piece.index = call.index
+
+
+def _is_another(call: _OpenCall, id_: str, name: str, arguments: str) -> bool:
+    """Return whether a piece with the index of a call starts another call."""
+    if not name:
+        return False
+    if id_ and call.id:
+        # Some servers make up an id for each piece of one call.
+        return id_ != call.id and (name != call.name or call.is_complete)
+    return bool(arguments.strip()) and call.is_complete
