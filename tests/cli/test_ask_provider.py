@@ -9,7 +9,8 @@ from pathlib import Path
 
 import commands
 import pytest
-from provider import FakeProvider, fails, proposes, says
+from dialects import candidate, google
+from provider import Answer, FakeProvider, delta, fails, proposes, says
 
 KEY = "sk-verysecret0123456789"
 Command = Callable[..., commands.Done]
@@ -53,3 +54,20 @@ def test_without_tools_a_provider_is_sent_none(pegboard: Command) -> None:
         assert (done.returncode, done.stdout) == (0, "Hello.\n")
         assert "tools" not in fake.asked[0].body
         assert done.stderr.endswith(' --model openai:fake --base-url "…" "…"\n')
+
+
+@pytest.mark.promise("ASK-5", "CLI-2")
+def test_token_counts_that_cannot_be_read_add_no_warning_of_a_library_to_the_answer(pegboard: Command) -> None:
+    unknown = delta("stop") | {"usage": {"prompt_tokens": None, "completion_tokens": None, "total_tokens": None}}
+    with FakeProvider(Answer([delta(content="Hello."), unknown])).running() as fake:
+        done = pegboard("ask", "Hello?", "--model", "openai:fake", "--base-url", fake.url, "--session", "s")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "Hello.\n", "")
+
+
+@pytest.mark.promise("ASK-5", "CLI-2")
+def test_an_unknown_finish_reason_of_google_adds_no_warning_of_a_library_to_the_answer(pegboard: Command) -> None:
+    with FakeProvider(google(candidate({"text": "Hello."}, finish="ODD"))).running() as fake:
+        url = fake.url.removesuffix("/v1")
+        done = pegboard("ask", "Hello?", "--model", "google:fake", "--base-url", url, "--session", "s")
+    assert "Hello." in done.stdout
+    assert "Warning" not in done.stderr

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import warnings
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
@@ -31,6 +32,9 @@ from pegboard.models.conversation import (
     TurnEnded,
     Usage,
 )
+
+# The libraries' warnings about what a server sends are for their own developers, and would appear between the answers.
+warnings.filterwarnings("ignore", module=r"(pydantic_ai|google\.genai)\.")
 
 
 async def turn(
