@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import socket
 import traceback
@@ -92,6 +93,14 @@ FAULTS = {
     "a body that isn't compressed as declared": Fault(
         [Answer([b"no gzip"], headers={"content-encoding": "gzip", "retry-after-ms": "1"})],
         "broken_stream", "no valid answer", "/v1",
+    ),
+    "a compressed answer": Fault(
+        [Answer(body=gzip.compress(b"data: {}"), headers={"content-encoding": "gzip"})],
+        "broken_stream", "can't be read: It is compressed", "Turn off compression",
+    ),
+    "a compressed error": Fault(
+        [Answer(status=400, body=gzip.compress(b"{}"), headers={"content-encoding": "gzip"})],
+        "bad_request", "rejected the request (HTTP 400).", "/v1",
     ),
     "a redirection in circles": Fault(
         [Answer(status=307, body=b"", headers={"location": "/v1/chat/completions"})],

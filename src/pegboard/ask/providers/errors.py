@@ -28,7 +28,7 @@ from pydantic_ai.exceptions import (
 )
 
 from pegboard.ask.providers.endpoint import Endpoint
-from pegboard.ask.providers.limits import ResponseTooLargeError
+from pegboard.ask.providers.limits import CompressedResponseError, ResponseTooLargeError
 from pegboard.errors import ModelError, ModelErrorCode
 from pegboard.results.clean import clean_line
 
@@ -95,8 +95,13 @@ class ErrorFactory:
 
     def _by_content(self, error: Exception, detail: str) -> ModelError | None:
         """Return the error for a failure whose text or cause is more exact than its type."""
-        if isinstance(root := _root(error), ResponseTooLargeError):
+        root = _root(error)
+        if isinstance(root, ResponseTooLargeError):
             return self.too_large(str(root))
+        if isinstance(root, CompressedResponseError):
+            message = f"The answer from {self._title} can't be read"
+            fix = "Turn off compression in the server, or in the proxy before it."
+            return self._error("broken_stream", message, fix, detail=str(root))
         return self._too_long(detail) if _is_too_long(error, detail) else None
 
     def _by_kind(self, error: Exception, detail: str, *, started: bool) -> ModelError:

@@ -21,9 +21,16 @@ LARGEST_ERROR: Final = 64 * 2**10
 _END_OF_EVENT: Final = re.compile(rb"\n\r?\n|\r\r")
 _LONGEST_END: Final = 3
 
+_COMPRESSED: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
+"""First bytes of gzip and Zstandard, which can't begin a text."""
+
 
 class ResponseTooLargeError(httpx2.ReadError):
     """A response, or one event of it, exceeded its limit; the connection is closed."""
+
+
+class CompressedResponseError(httpx2.ReadError):
+    """A response is compressed, although the request allowed no compression."""
 
 
 async def bounded(response: httpx2.Response) -> None:
@@ -32,6 +39,7 @@ async def bounded(response: httpx2.Response) -> None:
     response.headers.pop("content-encoding", None)
     stream = response.stream
     assert isinstance(stream, httpx2.AsyncByteStream), "the client is asynchronous"
+    stream = _PlainStream(stream, is_answer=response.is_success)
     response.stream = _BoundedStream(_Events(stream) if response.is_success else stream, is_answer=response.is_success)
 
 
@@ -68,6 +76,33 @@ class _Events(httpx2.AsyncByteStream):
             yield chunk.replace(b"\n", b"\ndata: ") if is_json else chunk
         if is_json:
             yield b"\n\n"
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+class _PlainStream(httpx2.AsyncByteStream):
+    """Body of a response: one that is compressed fails if it is an answer; the body of an error is empty instead.
+
+    Args:
+        stream: The body as it arrives.
+        is_answer: Whether it is a stream of events.
+    """
+
+    def __init__(self, stream: httpx2.AsyncByteStream, *, is_answer: bool) -> None:
+        self._stream = stream
+        self._is_answer = is_answer
+
+    async def __aiter__(self) -> AsyncGenerator[bytes]:
+        is_first = True
+        async for chunk in self._stream:
+            # By its content: servers also declare a compression that they don't apply.
+            if is_first and chunk.startswith(_COMPRESSED):
+                if self._is_answer:
+                    raise CompressedResponseError("It is compressed, although the request allowed no compression.")
+                return
+            is_first = is_first and not chunk
+            yield chunk
 
     async def aclose(self) -> None:
         await self._stream.aclose()
