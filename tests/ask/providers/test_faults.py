@@ -22,6 +22,7 @@ from pegboard.models.conversation import UserMessage
 
 HALF_A_CALL = call(id="call_1", name="fs_list_dir", arguments='{"path": "sr')
 HTML = b"<html><head><title>502 Bad Gateway</title></head><body><h1>Bad Gateway</h1></body></html>"
+WHOLE = b'{"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}]}'
 LEAKS = f"Incorrect API key provided: {KEY[:10]}***************{KEY[-8:]}. You sent {KEY}!"
 PATIENT = Patience(connect=5, first=30, silence=30)
 
@@ -101,6 +102,9 @@ FAULTS = {
     "a compressed error": Fault(
         [Answer(status=400, body=gzip.compress(b"{}"), headers={"content-encoding": "gzip"})],
         "bad_request", "rejected the request (HTTP 400).", "/v1",
+    ),
+    "a whole answer instead of a stream": Fault(
+        [Answer(body=WHOLE, type="application/json")], "broken_stream", "before any text or call", "can stream",
     ),
     "a redirection in circles": Fault(
         [Answer(status=307, body=b"", headers={"location": "/v1/chat/completions"})],

@@ -160,6 +160,12 @@ class ErrorFactory:
         message = f"The answer from {self._title} ended before it was complete.{left}"
         return self._error("broken_stream", message, _AGAIN)
 
+    def empty(self) -> ModelError:
+        """Return the error for a stream that ended without an end marker, before anything arrived."""
+        message = f"{self._title} ended its answer before any text or call."
+        fix = f"Check that the server can stream its answers. {_AGAIN}" if self._at.own_url else _AGAIN
+        return self._error("broken_stream", message, fix)
+
     def own_error(self, detail: str = "", *, started: bool = True) -> ModelError:
         """Return the error for a failure that the provider reported within its answer, or instead of one."""
         message = f"{self._title} reported an error {'in the middle of its' if started else 'instead of an'} answer."

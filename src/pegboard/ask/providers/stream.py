@@ -139,7 +139,7 @@ def _ended(stream: StreamedResponse, errors: ErrorFactory) -> TurnEnded:
         return TurnEnded(message=message, usage=usage, reason="filter")
     # If a stream ends without a reason, the library makes one up; only the details have the provider's own.
     if not details.get("finish_reason"):
-        raise errors.cut_off(calls=len(calls))
+        raise errors.cut_off(calls=len(calls)) if response.parts else errors.empty()
     match response.finish_reason:
         case "error":
             raise errors.own_error()
