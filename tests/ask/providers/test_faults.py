@@ -27,6 +27,11 @@ LEAKS = f"Incorrect API key provided: {KEY[:10]}***************{KEY[-8:]}. You s
 PATIENT = Patience(connect=5, first=30, silence=30)
 
 
+def errors(body: object) -> Answer:
+    """Return a rejection with a body in another shape than OpenAI's."""
+    return Answer(status=400, body=json.dumps(body).encode(), type="application/json")
+
+
 @dataclass(frozen=True)
 class Fault:
     """A failure of a provider, and the expected error.
@@ -94,6 +99,18 @@ FAULTS = {
     "a body that isn't compressed as declared": Fault(
         [Answer([b"no gzip"], headers={"content-encoding": "gzip", "retry-after-ms": "1"})],
         "broken_stream", "no valid answer", "/v1",
+    ),
+    "an invalid key in a list of errors": Fault(
+        [errors([{"error": {"code": 400, "message": "API key not valid."}}])],
+        "auth", "rejected the key: API key not valid.", "OPENAI_API_KEY",
+    ),
+    "an error in a list": Fault(
+        [errors([{"error": {"code": 400, "message": "Own words"}}])],
+        "bad_request", "rejected the request (HTTP 400): Own words.", "",
+    ),
+    "an error from behind a gateway": Fault(
+        [errors({"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": "Too many tools"}}})],
+        "bad_request", "(HTTP 400): Provider returned error: Too many tools.", "fewer tools",
     ),
     "a compressed answer": Fault(
         [Answer(body=gzip.compress(b"data: {}"), headers={"content-encoding": "gzip"})],

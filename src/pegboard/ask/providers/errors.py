@@ -63,6 +63,9 @@ _FILTERED: Final = re.compile(r"content.?(filter|policy|management)|moderation|s
 _MASKED: Final = re.compile(r"[^\s*•….]+(?:\*{2,}|•{2,}|…|\.{3,})[^\s*•….]+")
 """A key as providers quote it, most of it hidden."""
 
+_INVALID_KEY: Final = re.compile(r"\bapi.?key\b.{0,20}\b(not valid|invalid|expired)|invalid api.?key", re.IGNORECASE)
+"""Words for a key that is rejected with the status of an invalid request, as Google does."""
+
 _AGAIN: Final = "Try again."
 
 
@@ -211,7 +214,7 @@ class ErrorFactory:
         message = f"{message}: {said}" if said else f"{message}."
         return ModelError(clean_line(message), code=code, fix=clean_line(fix), detail=detail, retry_after=retry_after)
 
-    def _auth(self, error: ModelAuthenticationError, detail: str) -> ModelError:
+    def _auth(self, error: Exception, detail: str) -> ModelError:
         secret = self._at.secrets[0]
         put = f"run `pegboard auth set {secret}`, or set {secret} in the environment"
         # Providers quote the key in part.
@@ -282,6 +285,8 @@ class ErrorFactory:
 
     def _rejected(self, error: Exception, detail: str) -> ModelError:
         status = f" (HTTP {error.status_code})" if isinstance(error, ModelHTTPError) else ""
+        if _INVALID_KEY.search(detail):
+            return self._auth(error, detail)
         if _FILTERED.search(detail):
             return self.refusal(detail)
         if _TOO_MANY_TOOLS.search(detail):
@@ -349,14 +354,27 @@ def _said(error: Exception) -> str:
     if not isinstance(error, ModelAPIError):
         return str(error)
     body: object = error.body
+    if isinstance(body, list) and len(body) == 1:  # from Google's OpenAI-compatible server
+        body = body[0]
+    reason = ""
     for key in ("error", "message", "detail"):
         if isinstance(body, dict) and body.get(key):
+            reason = reason or _reason(body)
             body = body[key]
     if isinstance(body, dict | list):
         return str(body)
     if not isinstance(body, str):
         return "" if isinstance(error, ModelHTTPError) else error.message
-    return "" if body.lstrip()[:1] == "<" else body
+    if body.lstrip()[:1] == "<":
+        return ""
+    return f"{body}: {reason}" if reason else body
+
+
+def _reason(body: dict[str, object]) -> str:
+    """Return the error of the provider behind a gateway such as OpenRouter; the gateway's own message is general."""
+    metadata = body.get("metadata")
+    raw = metadata.get("raw") if isinstance(metadata, dict) else None
+    return raw if isinstance(raw, str) else ""
 
 
 def _root(error: BaseException) -> BaseException:
