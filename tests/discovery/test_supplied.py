@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from pegboard.discovery import scan
 from pegboard.models import ToolSpec
 
 Tool = Callable[[str], ToolSpec]
@@ -50,6 +52,16 @@ def test_a_parameter_that_a_framework_supplies_is_neither_a_field_nor_shown(
 
 
 @pytest.mark.promise("DSC-3")
+def test_a_subclass_in_a_helper_module_of_what_a_framework_supplies_is_no_field_either(tmp_path: Path) -> None:
+    (tmp_path / "_context.py").write_text(
+        "from agents import RunContextWrapper\nclass Given(RunContextWrapper): pass\n"
+    )
+    (tmp_path / "pack.py").write_text("from _context import Given\ndef f(ctx: Given = None, *, a: int):\n    'Do.'\n")
+    (found,), _ = scan([tmp_path])
+    assert found.input_schema["properties"] == {"a": {"type": "integer"}}
+
+
+@pytest.mark.promise("DSC-3")
 def test_without_a_default_such_a_parameter_is_a_problem_with_its_line_and_the_fix(tool: Tool) -> None:
     found = tool("""
         from agents import RunContextWrapper
@@ -74,6 +86,8 @@ def test_without_a_default_such_a_parameter_is_a_problem_with_its_line_and_the_f
         "from ours import Context",
         "class Context:\n    a: int",
         "from mcp.server.fastmcp import Image as Context",
+        "import agents\nfrom ours import Context",
+        "import mcp\nContext = str | mcp.server.fastmcp.Context",
     ],
 )
 def test_a_type_of_the_same_name_from_elsewhere_stays_a_field(tool: Tool, source: str) -> None:

@@ -69,6 +69,7 @@ def test_tools_are_the_public_documented_functions_of_the_module(names: Names) -
         ("from pegboard.sdk import quit", ["`quit` can't be imported from `pegboard.sdk`."]),
         ("from pegboard.sdk import call_tool, testing", []),
         ("from pegboard.sdk import *", []),
+        ("from .pegboard import hints", []),
         ("from pegboard import sdk, __version__", []),
     ],
 )

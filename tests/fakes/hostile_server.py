@@ -42,6 +42,7 @@ NO_SESSION = b'{"jsonrpc": "2.0", "id": null, "error": {"code": -32001, "message
 NO_TENANT = b'{"jsonrpc": "2.0", "error": {"code": -32001, "message": "Unknown tenant", "data": "acme"}}'
 PAGES |= {
     "no-tenant": (404, "application/json", NO_TENANT),
+    "no-route": (404, "application/json", b'{"error": {"message": "No such route"}}'),
     "no-tenant-400": (400, "application/json", NO_TENANT),
 }
 REFUSED_CALLS: dict[str, tuple[Any, ...]] = {

@@ -114,7 +114,7 @@ def test_stdin_sets_an_argument_of_that_name() -> None:
 
 @pytest.mark.promise("SCR-2")
 def test_all_arguments_can_come_from_stdin_as_json() -> None:
-    spec = _spec("path", stdin="body")
+    spec = _spec("path", stdin="text")
     assert arguments_from_words(spec, ["--args", "-"], '{"path": "a"}') == {"path": "a"}
     assert arguments_from_words(spec, ["--args=-", "--path", "b"], '{"path": "a"}') == {"path": "b"}
     with pytest.raises(FormFaults, match="is not JSON"):

@@ -181,6 +181,7 @@ async def test_a_missing_secret(open_server: Open) -> None:
         ("broken", "failed (HTTP 503). It said: “The database is down.␛]0;owned␇", "Try again later."),
         ("no-tenant", "rejected the connection (HTTP 404). It said: “Unknown tenant (acme)”.", "Check `url` in"),
         ("no-tenant-400", "rejected the connection (HTTP 400). It said: “Unknown tenant (acme)”.", "Check `url` in"),
+        ("no-route", "is not an MCP endpoint (HTTP 404). It said: “", "Check `url`"),
         ("moved", "redirects to another address", "Use that address"),
         ("login", "requires a login", "Run `pegboard mcp login peer`."),
         ("gzip", "compressed response", "Check `url`"),

@@ -850,8 +850,8 @@ def test_a_bridge_resumes_a_stream_as_long_as_the_server_sends_events(last: int,
 
 
 @pytest.mark.promise("WAT-1", "WAT-4")
-@pytest.mark.parametrize("status", [307, 308])
-def test_redirections_lead_no_client_past_the_http_proxy(status: int, home: Path) -> None:
+@pytest.mark.parametrize(("status", "away"), [(307, "localhost"), (308, "127.0.0.1")])
+def test_redirections_lead_no_client_past_the_http_proxy(status: int, away: str, home: Path) -> None:
     (home / "approvals.toml").write_text('[[rule]]\ndeny = "remote.drop"\n')
 
     class Server(JsonServer):
@@ -863,19 +863,24 @@ def test_redirections_lead_no_client_past_the_http_proxy(status: int, home: Path
                 respond(self, {"jsonrpc": "2.0", "id": body["id"], "result": {"content": content}})
             elif self.path.startswith("/mcp"):
                 respond(self, {}, status, Location=f"{origin}/mcp/{self.path.removeprefix('/mcp')}")
+            elif self.path.startswith("/made"):
+                respond(self, {"jsonrpc": "2.0", "id": body["id"], "result": {}}, 201, Location=f"{origin}/mcp")
             else:
-                respond(self, {}, status, Location="http://[" if self.path == "/odd" else "http://localhost:9/mcp")
+                respond(
+                    self, {}, status, Location="http://[" if self.path.startswith("/odd") else f"http://{away}:9/mcp"
+                )
 
         def do_GET(self) -> None:  # noqa: N802 - the library's name
             respond(self, {}, 302, Location=f"http://{self.headers['host']}/.well-known/x?key=K&a=1")
 
     with echo_server(Server) as url, http_proxy(f"{url}?key=K".replace("//", "//ada:x@")) as address:
         assert "x at /mcp/?key=K Basic YWRhOng=" in httpx2.post(address, json=call_of(1)).text
-        away = httpx2.post(address.replace("/mcp", "/away"), json=call_of(2))
-        assert (away.status_code, away.headers.get("location")) == (502, None)
-        assert away.text == f"The server redirects to another address (HTTP {status}). Use that address instead."
+        lost = httpx2.post(address.replace("/mcp", "/away"), json=call_of(2))
+        assert (lost.status_code, lost.headers.get("location")) == (502, None)
+        assert lost.text == f"The server redirects to another address (HTTP {status}). Use that address instead."
         assert httpx2.post(address.replace("/mcp", "/odd"), json=call_of(3)).status_code == 502
         assert httpx2.get(address).headers["location"] == "/.well-known/x?a=1"
+        assert httpx2.post(address.replace("/mcp", "/made"), json={**call_of(5), "method": "ping"}).status_code == 201
         denied = httpx2.post(address, json={**call_of(4), "params": {"name": "drop", "arguments": {}}})
         assert "denies remote.drop" in denied.text
         eventually(lambda: sorted(one.ok for one in recorded(4)) == [False, False, False, True])
