@@ -220,6 +220,16 @@ async def test_a_key_that_a_text_field_needs_runs_no_command_while_one_types(tmp
 
 
 @pytest.mark.promise("CFG-1")
+async def test_a_key_that_is_assigned_to_a_command_of_the_app_works_in_a_text_field_that_also_has_it(
+    tmp_path: Path,
+) -> None:
+    async with on_stage(remapped(tmp_path, app__palette="ctrl+a")) as stage:
+        await stage.open("read")
+        await stage.press("b", "ctrl+a")
+        await stage.until(lambda: stage.app.screen is not stage.screen, "the palette opened")
+
+
+@pytest.mark.promise("CFG-1")
 async def test_keys_can_be_written_as_users_read_them(tmp_path: Path) -> None:
     given = remapped(tmp_path, tools__run="shift+ctrl+f6, ctrl+[")
     async with on_stage(given) as stage:
