@@ -285,3 +285,11 @@ async def test_a_variable_that_a_tool_does_not_get_is_reported_with_the_setting_
     assert "Add 'SERVICE_URL' to `environment` under `[tools]`" in message
     other = await harness.run("ask", write("main.py", "def ask():\n    return {}['SERVICE_URL']\n"))
     assert other.error.message == "KeyError: 'SERVICE_URL'"
+
+
+@pytest.mark.promise("SDK-13")
+async def test_a_tool_that_asks_on_standard_input_fails_with_what_to_do_instead(harness: Any, write: Write) -> None:
+    message = (await harness.run("ask", write("main.py", "def ask():\n    return input('Name? ')\n"))).error.message
+    assert message == (
+        "EOFError: EOF when reading a line. Tools have no standard input. Give the tool a parameter instead"
+    )
