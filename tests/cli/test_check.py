@@ -81,6 +81,32 @@ def _messages(done: commands.Done, name: str) -> list[str]:
     return [one["message"] for one in _reports(done)[name]["differences"]]
 
 
+@pytest.mark.promise("BAT-3", "CLI-4")
+def test_a_check_is_deleted_by_its_name_even_a_damaged_one(
+    pegboard: Command, packs: str, check_file: Callable[[str, str], Path]
+) -> None:
+    check_file("bad", "tool = ")
+    made = Path(pegboard("check", "new", "shop.items", "--name", "a/b", "--packs", packs).stdout.strip())
+    assert made.exists()
+    deleted = pegboard("check", "delete", "a/b", "--json")
+    assert (deleted.returncode, json.loads(deleted.stdout)) == (0, {"deleted": "a/b", "file": str(made.resolve())})
+    assert pegboard("check", "delete", "bad").stderr.startswith("Deleted ")
+    assert json.loads(pegboard("check", "list", "--json").stdout) == []
+    again = pegboard("check", "delete", "a/b")
+    assert (again.returncode, again.stdout) == (2, "")
+    assert "There is no check named `a/b`. `pegboard check list` lists all." in again.stderr
+
+
+@pytest.mark.promise("CLI-2")
+def test_a_check_that_cannot_be_written_is_a_failure_and_no_wrong_usage(
+    pegboard: Command, packs: str, home: Path
+) -> None:
+    (home / "data").write_text("a file in the place of the folder")
+    done = pegboard("check", "new", "shop.items", "--own", "--packs", packs)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "can't be written" in done.stderr
+
+
 @pytest.mark.promise("BAT-3")
 def test_a_call_is_kept_and_the_check_fails_once_the_tool_returns_something_else(
     pegboard: Command, packs: str, home: Path

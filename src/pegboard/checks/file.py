@@ -120,16 +120,30 @@ class Checks:
             raise CheckError(f"The check `{name}` can't be written: {error.strerror or error}.") from error
         return check.model_copy(update={"name": name, "file": shown(file)})
 
-    def delete(self, check: Check) -> None:
+    def find(self, name: str) -> Path:
+        """Return the file of a check, even of a damaged one; that of the working directory precedes the user's own.
+
+        Raises:
+            CheckError: No check has the name.
+        """
+        files = [folder / (file_name(normal(name)) + _SUFFIX) for folder in self.folders()]
+        found = next(filter(os.path.isfile, files), None)
+        if found is None:
+            raise CheckError(f"There is no check named `{name}`. `pegboard check list` lists all.")
+        return found
+
+    @staticmethod
+    def delete(file: Path) -> None:
         """Delete the file of a check.
 
         Raises:
             CheckError: It can't be deleted.
         """
         try:
-            Path(check.file).unlink()
+            file.unlink()
         except OSError as error:
-            raise CheckError(f"The check `{check.name}` can't be deleted: {error.strerror or error}.") from error
+            name = plain_name(file.stem)
+            raise CheckError(f"The check `{name}` can't be deleted: {error.strerror or error}.") from error
 
     def free_name(self, tool: str) -> str:
         """Return a name for a new check of a tool that no file has: `fs.read_file`, `fs.read_file-2`."""

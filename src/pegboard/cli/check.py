@@ -1,4 +1,4 @@
-"""`pegboard check run | list | new | keep | watch | compat`."""
+"""`pegboard check run | list | new | keep | delete | watch | compat`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pegboard.cli.servers import ElicitOption, answer_questions
 if TYPE_CHECKING:
     import asyncio
 
-    from pegboard.checks import Check, CheckReport, Checks
+    from pegboard.checks import Check, CheckError, CheckReport, Checks
     from pegboard.checks.compare import ToolCompatibility
     from pegboard.models import Problem
     from pegboard.runtime import Runtime
@@ -173,6 +173,32 @@ def keep(
     except CheckError as error:
         _fail(str(error))
     _save(files, kept, own=own, as_json=json)
+
+
+@check.command()
+def delete(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="CHECK", help="Name of the check.")],
+    json: JsonOption = False,
+    packs: PacksOption = None,
+) -> None:
+    """Delete a check, even a damaged one.
+
+    One of the working directory precedes your own of the same name.
+    """
+    from pegboard.checks import CheckError
+    from pegboard.cli.output import narrate, print_json
+
+    files = _checks(open_runtime(context))
+    try:
+        file = files.find(name)
+        files.delete(file)
+    except CheckError as error:
+        _fail(error)
+    if json:
+        print_json({"deleted": name, "file": str(file)})
+    else:
+        narrate(f"Deleted {file}.")
 
 
 @check.command()
@@ -434,7 +460,7 @@ def _save(files: Checks, made: Check, *, own: bool, as_json: bool) -> None:
     try:
         saved = files.save(made, own=own)
     except CheckError as error:
-        _fail(str(error))
+        _fail(error)
     if as_json:
         print_json(saved)
     else:
@@ -458,9 +484,11 @@ def _nothing(pattern: str | None) -> str:
     return "No checks. `pegboard check keep` makes one from a recorded call."
 
 
-def _fail(message: str) -> NoReturn:
+def _fail(reason: str | CheckError) -> NoReturn:
     from pegboard.cli.output import narrate
     from pegboard.results.clean import clean_line
 
-    narrate(clean_line(message))
-    raise typer.Exit(USAGE)
+    narrate(clean_line(str(reason)))
+    cause = reason.__cause__ if not isinstance(reason, str) else None
+    is_system = isinstance(cause, OSError) and not isinstance(cause, FileExistsError)
+    raise typer.Exit(TOOL_FAILED if is_system else USAGE)

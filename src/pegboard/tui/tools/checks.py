@@ -248,7 +248,7 @@ class ChecksScreen(ListDialog[None]):
         if not await self.app.push_screen_wait(Confirm(title, question, "Delete")):
             return
         try:
-            await asyncio.to_thread(self._files.delete, check)
+            await asyncio.to_thread(self._files.delete, Path(check.file))
         except CheckError as error:
             self.notify(clean_line(str(error)), severity="error", markup=False)
         self._read()
