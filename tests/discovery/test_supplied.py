@@ -52,7 +52,7 @@ def test_a_parameter_that_a_framework_supplies_is_neither_a_field_nor_shown(
 
 
 @pytest.mark.promise("DSC-3")
-def test_a_subclass_in_a_helper_module_of_what_a_framework_supplies_is_no_field_either(tmp_path: Path) -> None:
+def test_a_subclass_in_a_helper_module_of_what_a_framework_supplies_is_not_a_field_either(tmp_path: Path) -> None:
     (tmp_path / "_context.py").write_text(
         "from agents import RunContextWrapper\nclass Given(RunContextWrapper): pass\n"
     )

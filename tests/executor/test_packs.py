@@ -290,6 +290,4 @@ async def test_a_variable_that_a_tool_does_not_get_is_reported_with_the_setting_
 @pytest.mark.promise("SDK-13")
 async def test_a_tool_that_asks_on_standard_input_fails_with_what_to_do_instead(harness: Any, write: Write) -> None:
     message = (await harness.run("ask", write("main.py", "def ask():\n    return input('Name? ')\n"))).error.message
-    assert message == (
-        "EOFError: EOF when reading a line. Tools have no standard input. Give the tool a parameter instead"
-    )
+    assert message == ("EOFError: EOF when reading a line. Tools have no standard input. Declare a parameter instead")

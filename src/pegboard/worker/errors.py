@@ -44,7 +44,7 @@ def raised(error: BaseException, file: str, detail: str | None = None) -> dict[s
             " in the configuration, or, if it is a secret, read it with `get_secret`"
         )
     elif message == "EOFError: EOF when reading a line":  # of `input()`
-        message += ". Tools have no standard input. Give the tool a parameter instead"
+        message += ". Tools have no standard input. Declare a parameter instead"
     elif isinstance(error, MemoryError):
         detail = "out_of_memory"
     elif not isinstance(error, Exception):
