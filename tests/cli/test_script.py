@@ -203,6 +203,43 @@ def test_a_call_printed_as_a_line_of_a_script_has_equal_arguments(environment: d
     assert [call["call"]["args"] for call in ran["calls"]] == made
 
 
+@pytest.mark.promise("CLI-4", "CLI-2")
+def test_a_script_is_saved_shown_renamed_and_deleted(
+    pegboard: Command, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    def script(*arguments: str, stdin: str = "") -> commands.Done:
+        return commands.pegboard("script", *arguments, cwd=tmp_path, env=environment, stdin=stdin)
+
+    assert script("save", "hi", "-", stdin="echo hi\n").returncode == 0
+    assert script("show", "hi.sh").stdout == "echo hi\n"
+    again = script("save", "hi", "-", stdin="echo other\n")
+    assert (again.returncode, "Choose another name, or add --force." in again.stderr) == (2, True)
+    (tmp_path / "file.sh").write_text("echo file\n")
+    assert script("save", "hi", "file.sh", "--force").returncode == 0
+    assert script("rename", "hi", "bye").returncode == 0
+    assert script("run", "bye").stdout == "file\n"
+    assert script("delete", "bye").returncode == 0
+    missing = script("show", "bye")
+    assert (missing.returncode, missing.stdout) == (2, "")
+    assert "No saved script is named `bye`." in missing.stderr
+    assert script("save", "x").returncode == script("save", "x", "file.sh", "--call", "0000").returncode == 2
+
+
+@pytest.mark.promise("CLI-4", "ACT-2")
+def test_recorded_calls_are_saved_as_a_script_that_repeats_them(
+    pegboard: Command, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    made = pegboard("run", "shop.get_user 9; shop.get_user 7", "--json")
+    ids = [call["call"]["id"] for call in json.loads(made.stdout)["calls"]]
+    options = [word for id_ in reversed(ids) for word in ("--call", id_)]
+    save = ("script", "save", "again", *options)
+    assert commands.pegboard(*save, cwd=tmp_path, env=environment).returncode == 0
+    again = commands.pegboard("script", "run", "again", "--json", cwd=tmp_path, env=environment)
+    assert [call["call"]["args"] for call in json.loads(again.stdout)["calls"]] == [{"id": 9}, {"id": 7}]
+    unknown = commands.pegboard("script", "save", "x", "--call", "0000", cwd=tmp_path, env=environment)
+    assert (unknown.returncode, "exactly one recorded call" in unknown.stderr) == (3, True)
+
+
 @pytest.mark.promise("CLI-2", "CLI-5")
 def test_saved_scripts_are_listed_run_and_checked_by_name_and_a_file_wins(
     pegboard: Command, home: Path, tmp_path: Path, environment: dict[str, str]

@@ -1,8 +1,9 @@
-"""`pegboard script run | check | list`."""
+"""`pegboard script run | check | list | show | save | rename | delete`."""
 
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,7 @@ import typer
 
 from pegboard.cli.arguments import complete_scripts
 from pegboard.cli.root import (
+    NOT_FOUND,
     OK,
     TOOL_FAILED,
     USAGE,
@@ -24,9 +26,9 @@ from pegboard.cli.servers import ElicitOption, answer_questions
 from pegboard.data.mask import REDACTED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from pegboard.models import CallEvent, Finished, ScriptAnalysis
+    from pegboard.models import CallEvent, Finished, RecordedCall, ScriptAnalysis
     from pegboard.runtime import Runtime
 
 script = group("script", "Run bash scripts whose commands are tools.")
@@ -38,6 +40,10 @@ FileArgument = Annotated[
         help="Script file, or the name of a saved script; - reads it from stdin.",
         autocompletion=complete_scripts,
     ),
+]
+
+SavedArgument = Annotated[
+    str, typer.Argument(metavar="SCRIPT", help="Name of a saved script.", autocompletion=complete_scripts)
 ]
 
 
@@ -149,23 +155,106 @@ def _blocked(runtime: Runtime, analysis: ScriptAnalysis) -> Iterator[str]:
 @script.command("list")
 def list_(context: typer.Context, json: JsonOption = False, packs: PacksOption = None) -> None:
     """List the saved scripts, which run and check accept by name."""
-    from pegboard.cli.output import narrate, print_json, print_table
-    from pegboard.errors import SavedScriptError
+    from pegboard.cli.output import print_json, print_table
 
-    try:
+    with _exit_on_error():
         found = open_runtime(context).scripts.saved.list()
-    except SavedScriptError as error:
-        narrate(str(error))
-        raise typer.Exit(TOOL_FAILED) from error
     if json:
         print_json(found)
         return
     print_table(
         [(one.name, f"{one.changed.astimezone():%Y-%m-%d %H:%M}") for one in found],
         ("SCRIPT", "CHANGED"),
-        empty="No saved scripts. Save one on the Script page of the app, or write an example with"
-        " `pegboard new --example shop`.",
+        empty="No saved scripts. Save one on the Script page of the app or with `pegboard script save`, or write an"
+        " example with `pegboard new --example shop`.",
     )
+
+
+@script.command()
+def show(context: typer.Context, name: SavedArgument, packs: PacksOption = None) -> None:
+    """Print a saved script."""
+    from pegboard.cli.output import print_text
+
+    with _exit_on_error():
+        print_text(open_runtime(context).scripts.saved.read(name))
+
+
+@script.command()
+def save(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="SCRIPT", help="Name to save it under.")],
+    file: Annotated[str | None, typer.Argument(metavar="[FILE]", help="Script file; - reads it from stdin.")] = None,
+    call: Annotated[
+        list[str] | None,
+        typer.Option("--call", metavar="ID", help="Save a script that repeats this recorded call; can be repeated."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a script of the same name.")] = False,
+    packs: PacksOption = None,
+) -> None:
+    """Save a file, or recorded calls, as a script that `run` and `check` accept by its name.
+
+    Examples: `pegboard script save report report.sh`, `pegboard script save morning --call 01a2 --call 01a3`.
+    """
+    from pegboard.cli.output import narrate
+
+    if (file is None) is (call is None):
+        narrate("Name a file, or recorded calls with --call." if file is None else "Name a file or calls, not both.")
+        raise typer.Exit(USAGE)
+    runtime = scanned(context, connects=call is not None)
+    text = _read(runtime, file) if file is not None else runtime.scripts.from_records(_calls(runtime, call or ()))
+    with _exit_on_error():
+        saved = runtime.scripts.saved
+        if not force and saved.name_of(name) in {one.name for one in saved.list()}:
+            narrate(f"A script named `{saved.name_of(name)}` already exists. Choose another name, or add --force.")
+            raise typer.Exit(USAGE)
+        saved.write(name, text)
+
+
+@script.command()
+def rename(
+    context: typer.Context,
+    name: SavedArgument,
+    new: Annotated[str, typer.Argument(metavar="NEW", help="New name.")],
+    packs: PacksOption = None,
+) -> None:
+    """Rename a saved script."""
+    with _exit_on_error():
+        open_runtime(context).scripts.saved.rename(name, new)
+
+
+@script.command()
+def delete(context: typer.Context, name: SavedArgument, packs: PacksOption = None) -> None:
+    """Delete a saved script."""
+    with _exit_on_error():
+        open_runtime(context).scripts.saved.delete(name)
+
+
+def _calls(runtime: Runtime, ids: Sequence[str]) -> list[RecordedCall]:
+    """Return recorded calls by the starts of their ids; exit if one doesn't exist."""
+    from pegboard.cli.output import narrate
+
+    found = []
+    for one in ids:
+        if (recorded := runtime.activity.get(one)) is None:
+            narrate(f"{one} doesn't identify exactly one recorded call. `pegboard history` lists the ids.")
+            raise typer.Exit(NOT_FOUND)
+        found.append(recorded)
+    return found
+
+
+@contextmanager
+def _exit_on_error() -> Iterator[None]:
+    """Print why a saved script can't be used, and exit."""
+    from pegboard.cli.output import narrate
+    from pegboard.errors import SavedScriptError
+
+    try:
+        yield
+    except SavedScriptError as error:
+        narrate(str(error))
+        cause = error.__cause__
+        is_system = isinstance(cause, OSError) and not isinstance(cause, FileExistsError)
+        raise typer.Exit(TOOL_FAILED if is_system else USAGE) from error
 
 
 def _read(runtime: Runtime, file: str) -> str:
