@@ -199,6 +199,7 @@ def test_a_page_longer_than_the_terminal_opens_in_the_users_pager(tmp_path: Path
         (["presets", "list"], "No presets."),
         (["presets", "list", "fs.list_dir"], "No presets of fs.list_dir."),
         (["script", "list"], "No saved scripts."),
+        (["rules", "list"], "No rules: read-only tools run, all others ask for approval."),
         (["trust", "--list"], "No trusted folders."),
         (["auth", "list"], "No secrets"),
         (["tools", "list", "nowhere"], "No tool matches 'nowhere'."),

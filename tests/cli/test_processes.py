@@ -34,6 +34,7 @@ LINES = {
     "pause": ["pause", "--json"],
     "presets": ["presets", "list", "--json"],
     "resume": ["resume", "--json"],
+    "rules": ["rules", "list", "--json"],
     "script": ["script", "run", "-"],
     "serve": ["serve", "--print-config", "cursor"],
     "sessions": ["sessions", "list", "--json"],

@@ -34,6 +34,7 @@ COMMANDS: Final = {
     "pause": "Hold all calls from watched agents and clients of `pegboard serve` until `pegboard resume`.",
     "presets": "Save arguments of tools under names, to use them again.",
     "resume": "Let calls through again after `pegboard pause` or `pegboard stop`.",
+    "rules": "Decide which calls of models and other agents run, ask first, or are rejected.",
     "script": "Run bash scripts whose commands are tools.",
     "serve": "Serve the tools to MCP clients, over stdio or HTTP.",
     "sessions": "Show, rename, export and delete conversations with models.",
