@@ -213,3 +213,51 @@ def test_values_that_json_lacks_and_deep_tables_are_shown(pegboard: Command, hom
 def test_no_escape_sequence_of_the_configuration_reaches_the_terminal(pegboard: Command, home: Path) -> None:
     (home / "config.toml").write_text('[packs.x]\n"a\\u001b[31m" = "b\\u001b[31m"\n')
     assert "\x1b" not in pegboard("config", "show").stdout
+
+
+@pytest.mark.promise("CLI-4", "CFG-1")
+def test_a_value_is_set_and_removed_in_the_configuration_file_which_keeps_its_comments(
+    pegboard: Command, home: Path
+) -> None:
+    file = home / "config.toml"
+    file.write_text("# mine\n[tools]\ntimeout = 8.0  # seconds\n")
+    for key, value in (
+        ("tools.timeout", "30"),
+        ("model.name", "openai:7"),
+        ("packs.folders", '["~/a"]'),
+        ("tools.timeouts.fs.*", "3"),
+    ):
+        done = pegboard("config", "set", key, value)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert file.read_text().startswith("# mine\n[tools]\ntimeout = 30  # seconds\n")
+    shown = rows(pegboard("config", "show", "--json"))
+    assert (shown["tools.timeout"]["value"], shown["model.name"]["value"]) == (30.0, "openai:7")
+    assert shown["tools.timeouts.fs.*"]["value"] == 3.0
+    assert pegboard("config", "unset", "model.name").returncode == 0
+    assert rows(pegboard("config", "show", "--json"))["model.name"]["origin"] == "default"
+    again = pegboard("config", "unset", "model.name")
+    assert (again.returncode, "doesn't set 'model.name'" in again.stderr) == (2, True)
+
+
+@pytest.mark.promise("CLI-2", "CFG-1")
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("tools.timeout", "soon", "`tools.timeout` should be a number, but is text."),
+        ("modle.name", "x", "Unknown setting `modle`. Did you mean `model`?"),
+        ("tools", "3", "`tools` should be a table, but is a number."),
+    ],
+)
+def test_a_value_that_is_invalid_is_not_written(
+    pegboard: Command, home: Path, key: str, value: str, message: str
+) -> None:
+    done = pegboard("config", "set", key, value)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"The configuration was not changed: {message}\n"
+    assert not (home / "config.toml").exists()
+
+
+@pytest.mark.promise("CLI-4", "CFG-1")
+def test_a_note_says_what_overrides_a_value_that_was_set(pegboard: Command) -> None:
+    done = pegboard("config", "set", "model.name", "openai:a", PEGBOARD_MODEL__NAME="openai:b")
+    assert (done.returncode, done.stderr) == (0, "note: PEGBOARD_MODEL__NAME overrides it.\n")

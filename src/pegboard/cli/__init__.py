@@ -23,7 +23,7 @@ COMMANDS: Final = {
     "auth": "Store secrets in the keyring and show where each one comes from.",
     "batch": "Call a tool with every row of a JSON Lines or CSV file.",
     "check": "Keep calls as checks, run them, and compare the schemas of tools.",
-    "config": "Show settings and where each one is set.",
+    "config": "Show and change settings, and show where each one is set.",
     "deps": "Check the requirements of tools (programs, libraries, secrets, servers), and show which tools have each"
     " one.",
     "guide": "Read the guide: without PAGE, list its pages.",

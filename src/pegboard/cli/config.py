@@ -1,15 +1,17 @@
-"""`pegboard config show`."""
+"""`pegboard config show | set | unset`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from pegboard.cli.root import JsonOption, PacksOption, group, open_runtime
+from pegboard.cli.root import TOOL_FAILED, USAGE, JsonOption, PacksOption, group, open_runtime
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
     from pegboard.config import ShownSetting
     from pegboard.models import Problem
     from pegboard.runtime import Runtime
@@ -21,7 +23,9 @@ _STATUS: Final = {
     "unknown": " (not used: unknown setting)",
 }
 
-config = group("config", "Show settings and where each one is set.")
+config = group("config", "Show and change settings, and show where each one is set.")
+
+KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="Name of the setting in `config show`: model.name.")]
 
 
 @config.command()
@@ -45,6 +49,54 @@ def show(context: typer.Context, json: JsonOption = False, packs: PacksOption = 
     for setting in settings:
         value = json_.dumps(setting.value, ensure_ascii=False)
         print(clean_line(f"{setting.key} = {value}  # {setting.origin}{_STATUS[setting.status]}"))
+
+
+@config.command("set")
+def set_(
+    context: typer.Context,
+    key: KeyArgument,
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="Text, or JSON for numbers, lists and the like.")],
+    packs: PacksOption = None,
+) -> None:
+    """Set a value in your configuration file; the rest of the file stays as it is.
+
+    Examples: `pegboard config set model.name openai:gpt-5`, `pegboard config set tools.timeout 30`.
+    """
+    from pegboard.config import Redactor, Secrets, shown_settings, typed_value
+
+    runtime = open_runtime(context)
+    shown = shown_settings(runtime.settings, Redactor(Secrets(runtime.paths).known()))
+    before = next((setting.value for setting in shown if setting.key == key), None)
+    _write(runtime, key, typed_value(value, before))
+
+
+@config.command()
+def unset(context: typer.Context, key: KeyArgument, packs: PacksOption = None) -> None:
+    """Remove a value from your configuration file, so that its default applies."""
+    from pegboard.cli.output import narrate
+
+    runtime = open_runtime(context)
+    file = runtime.paths.config_file
+    if not runtime.settings.origin(key).startswith(str(file)):
+        narrate(f"{file} doesn't set {key!r}. `pegboard config show` prints every setting with its origin.")
+        raise typer.Exit(USAGE)
+    _write(runtime, key, None)
+
+
+def _write(runtime: Runtime, key: str, value: JsonValue) -> None:
+    """Write or remove a value; exit if that fails, and say what overrides it."""
+    from pegboard.cli.output import narrate
+    from pegboard.config import set_values
+    from pegboard.results.clean import clean_line
+
+    file = runtime.paths.config_file
+    problem = set_values(file, {key: value})
+    if problem is not None:
+        narrate(clean_line(str(problem)))
+        raise typer.Exit(TOOL_FAILED if problem.file else USAGE)
+    origin = runtime.settings.origin(key)
+    if origin != "default" and not origin.startswith(str(file)):
+        narrate(f"note: {clean_line(origin)} overrides it.")
 
 
 def _in_use(runtime: Runtime, setting: ShownSetting) -> ShownSetting:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pegboard.config.appearance import Appearance
     from pegboard.config.appearance_reader import simple_appearance
     from pegboard.config.display import ShownSetting, credentials_in, shown_settings
-    from pegboard.config.edit import set_values
+    from pegboard.config.edit import set_values, typed_value
     from pegboard.config.loader import load
     from pegboard.config.paths import Paths, packs_folders
     from pegboard.config.redaction import Redactor
@@ -72,6 +72,7 @@ __all__ = [
     "shown_settings",
     "simple_appearance",
     "trust_folder",
+    "typed_value",
 ]
 
 _ON_DEMAND = {
@@ -106,6 +107,7 @@ _ON_DEMAND = {
     "shown_settings": "display",
     "simple_appearance": "appearance_reader",
     "trust_folder": "review",
+    "typed_value": "edit",
 }
 """Name → module, imported on first use: most commands need only the settings."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -14,6 +16,7 @@ from pegboard.models import Problem
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
+_MEANT = re.compile(r"Did you mean `[^`]*`\?")
 _WITH_DOTTED_NAMES = ("keys", "tools.timeouts")
 """Tables whose keys contain dots."""
 
@@ -34,6 +37,22 @@ def set_values(file: Path, values: Mapping[str, JsonValue]) -> Problem | None:
             return _changed(file, target, values)
     except OSError as error:
         return Problem(message=f"The configuration was not changed: {error.strerror or error}.", file=shown(file))
+
+
+def typed_value(typed: str, before: JsonValue) -> JsonValue:
+    """Return a typed value: text stays text where a text was set; anything else is JSON if it can be.
+
+    Args:
+        typed: The value as typed.
+        before: The present value; None if there is none.
+    """
+    if isinstance(before, str):
+        return typed
+    try:
+        value: JsonValue = json.loads(typed)
+    except ValueError:
+        return typed
+    return value
 
 
 def _changed(file: Path, target: Path, values: Mapping[str, JsonValue]) -> Problem | None:
@@ -66,7 +85,8 @@ def _changed(file: Path, target: Path, values: Mapping[str, JsonValue]) -> Probl
     known = {problem.message for problem in _problems(file, text)}
     wrong = next((problem for problem in _problems(file, changed) if problem.message not in known), None)
     if wrong is not None:
-        return Problem(message=f"The configuration was not changed: {wrong.message}")
+        meant = _MEANT.match(wrong.fix)  # the rest is about a value that is in the file
+        return Problem(message=f"The configuration was not changed: {wrong.message}", fix=meant[0] if meant else "")
     storage.write(target, changed.encode())
     return None
 

@@ -12,7 +12,7 @@ from textual import on, work
 from textual.binding import BindingType
 from textual.content import Content
 
-from pegboard.config import Redactor, Secrets, ShownSetting, set_values, shown_settings
+from pegboard.config import Redactor, Secrets, ShownSetting, set_values, shown_settings, typed_value
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings, key_of
 from pegboard.tui.widgets.dialog import ListDialog
@@ -134,7 +134,7 @@ class SettingsScreen(ListDialog[None]):
         before = setting.value if isinstance(setting.value, str) else _written(setting.value)
         typed = await self.app.push_screen_wait(AskName(clean_line(setting.key), "" if before == "null" else before))
         if typed is not None:
-            await self._write(setting.key, _read(typed, setting.value))
+            await self._write(setting.key, typed_value(typed, setting.value))
 
     @work(exclusive=True, group="change")
     async def action_reset(self) -> None:
@@ -167,14 +167,3 @@ class SettingsScreen(ListDialog[None]):
 
 def _written(value: JsonValue) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-def _read(typed: str, before: JsonValue) -> JsonValue:
-    """Return a typed value: text stays text where a text was set; anything else is JSON if it can be."""
-    if isinstance(before, str):
-        return typed
-    try:
-        value: JsonValue = json.loads(typed)
-    except ValueError:
-        return typed
-    return value
