@@ -181,6 +181,33 @@ async def test_thinking_that_a_small_model_writes_into_its_answer_is_separated()
 
 
 @pytest.mark.promise("ASK-5")
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        ["<think>\nHm, ", "well.</think>\n\nFour."],
+        ["<think>\nHm, well.</think>Four."],
+        ["\n", "<th", "ink>", "\nHm, well.", "</thi", "nk>", "\n", "\nFo", "ur."],
+        list("<think>\nHm, well.</think>\nFour."),
+    ],
+)
+async def test_thinking_is_separated_wherever_its_tags_are_cut(pieces: list[str]) -> None:
+    with FakeProvider(Answer([*(delta(content=piece) for piece in pieces), delta("stop")])).running() as fake:
+        heard = await hear(reach(fake, "llamacpp:fake"))
+    assert heard.thoughts.strip() == "Hm, well."
+    assert heard.ended.message.text == heard.text == "Four."
+
+
+@pytest.mark.parametrize(
+    "pieces", [["a < b, and the tag is <think>", " or </think>."], ["<", "b>Bold</b>"], ["  <th"], ["1 <", " 2"]]
+)
+async def test_text_without_thinking_arrives_unchanged(pieces: list[str]) -> None:
+    with FakeProvider(Answer([*(delta(content=piece) for piece in pieces), delta("stop")])).running() as fake:
+        heard = await hear(reach(fake, "llamacpp:fake"))
+    assert not heard.thoughts
+    assert heard.ended.message.text == heard.text == "".join(pieces)
+
+
+@pytest.mark.promise("ASK-5")
 async def test_an_answer_that_ran_out_of_tokens_is_marked_and_its_arguments_are_unchanged() -> None:
     with FakeProvider(
         Answer([call(id="a", name="fs_list_dir", arguments='{"path": "sr'), delta("length")])

@@ -1,4 +1,4 @@
-"""Corrections of the pieces of calls as OpenAI-compatible servers stream them.
+"""Corrections of the pieces of text and calls as OpenAI-compatible servers stream them.
 
 Imported late: it loads the library.
 """
@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from openai.types.chat.chat_completion_chunk import Choice, ChoiceDeltaToolCall
 from pydantic_ai.messages import ModelResponseStreamEvent
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIStreamedResponse
+from pydantic_ai.profiles import DEFAULT_THINKING_TAGS
 
 from pegboard.ask.call_text import UnreadableArguments, arguments
+from pegboard.ask.providers.thinking_tags import ThinkingTags
 
 
 class CompatibleModel(OpenAIChatModel):
@@ -52,7 +54,7 @@ class _OpenCall:
 
 @dataclass
 class _CompatibleResponse(OpenAIStreamedResponse):
-    """Response in which each call has its own index, and its name once.
+    """Response in which each call has its own index, and its name once, and each thinking tag is a piece of its own.
 
     Some servers send every call with the index 0, others repeat the name with each piece. The library would join the
     calls, or the names.
@@ -60,6 +62,17 @@ class _CompatibleResponse(OpenAIStreamedResponse):
 
     _open: dict[int, _OpenCall] = field(default_factory=dict, init=False)
     _indexes: set[int] = field(default_factory=set, init=False)
+    _tags: ThinkingTags = field(default_factory=lambda: ThinkingTags(*DEFAULT_THINKING_TAGS), init=False)
+
+    def _map_text_delta(self, choice: Choice) -> Iterable[ModelResponseStreamEvent]:
+        content = choice.delta.content
+        is_last = bool(choice.finish_reason or choice.delta.tool_calls)
+        if not (isinstance(content, str) or (content is None and is_last)):
+            yield from super()._map_text_delta(choice)  # some servers send a list of parts
+            return
+        for piece in self._tags.split(content or "", is_last=is_last):
+            choice.delta.content = piece
+            yield from super()._map_text_delta(choice)
 
     def _map_tool_call_delta(self, choice: Choice) -> Iterable[ModelResponseStreamEvent]:
         for piece in choice.delta.tool_calls or ():
