@@ -176,6 +176,7 @@ async def test_turns_that_repeatedly_end_early_end_the_loop(runtime: Runtime, as
     [
         ("length", "Once upon", "Once upon"),
         ("filter", "Once upon", "Once upon"),
+        ("unknown", "Once upon", "Once upon"),
         ("length", "", "The answer was cut off at the model's own limit of tokens. The model returned no answer."),
     ],
 )

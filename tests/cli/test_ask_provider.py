@@ -71,3 +71,11 @@ def test_an_unknown_finish_reason_of_google_adds_no_warning_of_a_library_to_the_
         done = pegboard("ask", "Hello?", "--model", "google:fake", "--base-url", url, "--session", "s")
     assert "Hello." in done.stdout
     assert "Warning" not in done.stderr
+
+
+@pytest.mark.promise("ASK-5", "CLI-2")
+def test_an_answer_that_ended_for_an_unknown_reason_is_followed_by_a_note(pegboard: Command) -> None:
+    with FakeProvider(Answer([delta(content="Once upon"), delta("abort")])).running() as fake:
+        done = pegboard("ask", "Hello?", "--model", "openai:fake", "--base-url", fake.url, "--session", "s")
+    assert (done.returncode, done.stdout) == (0, "Once upon\n")
+    assert "The answer may be incomplete: the provider ended it for an unknown reason." in done.stderr

@@ -63,6 +63,7 @@ _REASONS: Final[dict[StoppedBy, str]] = {
     "invalid_args": "All calls of several consecutive turns had invalid arguments.",
     "length": "The answer was cut off at the model's own limit of tokens.",
     "filter": "The answer was cut off by the provider's content filter.",
+    "unknown": "The provider ended the answer for an unknown reason.",
 }
 
 ValueT = TypeVar("ValueT")
@@ -319,7 +320,7 @@ class _Question:
         if not ended.usage.output_tokens:
             self._unreported += left.estimate
         has_calls = with_tools and bool(ended.message.calls)
-        if self._stopped_by == "answer" and not has_calls and ended.reason in ("length", "filter"):
+        if self._stopped_by == "answer" and not has_calls and ended.reason in ("length", "filter", "unknown"):
             self._stopped_by = ended.reason
         message = self._read(ended, model.name, with_tools=with_tools)
         self._open = self._runner.read(message.calls, is_complete=ended.is_complete)

@@ -34,6 +34,7 @@ _LIMITS = {
     "steps": ". The limit is `steps` in [ask].",
     "length": ". The answer is incomplete: the model reached its own limit of tokens.",
     "filter": ". The answer is incomplete: the provider's content filter ended it.",
+    "unknown": ". The answer may be incomplete: the provider ended it for an unknown reason.",
 }
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 

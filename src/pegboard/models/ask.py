@@ -13,11 +13,21 @@ from pegboard.models.model import DataModel, JsonObject
 from pegboard.models.result import ErrorCode, ResultMeta, ToolError, ToolResult
 
 StoppedBy = Literal[
-    "answer", "steps", "tokens", "time", "size", "invalid_args", "length", "filter", "interrupted", "model_error"
+    "answer",
+    "steps",
+    "tokens",
+    "time",
+    "size",
+    "invalid_args",
+    "length",
+    "filter",
+    "unknown",
+    "interrupted",
+    "model_error",
 ]
 """What ended an ask: the model's answer; a limit (`size` is the limit of one turn); several turns in a row with invalid
-calls; the provider, which cut the answer off at its own limit of tokens or with its content filter; the user; a failure
-of the provider.
+calls; the provider, which cut the answer off at its own limit of tokens, with its content filter, or for an unknown
+reason; the user; a failure of the provider.
 """
 
 

@@ -217,6 +217,29 @@ async def test_an_answer_that_ran_out_of_tokens_is_marked_and_its_arguments_are_
     assert heard.ended.message.calls[0].arguments == '{"path": "sr'
 
 
+@pytest.mark.promise("ASK-5", "SEC-6")
+@pytest.mark.parametrize(
+    ("finish", "reason"),
+    [
+        ("eos", "calls"),
+        ("eos_token", "calls"),
+        ("stop_sequence", "calls"),
+        ("STOP", "calls"),
+        ("tool_use", "calls"),
+        ("model_length", "length"),
+        ("MAX_TOKENS", "length"),
+        ("abort", "unknown"),
+        ("pause_turn", "unknown"),
+    ],
+)
+async def test_the_reasons_of_other_servers_for_the_end_of_an_answer_are_known(finish: str, reason: str) -> None:
+    with FakeProvider(
+        Answer([call(id="a", name="fs_list_dir", arguments='{"path": "src"}'), delta(finish)])
+    ).running() as fake:
+        heard = await hear(reach(fake, "llamacpp:fake"))
+    assert heard.ended.reason == reason
+
+
 async def test_an_answer_that_was_filtered_in_the_middle_is_marked() -> None:
     with FakeProvider(Answer([delta(content="First"), delta("content_filter")])).running() as fake:
         heard = await hear(reach(fake))

@@ -5,16 +5,37 @@ Imported late: it loads the library.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Final, Literal
 
 from openai.types.chat.chat_completion_chunk import Choice, ChoiceDeltaToolCall
-from pydantic_ai.messages import ModelResponseStreamEvent
+from pydantic_ai.messages import FinishReason, ModelResponseStreamEvent
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIStreamedResponse
 from pydantic_ai.profiles import DEFAULT_THINKING_TAGS
 
 from pegboard.ask.call_text import UnreadableArguments, arguments
 from pegboard.ask.providers.thinking_tags import ThinkingTags
+
+_REASONS: Final[Mapping[str, FinishReason]] = {
+    "stop": "stop",
+    "eos": "stop",
+    "eos_token": "stop",
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "length": "length",
+    "max_tokens": "length",
+    "max_length": "length",
+    "model_length": "length",
+    "tool_call": "tool_call",
+    "tool_calls": "tool_call",
+    "tool_use": "tool_call",
+    "error": "error",
+}
+"""Why a model ended its answer, in the words of servers that don't use those of OpenAI.
+
+After any other reason the answer may be incomplete, so that its calls don't run.
+"""
 
 
 class CompatibleModel(OpenAIChatModel):
@@ -73,6 +94,11 @@ class _CompatibleResponse(OpenAIStreamedResponse):
         for piece in self._tags.split(content or "", is_last=is_last):
             choice.delta.content = piece
             yield from super()._map_text_delta(choice)
+
+    def _map_finish_reason(
+        self, key: Literal["stop", "length", "tool_calls", "content_filter", "function_call"]
+    ) -> FinishReason | None:
+        return super()._map_finish_reason(key) or _REASONS.get(str(key).casefold())
 
     def _map_tool_call_delta(self, choice: Choice) -> Iterable[ModelResponseStreamEvent]:
         for piece in choice.delta.tool_calls or ():

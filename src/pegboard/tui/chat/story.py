@@ -45,6 +45,7 @@ _STOP_MESSAGES: dict[StoppedBy, str] = {
     "invalid_args": "Stopped: the model's calls were invalid several times in a row.",
     "length": "The answer is incomplete: the model reached its own limit of tokens.",
     "filter": "The answer is incomplete: the provider's content filter ended it.",
+    "unknown": "The answer may be incomplete: the provider ended it for an unknown reason.",
 }
 
 Recorded = Callable[[str], tuple[JsonObject | None, ToolResult | None]]
