@@ -180,6 +180,18 @@ FAULTS = {
     "an error object without words in the stream": Fault(
         [Answer([ONE, {"error": "boom"}])], "server", "an error in the middle", "again", "One ",
     ),
+    "a call without a name": Fault(
+        [Answer([ONE, call(id="a", arguments="{}"), call(1, id="b", name="time_now"), delta("tool_calls")])],
+        "broken_stream", "a tool call without the name of a tool. No call was run.", "another model", "One ",
+    ),
+    "a call without a name and an index": Fault(
+        [Answer([delta(tool_calls=[{"id": "a", "function": {"arguments": "{}"}}]), delta("stop")])],
+        "broken_stream", "a tool call without the name of a tool. No call was run.", "another model",
+    ),
+    "a call in the obsolete form": Fault(
+        [Answer([delta(function_call={"name": "time_now", "arguments": "{}"}), delta("function_call")])],
+        "broken_stream", "the obsolete form `function_call`. No call was run.", "Update the server",
+    ),
     "a connection dropped mid-text": Fault(
         [Answer([ONE], end="drop")], "broken_stream", "broke in the middle", "again", "One ",
     ),

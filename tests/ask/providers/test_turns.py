@@ -217,6 +217,22 @@ async def test_an_answer_that_ran_out_of_tokens_is_marked_and_its_arguments_are_
     assert heard.ended.message.calls[0].arguments == '{"path": "sr'
 
 
+@pytest.mark.promise("ASK-5")
+async def test_a_call_whose_name_comes_after_its_arguments_is_complete() -> None:
+    pieces = [
+        call(id="a", arguments='{"path": '),
+        call(1, id="b", name="time_now", arguments="{}"),
+        call(name="fs_list_dir", arguments='"src"}'),
+        delta("tool_calls"),
+    ]
+    with FakeProvider(Answer(pieces)).running() as fake:
+        heard = await hear(reach(fake))
+    assert {(made.provider_id, made.name, made.arguments) for made in heard.ended.message.calls} == {
+        ("a", "fs_list_dir", '{"path": "src"}'),
+        ("b", "time_now", "{}"),
+    }
+
+
 @pytest.mark.promise("ASK-5", "SEC-6")
 @pytest.mark.parametrize(
     ("finish", "reason"),

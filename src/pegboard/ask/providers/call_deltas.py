@@ -43,7 +43,7 @@ class CompatibleModel(OpenAIChatModel):
 
     @property
     def _streamed_response_cls(self) -> type[OpenAIStreamedResponse]:
-        return _CompatibleResponse
+        return CompatibleResponse
 
 
 @dataclass
@@ -54,6 +54,7 @@ class _OpenCall:
     id: str = ""
     name: str = ""
     arguments: list[str] = field(default_factory=list)
+    is_held: bool = False
 
     def add(self, id_: str, name: str, arguments: str) -> None:
         self.id = self.id or id_
@@ -74,7 +75,7 @@ class _OpenCall:
 
 
 @dataclass
-class _CompatibleResponse(OpenAIStreamedResponse):
+class CompatibleResponse(OpenAIStreamedResponse):
     """Response in which each call has its own index, and its name once, and each thinking tag is a piece of its own.
 
     Some servers send every call with the index 0, others repeat the name with each piece. The library would join the
@@ -83,6 +84,8 @@ class _CompatibleResponse(OpenAIStreamedResponse):
 
     _open: dict[int, _OpenCall] = field(default_factory=dict, init=False)
     _indexes: set[int] = field(default_factory=set, init=False)
+    _calls: list[_OpenCall] = field(default_factory=list, init=False)
+    _is_old: bool = field(default=False, init=False)
     _tags: ThinkingTags = field(default_factory=lambda: ThinkingTags(*DEFAULT_THINKING_TAGS), init=False)
 
     def _map_text_delta(self, choice: Choice) -> Iterable[ModelResponseStreamEvent]:
@@ -101,16 +104,37 @@ class _CompatibleResponse(OpenAIStreamedResponse):
         return super()._map_finish_reason(key) or _REASONS.get(str(key).casefold())
 
     def _map_tool_call_delta(self, choice: Choice) -> Iterable[ModelResponseStreamEvent]:
-        for piece in choice.delta.tool_calls or ():
-            # Without an index, the library joins only pieces without a name.
-            if isinstance(piece.index, int):
-                self._correct(piece)
+        self._is_old = self._is_old or bool(choice.delta.function_call)
+        # The library fails on calls whose name comes late or never.
+        choice.delta.tool_calls = [piece for piece in choice.delta.tool_calls or () if self._has_name(piece)]
         return super()._map_tool_call_delta(choice)
 
-    def _correct(self, piece: ChoiceDeltaToolCall) -> None:
-        id_, name = piece.id or "", (piece.function and piece.function.name) or ""
-        given = (piece.function and piece.function.arguments) or ""
-        given = given if isinstance(given, str) else ""  # some servers send an object, which the library accepts
+    @property
+    def unusable_call(self) -> Literal["", "nameless", "old"]:
+        """Why the library left a call out: it has no name, or the form `function_call`; empty if there is none."""
+        if self._is_old:
+            return "old"
+        return "nameless" if any(not call.name and (call.id or call.arguments) for call in self._calls) else ""
+
+    def _has_name(self, piece: ChoiceDeltaToolCall) -> bool:
+        """Correct a piece, and return whether the name of its call is known; otherwise the piece is held back."""
+        # Without an index, the library joins only pieces without a name.
+        call = self._correct(piece) if isinstance(piece.index, int) else self._without_index(piece)
+        if call.name and call.is_held and piece.function is not None:
+            piece.id, piece.function.arguments = call.id or piece.id, "".join(call.arguments)
+        call.is_held = not call.name
+        return bool(call.name)
+
+    def _without_index(self, piece: ChoiceDeltaToolCall) -> _OpenCall:
+        """Return the call of a piece without an index: the last one, unless the piece has a name."""
+        id_, name, given = _parts(piece)
+        if name or not self._calls:
+            self._calls.append(_OpenCall(-1))
+        self._calls[-1].add(id_, name, given)
+        return self._calls[-1]
+
+    def _correct(self, piece: ChoiceDeltaToolCall) -> _OpenCall:
+        id_, name, given = _parts(piece)
         call = self._open.get(piece.index)
         if call is None or _is_another(call, id_, name, given):
             index = piece.index
@@ -118,10 +142,20 @@ class _CompatibleResponse(OpenAIStreamedResponse):
                 index = max(self._indexes) + 1
             self._indexes.add(index)
             call = self._open[piece.index] = _OpenCall(index)
+            self._calls.append(call)
         elif piece.function is not None and name and name == call.name:
             piece.function.name, name = None, ""
         call.add(id_, name, given)
         piece.index = call.index
+        return call
+
+
+def _parts(piece: ChoiceDeltaToolCall) -> tuple[str, str, str]:
+    """Return the id, the name and the arguments of a piece of a call, each empty if it is missing."""
+    function = piece.function
+    given = (function and function.arguments) or ""
+    # Some servers send an object, which the library accepts.
+    return piece.id or "", (function and function.name) or "", given if isinstance(given, str) else "{}"
 
 
 def _is_another(call: _OpenCall, id_: str, name: str, arguments: str) -> bool:

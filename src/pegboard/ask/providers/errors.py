@@ -6,7 +6,7 @@ Imported late: it loads the library.
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, Literal
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pydantic_ai.exceptions import (
@@ -168,6 +168,18 @@ class ErrorFactory:
         message = f"{self._title} ended its answer before any text or call."
         fix = f"Check that the server can stream its answers. {_AGAIN}" if self._at.own_url else _AGAIN
         return self._error("broken_stream", message, fix)
+
+    def unusable_call(self, why: Literal["nameless", "old"]) -> ModelError:
+        """Return the error for a call that can't run.
+
+        Args:
+            why: Whether it has no name, or the form `function_call`.
+        """
+        if why == "nameless":
+            message = f"{self._title} sent a tool call without the name of a tool. No call was run."
+            return self._error("broken_stream", message, "Try again, or use another model.")
+        message = f"{self._title} sent a tool call in the obsolete form `function_call`. No call was run."
+        return self._error("broken_stream", message, "Update the server, or ask without tools.")
 
     def own_error(self, detail: str = "", *, started: bool = True) -> ModelError:
         """Return the error for a failure that the provider reported within its answer, or instead of one."""

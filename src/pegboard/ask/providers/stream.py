@@ -15,6 +15,7 @@ from pydantic_ai import messages as theirs
 from pydantic_ai.direct import model_request_stream
 from pydantic_ai.models import StreamedResponse
 
+from pegboard.ask.providers.call_deltas import CompatibleResponse
 from pegboard.ask.providers.connection import ModelConnection
 from pegboard.ask.providers.endpoint import Patience
 from pegboard.ask.providers.errors import ErrorFactory
@@ -140,6 +141,8 @@ def _ended(stream: StreamedResponse, errors: ErrorFactory) -> TurnEnded:
     # If a stream ends without a reason, the library makes one up; only the details have the provider's own.
     if not details.get("finish_reason"):
         raise errors.cut_off(calls=len(calls)) if response.parts else errors.empty()
+    if isinstance(stream, CompatibleResponse) and stream.unusable_call and response.finish_reason != "length":
+        raise errors.unusable_call(stream.unusable_call)
     match response.finish_reason:
         case "error":
             raise errors.own_error()
