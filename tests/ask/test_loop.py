@@ -266,6 +266,17 @@ async def test_an_unknown_tool_is_answered_with_the_nearest_name_and_the_model_c
     assert outcome.tool_results[1].data == 3, "the tool's own name is understood too"
 
 
+@pytest.mark.promise("ASK-2")
+@pytest.mark.parametrize("name", ["SHOP_ADD", "Shop.Add", "ShopAdd"])
+async def test_an_unknown_tool_is_answered_with_the_nearest_name_whatever_its_case(
+    runtime: Runtime, asked: Asked, name: str
+) -> None:
+    model = ScriptedModel(calls((name, {"a": 1, "b": 2})), says("Sorry."))
+    _, outcome = await asked(runtime, model=model)
+    assert not outcome.tool_results[0].ok
+    assert "Nearest: shop.add" in _answers(model)[0].text
+
+
 @pytest.mark.parametrize("name", ["shop.add", "shop_add"])
 async def test_a_tool_that_the_model_was_not_offered_is_not_called(runtime: Runtime, asked: Asked, name: str) -> None:
     model = ScriptedModel(calls((name, {"a": 1, "b": 2})), says("No."))

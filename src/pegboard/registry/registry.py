@@ -106,12 +106,15 @@ class Registry:
         """
         from difflib import get_close_matches
 
-        names = [spec.name for spec in among]
+        names: dict[str, list[str]] = {}
+        for spec in among:
+            names.setdefault(spec.name.casefold(), []).append(spec.name)
         wanted = name.casefold()
-        same_function = [known for known in names if known.casefold().rpartition(".")[2] == wanted.rpartition(".")[2]]
+        same_function = [known for known in names if known.rpartition(".")[2] == wanted.rpartition(".")[2]]
         # difflib needs a second for 10,000 names, and typos rarely change the first letter.
-        likely = names if len(names) < 500 else [known for known in names if known[:1].casefold() == wanted[:1]]
-        return list(dict.fromkeys([*get_close_matches(name, likely, n=3, cutoff=0.6), *same_function]))[:3]
+        likely = names if len(names) < 500 else [known for known in names if known[:1] == wanted[:1]]
+        found = dict.fromkeys([*get_close_matches(wanted, likely, n=3, cutoff=0.6), *same_function])
+        return [known for folded in found for known in names[folded]][:3]
 
     def stale(self, spec: ToolSpec) -> bool:
         """Return whether a file that the tool was read from has changed since the last scan (one `stat` per file)."""
