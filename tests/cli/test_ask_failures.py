@@ -52,6 +52,18 @@ def test_a_model_that_cannot_be_used_exits_with_4(pegboard: Command, name: str, 
     assert_is_model_error(pegboard("ask", "Hello?", "--json", "--model", name, *where))
 
 
+@pytest.mark.promise("SEC-4", "CLI-2")
+def test_no_model_is_asked_while_the_configuration_cannot_be_read_even_at_a_given_server(
+    pegboard: Command, tmp_path: Path
+) -> None:
+    with FakeProvider(says("Hello.")).running() as fake:
+        reach = ["--model", "openai:x", "--base-url", fake.url]
+        done = pegboard("ask", "Hello?", "--json", *reach, PEGBOARD_CONFIG=str(tmp_path))
+        assert_is_model_error(done)
+        assert "No model is used until this is fixed." in done.stderr
+        assert not fake.asked
+
+
 @pytest.mark.promise("ASK-5", "CLI-2")
 @pytest.mark.parametrize("name", ["openai:x", "anthropic:x", "google:x"])
 def test_a_client_that_cannot_be_built_exits_with_4(pegboard: Command, name: str) -> None:

@@ -116,11 +116,11 @@ class Models:
         """Return the base URL of a model; the configured one applies only to the provider that it was configured for.
 
         Raises:
-            ModelError: `not_configured`, if the configured URL can't be read; the default would send the question
-                elsewhere.
+            ModelError: `not_configured`, if the configured URL can't be read, or the whole file; the default would send
+                the question elsewhere.
         """
         blocked = self._parts.settings.loaded.model_blocked
-        if blocked is not None and not given:
+        if blocked is not None:
             message = f"No model was asked because the configuration of models can't be used: {blocked}"
             raise ModelError(message, code="not_configured")
         return given or self._configured_url(name)
