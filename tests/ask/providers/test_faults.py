@@ -108,6 +108,25 @@ FAULTS = {
         [errors([{"error": {"code": 400, "message": "Own words"}}])],
         "bad_request", "rejected the request (HTTP 400): Own words.", "",
     ),
+    "errors of arguments": Fault(
+        [errors({"detail": [{"loc": ["body", "n", 0], "msg": "Field required", "input": {}}, {"msg": "Bad"}]})],
+        "bad_request", "(HTTP 400): body.n.0: Field required; Bad.", "",
+    ),
+    "several errors": Fault(
+        [errors({"errors": [{"code": "7003", "message": "No route"}, "Other words"]})],
+        "bad_request", "(HTTP 400): No route; Other words.", "",
+    ),
+    "an error with an empty message": Fault(
+        [errors({"error": {"message": "", "type": "invalid_request_error", "code": None}})],
+        "bad_request", "(HTTP 400): invalid_request_error.", "",
+    ),
+    "an error without words": Fault(
+        [errors({"ok": False, "found": None})], "bad_request", '(HTTP 400): {"ok": false, "found": null}.', "",
+    ),
+    "an error in many levels": Fault(
+        [Answer(status=400, body=b'{"error":' * 700 + b"1" + b"}" * 700, type="application/json")],
+        "bad_request", "rejected the request (HTTP 400)", "",
+    ),
     "an error from behind a gateway": Fault(
         [errors({"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": "Too many tools"}}})],
         "bad_request", "(HTTP 400): Provider returned error: Too many tools.", "fewer tools",

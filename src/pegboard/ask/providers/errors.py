@@ -5,6 +5,7 @@ Imported late: it loads the library.
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Final, Literal
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -65,6 +66,15 @@ _MASKED: Final = re.compile(r"[^\s*•….]+(?:\*{2,}|•{2,}|…|\.{3,})[^\s*�
 
 _INVALID_KEY: Final = re.compile(r"\bapi.?key\b.{0,20}\b(not valid|invalid|expired)|invalid api.?key", re.IGNORECASE)
 """Words for a key that is rejected with the status of an invalid request, as Google does."""
+
+_MESSAGES: Final = ("message", "msg", "detail", "error_description", "errors", "error", "title", "code", "type")
+"""Keys of a message in the body of an error, best first."""
+
+_MOST_ERRORS: Final = 5
+"""Errors of a list that are quoted."""
+
+_DEEPEST: Final = 8
+"""Levels of a body that are searched for a message."""
 
 _AGAIN: Final = "Try again."
 
@@ -366,20 +376,28 @@ def _said(error: Exception) -> str:
     if not isinstance(error, ModelAPIError):
         return str(error)
     body: object = error.body
-    if isinstance(body, list) and len(body) == 1:  # from Google's OpenAI-compatible server
-        body = body[0]
-    reason = ""
-    for key in ("error", "message", "detail"):
-        if isinstance(body, dict) and body.get(key):
-            reason = reason or _reason(body)
-            body = body[key]
-    if isinstance(body, dict | list):
-        return str(body)
-    if not isinstance(body, str):
+    if not isinstance(body, dict | list | str):
         return "" if isinstance(error, ModelHTTPError) else error.message
-    if body.lstrip()[:1] == "<":
+    said = _words(body)
+    if not said and body and not isinstance(body, str):
+        said = json.dumps(body, ensure_ascii=False, default=str)
+    return "" if said.startswith("<") else said
+
+
+def _words(body: object, deepest: int = _DEEPEST) -> str:
+    """Return the message in a body: of a nested error, of several ones, or the kind of an error without a message."""
+    if isinstance(body, str):
+        return body.strip()
+    if isinstance(body, list) and deepest:
+        return "; ".join(filter(None, (_words(one, deepest - 1) for one in body[:_MOST_ERRORS])))
+    if not isinstance(body, dict) or not deepest:
         return ""
-    return f"{body}: {reason}" if reason else body
+    keys = ("error", *_MESSAGES) if isinstance(body.get("error"), dict | list) else _MESSAGES
+    said = next(filter(None, (_words(body.get(key), deepest - 1) for key in keys)), "")
+    where, reason = body.get("loc"), _reason(body)
+    if said and isinstance(where, list):  # the argument that a server built with FastAPI rejects
+        said = f"{'.'.join(map(str, where))}: {said}"
+    return f"{said}: {reason}" if said and reason else said
 
 
 def _reason(body: dict[str, object]) -> str:
