@@ -285,6 +285,19 @@ async def test_a_long_wait_before_a_retry_is_reported_immediately_with_its_durat
     assert failure.detail == "Slow down"
 
 
+@pytest.mark.promise("ASK-5")
+async def test_a_wait_until_a_date_that_has_passed_is_retried_silently() -> None:
+    past = {"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}
+    with FakeProvider(fails(429, "Slow down", headers=past), says("Fine.")).running() as fake:
+        assert (await hear(reach(fake))).ended.message.text == "Fine."
+
+
+@pytest.mark.parametrize(("seconds", "wait"), [("5400", "in 2 hours."), ("260000", "in 3 days."), ("300", "in 5 min.")])
+async def test_a_long_wait_is_given_in_hours_or_days(seconds: str, wait: str) -> None:
+    with FakeProvider(fails(429, "Slow down", headers={"retry-after": seconds})).running() as fake:
+        assert wait in (await hear(reach(fake))).failed.fix
+
+
 async def test_the_providers_own_words_are_kept_without_terminal_escapes() -> None:
     with FakeProvider(fails(400, "No\x1b[31m such\n[b]thing[/b]" + "!" * 2000)).running() as fake:
         detail = (await hear(reach(fake))).failed.detail

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from math import inf
 from typing import Final
 
@@ -204,11 +206,20 @@ async def _no_long_wait(response: httpx2.Response) -> None:
 
 
 def _wait(headers: httpx2.Headers) -> float:
-    """Return how many seconds a provider asks to wait; infinity for a date."""
+    """Return how many seconds a provider asks to wait; infinity if it isn't clear."""
     for name, parts in (("retry-after-ms", 1000), ("retry-after", 1)):
         if name in headers:
             try:
                 return float(headers[name]) / parts
             except ValueError:
-                return inf
+                return _until(headers[name])
     return 0
+
+
+def _until(date: str) -> float:
+    """Return the seconds until a date of HTTP; infinity if it isn't one."""
+    try:
+        at = parsedate_to_datetime(date)
+    except (ValueError, OverflowError):
+        return inf
+    return (at.replace(tzinfo=at.tzinfo or UTC) - datetime.now(UTC)).total_seconds()

@@ -417,4 +417,6 @@ def _root(error: BaseException) -> BaseException:
 def _seconds(wait: float) -> str:
     if wait < 90:
         return f"{max(round(wait), 1)} s"
-    return f"{round(wait / 60)} min"
+    if wait < 90 * 60:
+        return f"{round(wait / 60)} min"
+    return f"{round(wait / 3600)} hours" if wait < 36 * 3600 else f"{round(wait / 86400)} days"
