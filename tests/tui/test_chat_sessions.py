@@ -327,6 +327,23 @@ async def test_a_reopened_session_uses_its_model_and_shows_the_results_of_its_ca
 
 
 @pytest.mark.promise("ASK-6")
+async def test_a_reopened_session_shows_why_a_call_never_ran(tmp_path: Path) -> None:
+    cut = calls(("work_change", {"path": "a"}), cut=True)
+    async with on_chat(tmp_path, cut, says("Sorry.")) as stage:
+        await stage.ask("try")
+        [before] = stage.cards
+        assert before.result is not None
+        old = stage.chat.session
+        await stage.press("ctrl+n")
+        await stage.until(lambda: stage.chat.session != old, "a new one")
+        await opened(stage, old)
+        [again] = stage.cards
+        assert again.result is not None
+        assert again.result.error == before.result.error
+        assert any("work.change" in row and "unfinished_turn" in row for row in stage.rows)
+
+
+@pytest.mark.promise("ASK-6")
 async def test_returning_to_the_page_shows_what_another_process_changed_in_the_session(tmp_path: Path) -> None:
     async with on_chat(tmp_path, says("1"), says("2")) as stage:
         await stage.ask("one")

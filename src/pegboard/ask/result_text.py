@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from pegboard.data.json_text import write
 from pegboard.models import JsonObject, ToolResult
 from pegboard.models.conversation import OfferedTool
+from pegboard.results.failure_text import failure_text
 
 MORE: Final = "more_of_result"
 """Name of the tool that a model is offered after a result was shortened."""
@@ -39,9 +40,9 @@ def result_text(result: ToolResult, whole: str | None, call: str, limit: int) ->
         limit: Size in bytes.
     """
     error = result.error
-    head = "" if error is None else f"The call failed: {error.code}{f' ({error.detail})' if error.detail else ''}. "
+    head = ""
     if error is not None:
-        head += error.message
+        head = failure_text(error)
         if result.data is None:
             return excerpt(head, 0, limit, call)
         head += "\n"

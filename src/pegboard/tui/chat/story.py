@@ -32,6 +32,7 @@ from pegboard.models.conversation import (
 )
 from pegboard.models.session import SessionEntry
 from pegboard.results.edits import EDIT_NOTE
+from pegboard.results.failure_text import failure_in
 from pegboard.results.markdown_lines import Marked
 from pegboard.tui.chat.blocks import Block, NoteBlock, TextBlock, ThoughtBlock, UserBlock
 from pegboard.tui.chat.call_block import NO_KEYS, CallBlock, CardKeys, Unfold
@@ -292,6 +293,9 @@ def _finish_recalled(block: CallBlock, result: ToolResult, text: str, *, is_whol
     """Set a call's result; of a large one keep only the model's text until the user opens it."""
     if is_whole and result.meta.size <= _HELD_BYTES:
         block.is_old = False
+    elif not is_whole and not result.ok and (error := failure_in(text)) is not None:
+        # A call that never ran has no record.
+        result = result.model_copy(update={"error": error})
     else:
         result = result.model_copy(update={"data": text})
     block.finish(None, result, text)
