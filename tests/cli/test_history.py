@@ -70,6 +70,22 @@ def test_a_call_is_shown_copied_and_run_again_with_changes(pegboard: Command, re
     assert "feedbeef doesn't identify exactly one recorded call." in unknown.stderr
 
 
+@pytest.mark.promise("ACT-2")
+def test_a_recorded_script_is_copied_as_a_command_that_runs_it(pegboard: Command, packs: str) -> None:
+    script = "greet.hello --name 'Ada L' | wc -c\n"
+    ran = pegboard("script", "run", "-", "--packs", packs, stdin=script)
+    (call,) = ids(pegboard, "tool:script.run")
+    assert pegboard("history", "show", call, "--print", "script").stdout.strip() == script.strip()
+    copied = pegboard("history", "show", call, "--print", "cli", "--packs", packs).stdout
+    command, text, end = copied.splitlines()
+    assert shlex.split(command.partition(" <<")[0]) == ["pegboard", "script", "run", "--packs", packs, "-"]
+    assert (text, end) == (script.strip(), "END")
+    assert pegboard(*shlex.split(command.partition(" <<")[0])[1:], stdin=f"{text}\n").stdout == ran.stdout != ""
+    program = pegboard("history", "show", call, "--print", "python", "--packs", packs).stdout
+    assert "runtime.scripts" in program
+    assert json.loads(pegboard("history", "show", call, "--print", "json").stdout) == {"commands": script}
+
+
 @pytest.mark.promise("ACT-2", "STO-2")
 def test_a_call_without_its_secret_is_not_run_again_unless_the_value_is_given(
     pegboard: Command, packs: str, monkeypatch: pytest.MonkeyPatch

@@ -612,6 +612,17 @@ async def test_a_call_is_pinned_copied_and_added_to_the_chat(runtime: Runtime, r
         await stage.until_seen("returned:")
 
 
+@pytest.mark.promise("ACT-2")
+async def test_a_script_is_copied_as_a_command_that_runs_scripts(runtime: Runtime, recorder: Recorder) -> None:
+    recorder.add("script.run", {"commands": "gate.shout --text hello\n"})
+    async with on_activity(runtime) as stage:
+        await stage.press("ctrl+right_square_bracket")
+        await stage.until_seen("pegboard script run")
+        await stage.press("enter")
+        await stage.until(lambda: stage.app.clipboard, "it is copied")
+        assert stage.app.clipboard.splitlines()[1:] == ["gate.shout --text hello", "END"]
+
+
 @pytest.mark.promise("ACT-4")
 async def test_a_redacted_value_disappears_from_the_page(runtime: Runtime, recorder: Recorder) -> None:
     recorder.add("gate.shout", {"text": "hunter2hunter2"}, ToolResult(ok=True, data="you said hunter2hunter2"))

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from script_stage import ScriptStage, on_script
 from textual.widgets import Input
 
+from pegboard.forms.script_texts import copied_as
 from pegboard.models import ToolCall
 from pegboard.tui.dialogs.ask_name import AskName
 from pegboard.tui.dialogs.confirm import Confirm
 from pegboard.tui.dialogs.copy_as import CopyScreen
-from pegboard.tui.dialogs.script_texts import copied_as
 from pegboard.tui.script.past_calls import PastCallsScreen
 from pegboard.tui.script.saved_scripts import SavedScriptsScreen
 

@@ -212,12 +212,19 @@ class Activity:
         Args:
             kind: `cli`, `script`, `json`, `python` or `mcp`.
             call: The call. If its tool isn't available, its arguments are written without knowledge of their types.
+                A script is written as for `pegboard script run`, because `script.run` may not be offered as a tool.
         """
+        from pegboard.forms import script_texts
         from pegboard.forms.copy_as import copied_as
         from pegboard.runtime.tools import Tools
 
+        script = call.args.get("commands") if call.tool == _SCRIPT else None
+        tools = Tools(self._parts)
+        if isinstance(script, str) and (kind == "cli" or kind == "script" or kind == "python"):
+            folders = dict.fromkeys(filter(None, map(tools.packs_option, tools.all())))
+            return script_texts.copied_as(kind, script, [*folders])
         spec = self.tool_of(call) or _unknown_tool(call.tool)
-        return copied_as(kind, spec, call.args, options=Tools(self._parts).options(spec))
+        return copied_as(kind, spec, call.args, options=tools.options(spec))
 
     def export(self, ids: Sequence[str]) -> Iterator[str]:
         """Yield calls as lines of JSON, the oldest first, each with its result.

@@ -13,12 +13,11 @@ from textual.binding import BindingType
 from textual.content import Content
 
 from pegboard.data.mask import unrecorded_secret
-from pegboard.forms import CopyKind, Form, copied_as
+from pegboard.forms import CopyKind, Form, copied_as, script_texts
 from pegboard.models import CallRecord, ToolSpec
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.sizes import count, size
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.dialogs import script_texts
 from pegboard.tui.messages import Copy
 from pegboard.tui.widgets.dialog import ListDialog
 from pegboard.tui.widgets.pick_list import PickLine, PickList
@@ -36,6 +35,13 @@ _SCRIPT: tuple[tuple[script_texts.CopyKind, str, str, str], ...] = (
     ("cli", "Command line", "for a shell", "bash"),
     ("json", "JSON", "the call of script.run, as models make it", "json"),
     ("python", "Python", "a program", "python"),
+)
+_RECORDED_SCRIPT: tuple[tuple[CopyKind, str, str, str], ...] = (
+    ("cli", "Command line", "for a shell", "bash"),
+    ("script", "Script", "as it is", "bash"),
+    ("json", "JSON", "the arguments alone", "json"),
+    ("python", "Python", "a program", "python"),
+    ("mcp", "MCP request", "tools/call", "json"),
 )
 
 
@@ -161,8 +167,9 @@ def copy_recorded(call: CallRecord, copied: Callable[[CopyKind], str]) -> CopySc
         copied: Returns it in a format.
     """
     hidden = unrecorded_secret(call.args)
+    kinds = _RECORDED_SCRIPT if call.tool == "script.run" else _CALL
     formats = [
-        CopyFormat(title, about, language, *(2 * (partial(copied, kind),))) for kind, title, about, language in _CALL
+        CopyFormat(title, about, language, *(2 * (partial(copied, kind),))) for kind, title, about, language in kinds
     ]
     warning = f"{clean_line(hidden)} Enter it where you use the text." if hidden else ""
     return CopyScreen(f"Copy the call of {clean_line(call.tool)} as", formats, warning=warning)

@@ -1,4 +1,4 @@
-"""A script as text for other programs. Independent of Textual."""
+"""A script as text for other programs."""
 
 from __future__ import annotations
 
