@@ -164,6 +164,12 @@ class Table:
         table.columns_left_out = len(keys) - len(table.columns)
         return table
 
+    @property
+    def part_of_columns(self) -> str:
+        """Number of columns that the table has of all, such as `50 of 80 columns`; empty if it has all."""
+        total = len(self.columns) + self.columns_left_out
+        return f"{len(self.columns)} of {total:,} columns" if self.columns_left_out else ""
+
     def rows(self) -> Iterator[JsonObject]:
         """Yield the rows that are shown, without hidden columns."""
         for number in self._numbers:

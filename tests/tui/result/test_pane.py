@@ -333,6 +333,19 @@ async def test_columns_scroll_into_view_with_the_cursor(stage: OpenStage) -> Non
 
 
 @pytest.mark.promise("TUI-7")
+async def test_a_table_says_how_many_columns_it_leaves_out_of_its_search(stage: OpenStage) -> None:
+    async with stage(width=90) as on:
+        await on.show([{f"column{number}": f"value-{number}-" for number in range(2000)}])
+        assert "1 row · 50 of 2,000 columns · .[0].column0" in on.text
+        await on.press("slash", *"value-1990", "enter")
+        await on.until(lambda: "no match in 50 of 2,000 columns: value-1990" in on.text, "the columns are named")
+        await on.press("slash", *"value-4-", "enter")
+        await on.until(lambda: "1 of 1 in 50 of 2,000 columns: value-4-" in on.text, "a match says it, too")
+        await on.press("v", "slash", *"value-1990", "enter")
+        await on.until(lambda: "1 of 1: value-1990" in on.text, "the tree has all")
+
+
+@pytest.mark.promise("TUI-7")
 async def test_columns_scroll_with_the_wheel_and_with_a_click_on_their_number(stage: OpenStage) -> None:
     async with stage(width=60) as on:
         await on.show([{f"column{number}": f"value {number}" for number in range(20)}])

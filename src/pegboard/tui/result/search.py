@@ -49,6 +49,7 @@ class Search:
         self._hits: list[Any] = []
         self._at = 0
         self._where, self._is_cut = "", False
+        self._part = ""
         self.wanted = ""
         self.note = ""
         self.rest = ""
@@ -69,10 +70,16 @@ class Search:
         self.note = ""
         self._changed()
 
-    async def run(self, view: Searchable, wanted: str) -> None:
-        """Search a view without blocking the event loop, and show the nearest hit."""
+    async def run(self, view: Searchable, wanted: str, part: str = "") -> None:
+        """Search a view without blocking the event loop, and show the nearest hit.
+
+        Args:
+            view: The view.
+            wanted: Text to search for.
+            part: What the view searches if that isn't the whole value, such as `50 of 80 columns`.
+        """
         self.leave()
-        self.wanted = wanted
+        self.wanted, self._part = wanted, part or ("the part shown" if self.rest else "")
         if not wanted:
             return
         rule = pattern(wanted)
@@ -93,7 +100,7 @@ class Search:
                 paused = monotonic()
         self._hits = hits
         if not self._hits:
-            self.note = f"no match{' in the part shown' if self.rest else ''}: {wanted}{self._more}"
+            self.note = f"no match{f' in {self._part}' if self._part else ''}: {wanted}{self._more}"
             self._changed()
             return
         self._go(view.nearest(self._hits))
@@ -138,8 +145,8 @@ class Search:
         total = f"{len(self._hits):,}{'+' if self._is_cut or len(self._hits) == _HITS else ''}"
         if self._where:
             self.note = f"{index + 1:,} of {total} in {self._where}: {self.wanted}"
-        elif self.rest:
-            self.note = f"{index + 1:,} of {total} in the part shown: {self.wanted}{self._more}"
+        elif self._part:
+            self.note = f"{index + 1:,} of {total} in {self._part}: {self.wanted}{self._more}"
         else:
             self.note = f"{index + 1:,} of {total}: {self.wanted}"
         self._changed()

@@ -119,7 +119,7 @@ class TableView(LineView):
             with_sign = cell_len(clean_line(self._arrangement.column)) + 1
             self._widths[sorted_by] = max(self._widths[sorted_by], min(with_sign, CELL))
         self._numeric = [table.is_numeric(column) for column in columns]
-        left_out = table.columns_left_out
+        left_out, self.searched_part = table.columns_left_out, table.part_of_columns
         self._rest = f"… {count(left_out, 'more key')}" if left_out else ""
         self._measured = tuple(self._widths)
         self._fit_columns()
@@ -163,9 +163,9 @@ class TableView(LineView):
     def beside(self) -> str:
         """Number of rows, the filter, hidden columns, and values beside the list, such as a total."""
         table, wished = self._table, self._arrangement
-        parts = [count(table.total, "row")]
+        parts = [count(table.total, "row"), *filter(None, [table.part_of_columns])]
         if wished.wanted:
-            parts = [f"{len(table):,} of {count(table.total, 'row')} with {wished.wanted}"]
+            parts[0] = f"{len(table):,} of {count(table.total, 'row')} with {wished.wanted}"
         if self._is_arranging:
             parts.append("sorting…")
         if self._problem:

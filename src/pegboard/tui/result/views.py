@@ -227,6 +227,7 @@ class ResultViews(Container):
                 result_views.WholeTextHits(view), wanted, list(hits.ranges), where, is_cut=hits.is_cut
             )
         elif isinstance(view, result_views.TableView):
+            where = f"{view.searched_part} of {where}" if view.searched_part else where
             cells = list(dict.fromkeys(cell for path in hits.paths if (cell := view.cell_of(path)) is not None))
             self.search.show_hits(view, wanted, cells, where, is_cut=hits.is_cut)
         else:
@@ -258,7 +259,8 @@ class ResultViews(Container):
         """Search the visible view."""
         view = self.capable
         if isinstance(view, Searchable):
-            self.run_worker(self.search.run(view, text), group="search", exclusive=True)
+            part = view.searched_part if isinstance(view, result_views.TableView) else ""
+            self.run_worker(self.search.run(view, text, part), group="search", exclusive=True)
 
     def set_empty_text(self, text: str) -> None:
         """Set the text that is shown without a call."""
