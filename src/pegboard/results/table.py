@@ -18,6 +18,7 @@ from pegboard.results.clean import clean_line
 from pegboard.results.ordering import matches, order
 from pegboard.results.paths import Path
 from pegboard.results.search import find, pattern
+from pegboard.results.sizes import count
 from pegboard.results.stored.values import StoredList
 from pegboard.results.text import json_bytes, preview
 
@@ -169,6 +170,26 @@ class Table:
         """Number of columns that the table has of all, such as `50 of 80 columns`; empty if it has all."""
         total = len(self.columns) + self.columns_left_out
         return f"{len(self.columns)} of {total:,} columns" if self.columns_left_out else ""
+
+    @property
+    def is_part(self) -> bool:
+        """Whether rows are filtered out or columns hidden."""
+        return bool(len(self) < self.total or self.hidden)
+
+    def facts(self, wanted: str) -> list[str]:
+        """Return values beside the list, such as a total, and what of the rows and columns is shown.
+
+        Args:
+            wanted: Text that filters the rows; empty if they aren't filtered.
+        """
+        rows = count(self.total, "row")
+        shown = [
+            f"{len(self):,} of {rows} with {wanted}" if wanted else rows,
+            *filter(None, (self.part_of_columns,)),
+            *([f"{len(self.hidden)} hidden"] if self.hidden else []),
+        ]
+        beside = [self.beside] if self.beside else []
+        return [*shown, *beside] if self.is_part else [*beside, *shown]
 
     def rows(self) -> Iterator[JsonObject]:
         """Yield the rows that are shown, without hidden columns."""

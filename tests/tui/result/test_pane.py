@@ -333,6 +333,18 @@ async def test_columns_scroll_into_view_with_the_cursor(stage: OpenStage) -> Non
 
 
 @pytest.mark.promise("TUI-7")
+async def test_a_filtered_table_says_so_on_a_narrow_screen_and_esc_shows_all_rows(stage: OpenStage) -> None:
+    async with stage(width=48) as on:
+        await on.show({"results": [{"name": f"row {number}", "size": number} for number in range(15)], "next": None})
+        await on.press("f", *"row 1", "enter")
+        await on.until(lambda: "6 of 15" in on.text, "the number of rows is visible")
+        await on.press("escape")
+        await on.until(lambda: "row 14" in on.text and "row 2" in on.text, "all rows are back")
+        assert "6 of 15" not in on.text
+        assert on.pane.has_focus_within
+
+
+@pytest.mark.promise("TUI-7")
 async def test_a_table_says_how_many_columns_it_leaves_out_of_its_search(stage: OpenStage) -> None:
     async with stage(width=90) as on:
         await on.show([{f"column{number}": f"value-{number}-" for number in range(2000)}])

@@ -287,7 +287,7 @@ class ResultPane(Widget):
 
     def _update_bar(self) -> None:
         self._update_titles()
-        self._bar.note = self._views.note
+        self._bar.note, self._bar.keeps_start = self._views.note, self._views.leaves_out
         self.refresh_bindings()
 
     def _view_changed(self) -> None:
@@ -374,7 +374,8 @@ class ResultPane(Widget):
             case "filter_rows":
                 return self._views.shown == "table"
             case "whole":
-                return bool(self._whole.filter)
+                view = self._views.capable
+                return bool(self._whole.filter) or (isinstance(view, result_views.TableView) and bool(view.wanted))
             case "match":
                 return self._views.search.found
             case "copy":
@@ -415,8 +416,11 @@ class ResultPane(Widget):
             self._prompt.ask("rows", "Filter rows", view.wanted)
 
     def action_whole(self) -> None:
-        """Remove the jq filter."""
-        self._whole.remove_filter()
+        """Remove the filter of the rows, or else the jq filter."""
+        if isinstance(view := self._views.capable, result_views.TableView) and view.wanted:
+            view.filter_rows("")
+        else:
+            self._whole.remove_filter()
 
     def action_match(self, step: int) -> None:
         """Go to another match."""

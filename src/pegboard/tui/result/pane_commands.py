@@ -23,7 +23,7 @@ PANE_COMMANDS: tuple[Command, ...] = (
         words="query select path",
     ),
     Command("result.filter_rows", "f", "filter_rows", "Filter rows", "Show only the rows of a table with a text."),
-    Command("result.whole", "escape", "whole", "Show all", "Remove the jq filter and show the whole result."),
+    Command("result.whole", "escape", "whole", "Show all", "Remove the filter of the rows, or the jq filter."),
     Command("result.copy", "c", "copy", "Copy", "Copy the value at the cursor, or the whole text.", footer=True),
     Command("result.copy_path", "p", "copy_path", "Copy path", "Copy the path of the value for use in jq."),
     Command("result.copy_all", "C", "copy_all", "Copy all", "Copy the whole result as shown."),

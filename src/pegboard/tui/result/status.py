@@ -107,6 +107,8 @@ class ViewBar(Widget):
     """Name of the current view."""
     note: reactive[str] = reactive("")
     """Note of the view: the path at the cursor, or the search result."""
+    keeps_start: reactive[bool] = reactive(False)
+    """Whether a note that is too long loses its end, because its start says that something is left out."""
 
     class Chosen(Message):
         """A view was clicked."""
@@ -122,7 +124,8 @@ class ViewBar(Widget):
             for name, title in self.titles
         )
         space = self.content_size.width - titles.cell_length - len(_GAP)
-        note = _tail(clean_line(self.note), space)
+        note = clean_line(self.note)
+        note = _head(note, space) if self.keeps_start else _tail(note, space)
         gap = " " * max(self.content_size.width - titles.cell_length - cell_len(note), 0)
         return Content.assemble(titles, gap, (note, "dim"))
 
@@ -142,6 +145,11 @@ class ViewBar(Widget):
 
 def _title_style(shown: bool) -> str:
     return "bold $text-primary" if shown else "dim"
+
+
+def _head(text: str, space: int) -> str:
+    """Return the start of a text that is too long."""
+    return Content(text).truncate(space, ellipsis=True).plain if space > 0 else ""
 
 
 def _tail(text: str, space: int) -> str:

@@ -162,17 +162,17 @@ class TableView(LineView):
     @property
     def beside(self) -> str:
         """Number of rows, the filter, hidden columns, and values beside the list, such as a total."""
-        table, wished = self._table, self._arrangement
-        parts = [count(table.total, "row"), *filter(None, [table.part_of_columns])]
-        if wished.wanted:
-            parts[0] = f"{len(table):,} of {count(table.total, 'row')} with {wished.wanted}"
+        parts = self._table.facts(self._arrangement.wanted)
         if self._is_arranging:
             parts.append("sorting…")
         if self._problem:
             parts.append(self._problem)
-        if table.hidden:
-            parts.append(f"{len(table.hidden)} hidden")
-        return " · ".join((*filter(None, (table.beside,)), *parts))
+        return " · ".join(parts)
+
+    @property
+    def is_part(self) -> bool:
+        """Whether rows are filtered out or columns hidden."""
+        return self._table.is_part
 
     @property
     def row_count(self) -> int:

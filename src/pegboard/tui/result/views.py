@@ -134,6 +134,12 @@ class ResultViews(Container):
         beside = f"{view.beside} · " if isinstance(view, result_views.TableView) and view.beside else ""
         return f"{beside}{jq_path(view.path)}" if isinstance(view, CursorView) else ""
 
+    @property
+    def leaves_out(self) -> bool:
+        """Whether the note starts with what filters or hides rows or columns."""
+        view = self.capable
+        return isinstance(view, result_views.TableView) and view.is_part and not self.search.note
+
     def reset(self, tool: str, log: TextView, file: str = "") -> None:
         """Drop the views of the previous call.
 
