@@ -344,6 +344,25 @@ async def test_a_reopened_session_shows_why_a_call_never_ran(tmp_path: Path) -> 
 
 
 @pytest.mark.promise("ASK-6")
+async def test_a_reopened_session_shows_why_a_turn_failed_unless_its_message_was_sent_again(tmp_path: Path) -> None:
+    busy, gone = ModelError("Busy.", code="rate_limited"), ModelError("Gone [b]for[/b] good.", code="server")
+    async with on_chat(tmp_path, [busy], says("yes"), [gone], says("no"), [busy]) as stage:
+        await stage.ask("one")
+        await stage.press("ctrl+r")
+        await stage.until(lambda: stage.answers == ["yes"], "the first message is sent again")
+        await stage.idle()
+        for text in ("two", "three", "four"):
+            await stage.ask(text)
+        old = stage.chat.session
+        await stage.press("ctrl+n")
+        await stage.until(lambda: stage.chat.session != old, "a new one")
+        await opened(stage, old)
+        assert stage.notes == ["Gone [b]for[/b] good.", "Busy."]
+        shown = [line.strip(" ❯✗") for line in stage.rows if line.strip()]
+        assert shown.index("two") < shown.index("Gone [b]for[/b] good.") < shown.index("three")
+
+
+@pytest.mark.promise("ASK-6")
 async def test_returning_to_the_page_shows_what_another_process_changed_in_the_session(tmp_path: Path) -> None:
     async with on_chat(tmp_path, says("1"), says("2")) as stage:
         await stage.ask("one")

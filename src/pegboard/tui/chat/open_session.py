@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Final, Protocol
 from textual.screen import Screen
 
 from pegboard.errors import SessionError, StoreError
-from pegboard.models import JsonObject, ToolResult
+from pegboard.models import HistoryQuery, JsonObject, ToolError, ToolResult
 from pegboard.models.ask import Outcome
 from pegboard.models.conversation import UserMessage
 from pegboard.models.session import Session, SessionEntry
+from pegboard.models.turn import ModelTurn
 from pegboard.results.clean import clean_line
 from pegboard.tui.chat.blocks import Block, TextBlock, UserBlock
 from pegboard.tui.chat.call_block import CallBlock
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 OFFLINE: Final = "offline"
 SHOWN: Final = 200
 """Messages of a session shown initially, and added on demand."""
+_MOST_TURNS: Final = 1_000
+"""Turns, the newest ones, of which it is shown why they failed."""
 
 
 def new_id() -> str:
@@ -133,8 +136,7 @@ class OpenSession:
         missed = [entry for entry in entries if entry.position < last][-SHOWN:]
         if missed:
             story = self._new_story()
-            names = await asyncio.to_thread(self._runtime.models.tool_names)
-            await asyncio.to_thread(story.recall, missed, names, self._recorded)
+            await asyncio.to_thread(self._recall, self.id, story, missed)
             self.story.insert(story.blocks)
 
     def _entries_from(self, position: int) -> list[SessionEntry]:
@@ -208,8 +210,7 @@ class OpenSession:
         if at is not None:
             limit = max(limit, sum(entry.position >= at for entry in entries))
         shown = entries[-limit:]
-        names = await asyncio.to_thread(self._runtime.models.tool_names)
-        await asyncio.to_thread(story.recall, shown, names, self._recorded)
+        await asyncio.to_thread(self._recall, session, story, shown)
         if session != self.id:
             self.system = None
             self.cost = 0.0
@@ -244,6 +245,24 @@ class OpenSession:
     def _read(self, session: str) -> tuple[Session | None, Sequence[SessionEntry]]:
         sessions = self._runtime.sessions
         return sessions.get(session), sessions.entries(session)
+
+    def _recall(self, session: str, story: Story, entries: Sequence[SessionEntry]) -> None:
+        """Show stored messages with the results of their calls, and why turns failed; read the disk."""
+        story.recall(entries, self._runtime.models.tool_names(), self._recorded, self._failures(session))
+
+    def _failures(self, session: str) -> dict[int, ToolError]:
+        """Return why turns failed, by the position of the user's message; the last turn of a message counts."""
+        query = HistoryQuery(sessions=(session,), parent="none", turns=True)
+        try:
+            found = self._runtime.activity.page(query, limit=_MOST_TURNS).calls
+        except StoreError:
+            return {}
+        last: dict[int, ToolError | None] = {}
+        for call in found:
+            position = ModelTurn.of(call).message
+            if position is not None and call.turn == call.id:
+                last.setdefault(position, call.error)
+        return {position: error for position, error in last.items() if error is not None}
 
     def _recorded(self, call_id: str) -> tuple[JsonObject | None, ToolResult | None]:
         try:

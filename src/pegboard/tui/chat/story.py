@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from pegboard.models import JsonObject, ToolCall, ToolResult
+from pegboard.models import JsonObject, ToolCall, ToolError, ToolResult
 from pegboard.models.ask import (
     AskEvent,
     AskFinished,
@@ -92,6 +92,7 @@ class Story:
         entries: Sequence[SessionEntry],
         names: Mapping[str, str],
         recorded: Recorded,
+        failures: Mapping[int, ToolError],
     ) -> None:
         """Show the messages of a stored session.
 
@@ -99,11 +100,15 @@ class Story:
             entries: Messages in order; results without their call are skipped.
             names: Tool names by the names that the model uses.
             recorded: Returns the recorded arguments and result of a call ID, each None if it is unknown; may block.
+            failures: Why turns failed, by the position of the user's message.
         """
         open_: dict[str, CallBlock] = {}
+        failure: ToolError | None = None
         for entry in entries:
             match entry.message:
                 case UserMessage(text=text):
+                    self._recall_failure(failure)
+                    failure = failures.get(entry.position)
                     self.blocks.append(UserBlock(text))
                 case ModelMessage(text=text, calls=calls):
                     if text.strip():
@@ -123,6 +128,14 @@ class Story:
                 None,
                 ToolResult.failed("execution_error", "The session ends before its result.", "cancelled"),
             )
+        self._recall_failure(failure)
+
+    def _recall_failure(self, failure: ToolError | None) -> None:
+        """Show why a turn of a stored session failed, after its messages."""
+        if failure is not None and failure.detail == "cancelled":
+            self.blocks.append(NoteBlock(_STOP_MESSAGES["interrupted"]))
+        elif failure is not None:
+            self.blocks.append(NoteBlock(failure.message, "error"))
 
     # Events
 
