@@ -374,8 +374,7 @@ class ResultPane(Widget):
             case "filter_rows":
                 return self._views.shown == "table"
             case "whole":
-                view = self._views.capable
-                return bool(self._whole.filter) or (isinstance(view, result_views.TableView) and bool(view.wanted))
+                return bool(self._whole.filter or self._views.row_filter)
             case "match":
                 return self._views.search.found
             case "copy":
@@ -417,7 +416,7 @@ class ResultPane(Widget):
 
     def action_whole(self) -> None:
         """Remove the filter of the rows, or else the jq filter."""
-        if isinstance(view := self._views.capable, result_views.TableView) and view.wanted:
+        if self._views.row_filter and isinstance(view := self._views.capable, result_views.TableView):
             view.filter_rows("")
         else:
             self._whole.remove_filter()

@@ -137,8 +137,18 @@ class ResultViews(Container):
     @property
     def leaves_out(self) -> bool:
         """Whether the note starts with what filters or hides rows or columns."""
+        if self.shown != "table" or self.search.note:  # before the import that the table needs
+            return False
         view = self.capable
-        return isinstance(view, result_views.TableView) and view.is_part and not self.search.note
+        return isinstance(view, result_views.TableView) and view.is_part
+
+    @property
+    def row_filter(self) -> str:
+        """Text that filters the rows of the visible table; empty if there is none."""
+        if self.shown != "table":
+            return ""
+        view = self.capable
+        return view.wanted if isinstance(view, result_views.TableView) else ""
 
     def reset(self, tool: str, log: TextView, file: str = "") -> None:
         """Drop the views of the previous call.
