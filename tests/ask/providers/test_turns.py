@@ -111,6 +111,14 @@ async def test_several_calls_of_a_turn_are_kept_apart_though_their_pieces_are_mi
         ),
         pytest.param(
             [
+                call(0, name="fs_list_dir", arguments='{"path": "x"}'),
+                call(0, name="fs_list_dir", arguments=""),
+            ],
+            ['{"path": "x"}'],
+            id="name with each piece and no id",
+        ),
+        pytest.param(
+            [
                 call(0, id="a", name="fs_list_dir", arguments=""),
                 call(0, id="b", name="fs_list_dir", arguments='{"path": '),
                 call(0, id="c", name="fs_list_dir", arguments='"x"}'),
@@ -215,6 +223,12 @@ async def test_an_answer_that_ran_out_of_tokens_is_marked_and_its_arguments_are_
         heard = await hear(reach(fake))
     assert heard.ended.reason == "length"
     assert heard.ended.message.calls[0].arguments == '{"path": "sr'
+
+
+async def test_an_answer_that_ran_out_of_tokens_before_the_name_of_a_call_is_cut_off_and_not_wrong() -> None:
+    with FakeProvider(Answer([delta(content="One"), call(id="a", arguments="{"), delta("length")])).running() as fake:
+        heard = await hear(reach(fake))
+    assert (heard.ended.reason, heard.ended.message.text, heard.ended.message.calls) == ("length", "One", ())
 
 
 @pytest.mark.promise("ASK-5")
