@@ -28,6 +28,18 @@ async def test_ctrl_r_in_a_form_runs_the_tool_with_its_arguments(given: GivenRun
         await stage.until_seen("1 call · none failed · p50 12 ms, p95 12 ms")
 
 
+@pytest.mark.promise("TUI-7")
+async def test_the_footer_offers_recent_values_as_soon_as_they_are_known(tmp_path: Path) -> None:
+    given = GivenRuntime(tmp_path, tools=[tool("p.say", words={"type": "string"})])
+    async with on_stage(given, size=(120, 30)) as stage:
+        await stage.press("enter")
+        await stage.until(
+            lambda: "Run" in stage.lines[-1] and "Pick" not in stage.lines[-1], "nothing to pick from yet"
+        )
+        stage.form.recent = [{"words": "hello"}]
+        await stage.until(lambda: "^f Pick" in stage.lines[-1], "the footer follows")
+
+
 async def test_a_key_that_comes_right_after_typed_text_runs_the_tool_with_all_of_it(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.open("read")

@@ -66,7 +66,7 @@ class FormPane(Widget):
             super().__init__()
             self.faults = faults
 
-    recent: var[Sequence[JsonObject]] = var((), init=False)
+    recent: var[Sequence[JsonObject]] = var((), init=False, bindings=True)
     """Arguments of the user's last calls of the tool, the newest first."""
 
     most: var[int] = var(0, init=False)
