@@ -120,8 +120,9 @@ def replacing(
 
     Raises:
         FileExistsError: The file exists and `replace` is False.
-        OSError: The file can't be written.
+        OSError: The file can't be written, or it is a device, a FIFO or a socket.
     """
+    _check_replaceable(file)
     folder, name = os.path.split(os.fspath(file))
     short = name if len(os.fsencode(name)) <= _LONGEST_NAME else "long-name"
     draft = os.path.join(folder, f".{short}.{os.urandom(4).hex()}")
@@ -172,6 +173,20 @@ def append(descriptor: int, data: bytes) -> None:
     except BaseException:
         os.ftruncate(descriptor, before)
         raise
+
+
+def _check_replaceable(file: Path) -> None:
+    """Reject what only looks like a file: root could replace `/dev/null`, on which all other programs depend.
+
+    Raises:
+        OSError: The file, or the target of a link, is a device, a FIFO or a socket.
+    """
+    try:
+        mode = os.stat(file).st_mode
+    except OSError:  # it is missing, or writing reports the error
+        return
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise OSError(errno.EINVAL, "Not a regular file", os.fspath(file))
 
 
 def _publish(draft: str, file: Path) -> None:

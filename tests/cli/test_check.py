@@ -413,6 +413,14 @@ def test_the_junit_report_is_valid_xml_whatever_a_tool_returns(
     assert (unwritable.returncode, "can't be written" in unwritable.stderr) == (2, True)
 
 
+@pytest.mark.promise("STO-3")
+def test_a_report_never_replaces_a_device_or_a_pipe(pegboard: Command, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    done = pegboard("check", "run", "--junit", "pipe")
+    assert (done.returncode, "can't be written to pipe: Not a regular file." in done.stderr) == (2, True)
+    assert (tmp_path / "pipe").is_fifo()
+
+
 @pytest.mark.promise("BAT-3", "STO-2")
 def test_a_call_with_a_redacted_secret_is_not_kept(pegboard: Command, packs: str, home: Path) -> None:
     del packs
