@@ -83,4 +83,5 @@ def test_rules_that_cannot_be_read_are_a_failure_and_stay_as_they_are(pegboard: 
         done = pegboard("rules", *words)
         assert (done.returncode, done.stdout) == (1, "")
         assert "not valid TOML" in done.stderr
+        assert done.stderr.startswith(f"{home / 'approvals.toml'}:1: ")
     assert (home / "approvals.toml").read_text() == "[[rule]\n"

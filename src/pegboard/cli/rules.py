@@ -143,7 +143,7 @@ def _read(runtime: Runtime) -> RuleFile:
     """Return the rules; exit if their file can't be used."""
     found = runtime.rules.read()
     if found.problem is not None:
-        _fail(f"{found.problem.message} {found.problem.fix}".strip(), TOOL_FAILED)
+        _fail(str(found.problem), TOOL_FAILED)
     return found
 
 
