@@ -261,3 +261,36 @@ def test_a_value_that_is_invalid_is_not_written(
 def test_a_note_says_what_overrides_a_value_that_was_set(pegboard: Command) -> None:
     done = pegboard("config", "set", "model.name", "openai:a", PEGBOARD_MODEL__NAME="openai:b")
     assert (done.returncode, done.stderr) == (0, "note: PEGBOARD_MODEL__NAME overrides it.\n")
+
+
+@pytest.mark.promise("CLI-4", "CFG-1")
+@pytest.mark.parametrize(
+    "key", ["model.nmae", "tools.timeout", "other", "other.a", "mcp.servers.b", "keys", "ui.theme"]
+)
+def test_everything_in_the_file_can_be_removed_whether_it_is_used_or_not(
+    pegboard: Command, home: Path, key: str
+) -> None:
+    lines = {
+        "model.nmae": 'model.nmae = "x"',
+        "tools.timeout": 'tools.timeout = "abc"',
+        "other.a": "other.a = 1",
+        "mcp.servers.b": 'mcp.servers.b = {command = "x", args = ["-y"]}',
+        "keys": 'keys = {"tools.run" = "f5"}',
+        "ui.theme": 'ui.theme = "pegboard-light"',
+    }
+    (home / "config.toml").write_text("# mine\n" + "".join(f"{line}\n" for line in lines.values()))
+    done = pegboard("config", "unset", key, PEGBOARD_UI__THEME="pegboard-dark")
+    note = "note: PEGBOARD_UI__THEME still sets it.\n" if key == "ui.theme" else ""
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", note)
+    kept = (home / "config.toml").read_text()
+    assert kept.startswith("# mine\n")
+    assert [name for name, line in lines.items() if line not in kept] == ["other.a" if key == "other" else key]
+
+
+@pytest.mark.promise("SEC-4")
+def test_a_value_of_a_file_that_is_not_toml_is_not_removed_and_the_message_says_why(
+    pegboard: Command, home: Path
+) -> None:
+    (home / "config.toml").write_text("[model\n")
+    done = pegboard("config", "unset", "model.name")
+    assert (done.returncode, "The configuration was not changed: " in done.stderr) == (1, True)

@@ -72,12 +72,13 @@ def set_(
 
 @config.command()
 def unset(context: typer.Context, key: KeyArgument, packs: PacksOption = None) -> None:
-    """Remove a value from your configuration file, so that its default applies."""
+    """Remove a value or a table from your configuration file, so that its default applies."""
     from pegboard.cli.output import narrate
+    from pegboard.config import is_set
 
     runtime = open_runtime(context)
     file = runtime.paths.config_file
-    if not runtime.settings.origin(key).startswith(str(file)):
+    if not is_set(file, key):
         narrate(f"{file} doesn't set {key!r}. `pegboard config show` prints every setting with its origin.")
         raise typer.Exit(USAGE)
     _write(runtime, key, None)
@@ -96,7 +97,7 @@ def _write(runtime: Runtime, key: str, value: JsonValue) -> None:
         raise typer.Exit(TOOL_FAILED if problem.file else USAGE)
     origin = runtime.settings.origin(key)
     if origin != "default" and not origin.startswith(str(file)):
-        narrate(f"note: {clean_line(origin)} overrides it.")
+        narrate(f"note: {clean_line(origin)} {'still sets' if value is None else 'overrides'} it.")
 
 
 def _in_use(runtime: Runtime, setting: ShownSetting) -> ShownSetting:

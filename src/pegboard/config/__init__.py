@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pegboard.config.appearance import Appearance
     from pegboard.config.appearance_reader import simple_appearance
     from pegboard.config.display import ShownSetting, credentials_in, shown_settings
-    from pegboard.config.edit import set_values, typed_value
+    from pegboard.config.edit import is_set, set_values, typed_value
     from pegboard.config.loader import load
     from pegboard.config.paths import Paths, packs_folders
     from pegboard.config.redaction import Redactor
@@ -63,6 +63,7 @@ __all__ = [
     "credentials_in",
     "given_option",
     "given_server",
+    "is_set",
     "load",
     "pack_name",
     "packs_folders",
@@ -103,6 +104,7 @@ _ON_DEMAND = {
     "packs_folders": "paths",
     "resolve_server": "servers",
     "review_folder": "review",
+    "is_set": "edit",
     "set_values": "edit",
     "shown_settings": "display",
     "simple_appearance": "appearance_reader",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -37,6 +38,30 @@ def set_values(file: Path, values: Mapping[str, JsonValue]) -> Problem | None:
             return _changed(file, target, values)
     except OSError as error:
         return Problem(message=f"The configuration was not changed: {error.strerror or error}.", file=shown(file))
+
+
+def is_set(file: Path, key: str) -> bool:
+    """Return whether a configuration file contains a value or a table, also one that is invalid, unknown or overridden.
+
+    Args:
+        file: The file.
+        key: Dotted, as in `set_values`.
+
+    Returns:
+        Whether it does; True if the file can't be read, as `set_values` says why.
+    """
+    text = read_text(file)
+    if isinstance(text, Problem):
+        return True
+    try:
+        found: object = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return True
+    for step in _steps(key):
+        if not isinstance(found, dict) or step not in found:
+            return False
+        found = found[step]
+    return True
 
 
 def typed_value(typed: str, before: JsonValue) -> JsonValue:
