@@ -294,3 +294,12 @@ def test_a_value_of_a_file_that_is_not_toml_is_not_removed_and_the_message_says_
     (home / "config.toml").write_text("[model\n")
     done = pegboard("config", "unset", "model.name")
     assert (done.returncode, "The configuration was not changed: " in done.stderr) == (1, True)
+
+
+@pytest.mark.promise("CLI-4", "CFG-1")
+def test_a_number_is_text_where_text_is_expected(pegboard: Command, home: Path) -> None:
+    for key, value in (("mcp.servers.a.command", "x"), ("mcp.servers.a.env.PORT", "8080"), ("keys.tools.run", "5")):
+        done = pegboard("config", "set", key, value)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    text = (home / "config.toml").read_text()
+    assert ('PORT = "8080"' in text, '"tools.run" = "5"' in text) == (True, True)

@@ -67,7 +67,8 @@ def set_(
     runtime = open_runtime(context)
     shown = shown_settings(runtime.settings, Redactor(Secrets(runtime.paths).known()))
     before = next((setting.value for setting in shown if setting.key == key), None)
-    _write(runtime, key, typed_value(value, before))
+    typed = typed_value(value, before)
+    _write(runtime, key, typed, value)
 
 
 @config.command()
@@ -84,14 +85,23 @@ def unset(context: typer.Context, key: KeyArgument, packs: PacksOption = None) -
     _write(runtime, key, None)
 
 
-def _write(runtime: Runtime, key: str, value: JsonValue) -> None:
-    """Write or remove a value; exit if that fails, and say what overrides it."""
+def _write(runtime: Runtime, key: str, value: JsonValue, text: str = "") -> None:
+    """Write or remove a value; exit if that fails, and say what overrides it.
+
+    Args:
+        runtime: The runtime.
+        key: Name of the setting.
+        value: The value; None removes it.
+        text: The value as text, for a setting that expects text and not a number, such as a variable of a server.
+    """
     from pegboard.cli.output import narrate
     from pegboard.config import set_values
     from pegboard.results.clean import clean_line
 
     file = runtime.paths.config_file
     problem = set_values(file, {key: value})
+    if problem is not None and isinstance(value, int | float) and set_values(file, {key: text}) is None:
+        problem = None
     if problem is not None:
         narrate(clean_line(str(problem)))
         raise typer.Exit(TOOL_FAILED if problem.file else USAGE)
