@@ -303,3 +303,14 @@ def test_a_number_is_text_where_text_is_expected(pegboard: Command, home: Path) 
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     text = (home / "config.toml").read_text()
     assert ('PORT = "8080"' in text, '"tools.run" = "5"' in text) == (True, True)
+
+
+@pytest.mark.promise("STO-2")
+def test_a_credential_of_a_server_in_plain_text_is_a_warning(pegboard: Command, home: Path) -> None:
+    pegboard("config", "set", "mcp.servers.a.command", "x")
+    done = pegboard("config", "set", "mcp.servers.a.env.API_TOKEN", "hunter2-hunter2")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert f"{home / 'config.toml'} now contains the variable API_TOKEN in plain text." in done.stderr
+    assert "`pegboard auth set API_TOKEN`, and write ${API_TOKEN} in its place." in done.stderr
+    assert "hunter2" not in done.stderr
+    assert pegboard("config", "set", "mcp.servers.a.env.API_TOKEN", "${API_TOKEN}").stderr == ""

@@ -69,6 +69,7 @@ def set_(
     before = next((setting.value for setting in shown if setting.key == key), None)
     typed = typed_value(value, before)
     _write(runtime, key, typed, value)
+    _warn_about_credentials(runtime, key, typed)
 
 
 @config.command()
@@ -108,6 +109,28 @@ def _write(runtime: Runtime, key: str, value: JsonValue, text: str = "") -> None
     origin = runtime.settings.origin(key)
     if origin != "default" and not origin.startswith(str(file)):
         narrate(f"note: {clean_line(origin)} {'still sets' if value is None else 'overrides'} it.")
+
+
+def _warn_about_credentials(runtime: Runtime, key: str, value: JsonValue) -> None:
+    """Print which credentials of a server a new value has written to the file, and where they belong."""
+    from pegboard.cli.output import narrate
+    from pegboard.config.literal_secrets import without_literals
+    from pegboard.results.clean import clean_line
+
+    if not key.startswith("mcp.servers."):
+        return
+    server, *steps = key.removeprefix("mcp.servers.").split(".")
+    for step in reversed(steps):
+        value = {step: value}
+    if not isinstance(value, dict):
+        return
+    for literal in without_literals(server, value, lambda _: None)[1]:
+        narrate(
+            clean_line(
+                f"warning: {runtime.paths.config_file} now contains {literal.where} in plain text. Store it with"
+                f" `pegboard auth set {literal.name}`, and write ${{{literal.name}}} in its place."
+            )
+        )
 
 
 def _in_use(runtime: Runtime, setting: ShownSetting) -> ShownSetting:
