@@ -446,6 +446,11 @@ def test_help_documents_the_exit_codes_and_version_prints_it(pegboard: Command) 
         ("pegboard presets delete fs.read_file ", []),
         ("pegboard script run d", ["daily", "deep"]),
         ("pegboard script check x", []),
+        ("pegboard script rename d", ["daily", "deep"]),
+        ("pegboard check delete d", ["daily"]),
+        ("pegboard config set tools.time", ["tools.timeout", "tools.timeouts"]),
+        ("pegboard config unset model.n", ["model.name"]),
+        ("pegboard rules add deny fs.r", ["fs.read_file"]),
     ],
 )
 def test_the_shell_completes_tools_presets_keys_and_scripts(
@@ -458,6 +463,9 @@ def test_the_shell_completes_tools_presets_keys_and_scripts(
     (home / "data" / "scripts").mkdir()
     for name in ("daily", "deep", "other"):
         (home / "data" / "scripts" / f"{name}.sh").touch()
+    (home / "data" / "checks").mkdir()
+    for name in ("daily", "other"):
+        (home / "data" / "checks" / f"{name}.toml").write_text('tool = "fs.list_dir"\n')
     words = line.count(" ")
     done = pegboard(env={"_PEGBOARD_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(words)})
     assert done.stdout.split() == offered

@@ -44,6 +44,22 @@ def complete_scripts(context: typer.Context, incomplete: str) -> list[str]:
     return _completions((script.name for script in saved), incomplete)
 
 
+def complete_checks(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the names of checks that start with the typed text."""
+    from pegboard.checks import Checks
+
+    checks, _ = Checks(open_runtime(context).paths).list()
+    return _completions(dict.fromkeys(check.name for check in checks), incomplete)
+
+
+def complete_settings(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the names of settings that start with the typed text."""
+    from pegboard.config import Redactor, shown_settings
+
+    settings = shown_settings(open_runtime(context).settings, Redactor({}))
+    return _completions((setting.key for setting in settings), incomplete)
+
+
 def _completions(names: Iterable[str], incomplete: str) -> list[str]:
     """Return the printable names that start with the typed text; the shell prints them unescaped."""
     return [name for name in names if name.startswith(incomplete) and name.isprintable()]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
-from pegboard.cli.arguments import ArgOption, ArgsOption, ArgumentError, NameArgument, read_arguments
+from pegboard.cli.arguments import ArgOption, ArgsOption, ArgumentError, NameArgument, complete_checks, read_arguments
 from pegboard.cli.engines import EMBEDDED, ClusterCalls, EngineOption, InsecureOption
 from pegboard.cli.root import TOOL_FAILED, USAGE, JsonOption, PacksOption, find, group, open_runtime, scanned
 from pegboard.cli.servers import ElicitOption, answer_questions
@@ -178,7 +178,7 @@ def keep(
 @check.command()
 def delete(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="CHECK", help="Name of the check.")],
+    name: Annotated[str, typer.Argument(metavar="CHECK", help="Name of the check.", autocompletion=complete_checks)],
     json: JsonOption = False,
     packs: PacksOption = None,
 ) -> None:

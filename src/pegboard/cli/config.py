@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from pegboard.cli.arguments import complete_settings
 from pegboard.cli.root import TOOL_FAILED, USAGE, JsonOption, PacksOption, group, open_runtime
 
 if TYPE_CHECKING:
@@ -25,7 +26,12 @@ _STATUS: Final = {
 
 config = group("config", "Show and change settings, and show where each one is set.")
 
-KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="Name of the setting in `config show`: model.name.")]
+KeyArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="KEY", help="Name of the setting in `config show`: model.name.", autocompletion=complete_settings
+    ),
+]
 
 
 @config.command()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
-from pegboard.cli.arguments import ArgOption, ArgsOption, ArgumentError, NameArgument, read_arguments
+from pegboard.cli.arguments import ArgOption, ArgsOption, ArgumentError, NameArgument, complete_tools, read_arguments
 from pegboard.cli.root import TOOL_FAILED, USAGE, JsonOption, PacksOption, find, group, open_runtime, scanned
 
 if TYPE_CHECKING:
@@ -81,7 +81,12 @@ def try_(
 def add(
     context: typer.Context,
     action: Annotated[Literal["allow", "ask", "deny"], typer.Argument(help="What happens to the calls.")],
-    tools: Annotated[list[str], typer.Argument(metavar="TOOL…", help="Names of tools, or patterns such as 'fs.*'.")],
+    tools: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TOOL…", help="Names of tools, or patterns such as 'fs.*'.", autocompletion=complete_tools
+        ),
+    ],
     where: Annotated[
         list[str] | None,
         typer.Option("--where", metavar="ARGUMENT=PATTERN", help="Only calls whose argument matches; can be repeated."),
