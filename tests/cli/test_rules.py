@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import commands
@@ -85,3 +86,13 @@ def test_rules_that_cannot_be_read_are_a_failure_and_stay_as_they_are(pegboard: 
         assert "not valid TOML" in done.stderr
         assert done.stderr.startswith(f"{home / 'approvals.toml'}:1: ")
     assert (home / "approvals.toml").read_text() == "[[rule]\n"
+
+
+@pytest.mark.promise("STO-3")
+def test_rules_that_processes_add_concurrently_are_all_added(pegboard: Command) -> None:
+    names = [f"tool{number}.x" for number in range(8)]
+    with ThreadPoolExecutor(len(names)) as threads:
+        done = list(threads.map(lambda name: pegboard("rules", "add", "deny", name), names))
+    assert [one.returncode for one in done] == [0] * len(names), [one.stderr for one in done]
+    listed = json.loads(pegboard("rules", "list", "--json").stdout)
+    assert sorted(rule["tools"][0] for rule in listed) == names

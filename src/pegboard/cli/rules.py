@@ -121,7 +121,7 @@ def add(
         reasons = "; ".join(one["msg"].removeprefix("Value error, ") for one in error.errors())
         _fail(f"The rule was not added: it {reasons}.", USAGE)
     runtime = scanned(context)
-    _change(runtime, lambda seen: runtime.rules.add(seen, rule))
+    _change(runtime, lambda _: runtime.rules.add(None, rule))
     narrate_problems(runtime.rules.problems(missing=True))
 
 

@@ -108,13 +108,13 @@ class ApprovalRules:
         """Return the rules of the file; read the disk."""
         return self._parts.rules.read()
 
-    def add(self, seen: RuleFile, rule: Rule) -> RuleFile:
+    def add(self, seen: RuleFile | None, rule: Rule) -> RuleFile:
         """Append a rule, which takes precedence over earlier ones; write the disk.
 
         Like every change of a rule, return the new rules and preserve the rest of the file.
 
         Args:
-            seen: The rules as last read.
+            seen: The rules as last read; None to add the rule whatever they are now.
             rule: The new rule.
 
         Raises:
