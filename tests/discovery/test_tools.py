@@ -67,6 +67,11 @@ def test_tools_are_the_public_documented_functions_of_the_module(names: Names) -
         ),
         ("from pegboard.sdk import hint as h", ["`hint` can't be imported from `pegboard.sdk`. Did you mean hints?"]),
         ("from pegboard.sdk import quit", ["`quit` can't be imported from `pegboard.sdk`."]),
+        (
+            "from pegboard import tool",
+            ["`tool` can't be imported from `pegboard`. Packs use `pegboard.sdk`; tools are plain functions."],
+        ),
+        ("from pegboard import storage, config", []),
         ("from pegboard.sdk import call_tool, testing", []),
         ("from pegboard.sdk import *", []),
         ("from .pegboard import hints", []),

@@ -136,14 +136,19 @@ def _check_imports(tree: ast.Module, report: exports.Report) -> None:
         for name in (alias.name for alias in node.names):
             if node.module == "pegboard" and name in sdk.__all__:
                 fix = f"Write `from {sdk.__name__} import {name}`."
-            elif node.module == sdk.__name__ and not (name in sdk.__all__ or name == "*" or _is_module(name)):
+            elif not (name in sdk.__all__ or name == "*" or name.startswith("__") or _is_module(node.module, name)):
                 from pegboard.sdk.names import nearest, suggestion
 
-                fix = suggestion(nearest(name, sdk.__all__)).strip()
+                fix = f"Packs use `{sdk.__name__}`; tools are plain functions."
+                if node.module == sdk.__name__:
+                    fix = suggestion(nearest(name, sdk.__all__)).strip()
             else:
                 continue
             report(f"`{name}` can't be imported from `{node.module}`.", fix, line=node.lineno)
 
 
-def _is_module(name: str) -> bool:
-    return os.path.exists(f"{os.path.dirname(sdk.__file__)}{os.sep}{name}.py")  # noqa: PTH110, PTH120 - for each scan
+def _is_module(package: str, name: str) -> bool:
+    """Return whether a package of Pegboard contains a module or a package."""
+    folder = os.path.dirname(sdk.__file__)  # noqa: PTH120 - for each scan
+    place = os.path.join(folder if package == sdk.__name__ else os.path.dirname(folder), name)  # noqa: PTH118, PTH120
+    return os.path.exists(f"{place}.py") or os.path.exists(place)  # noqa: PTH110 - for each scan
