@@ -118,6 +118,7 @@ def test_calls_are_recorded_with_agent_server_result_and_duration() -> None:
     [
         ("npx -y @acme/server-files@1.2 .", "server-files"),
         ("uvx --from git+https://example.com/a/b server-git==1.2", "server-git"),
+        ("uvx --some-option https://example.com/a server-git", "server-git"),
         ("docker run -i --rm -e TOKEN=x -t localhost:5000/acme/hub:1.2", "hub"),
         ("python3.12 -m git_server", "git_server"),
         ("npx", "npx"),

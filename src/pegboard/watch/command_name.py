@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from pegboard.config.servers import pack_name
@@ -15,10 +16,10 @@ _RUNNERS: Final = {
     "bunx": "-p --package",
     "pnpx": "--package",
     "pnpm": "--package -C --dir",
-    "uvx": "--from --with --with-editable --with-requirements -p --python --index --index-url --env-file",
-    "uv": "--from --with --with-editable --with-requirements -p --python --index --index-url --directory --project"
-    " --extra --group --env-file",
-    "pipx": "--spec --python --index-url --pip-args",
+    "uvx": "--from --with --with-editable --with-requirements -p --python --env-file",
+    "uv": "--from --with --with-editable --with-requirements -p --python --directory --project --extra --group"
+    " --env-file",
+    "pipx": "--spec --python --pip-args",
     "docker": "-e --env --env-file -v --volume --mount -p --publish --name --network --net -u --user -w --workdir"
     " --entrypoint --platform --add-host -l --label -m --memory --cpus --gpus --pull -h --hostname --tmpfs --cap-add"
     " --cap-drop --security-opt --context -c",
@@ -27,7 +28,7 @@ _RUNNERS: Final = {
     "deno": "-c --config --import-map",
     "bun": "-r --preload --cwd --env-file",
 }
-"""Program that runs another one → its options that have a value of their own."""
+"""Program that runs another one → its options with a value of their own. An address after any option is one, too."""
 _SAME: Final = {"podman": "docker"}
 _SUBCOMMANDS: Final = frozenset({"run", "dlx", "exec", "tool", "container"})
 
@@ -45,10 +46,8 @@ def command_name(command: Sequence[str]) -> str:
     valued = _RUNNERS.get(_SAME.get(runner, runner))
     if valued is None:
         return pack_name(program)
-    words = iter(args)
-    for word in words:
-        if word in valued.split():
-            next(words, None)
-        elif not word.startswith("-") and word not in _SUBCOMMANDS:
+    for before, word in pairwise(["", *args]):
+        is_value = before in valued.split() or (before.startswith("-") and "://" in word)
+        if not (is_value or word.startswith("-") or word in _SUBCOMMANDS):
             return pack_name(re.sub(r"(?<=[^/@])(?:[@:\[]|[=<>~]=)[^/]*$|\.(?:py|js|mjs|cjs|ts)$", "", word))
     return pack_name(program)
