@@ -88,6 +88,12 @@ def test_rules_that_cannot_be_read_are_a_failure_and_stay_as_they_are(pegboard: 
     assert (home / "approvals.toml").read_text() == "[[rule]\n"
 
 
+def test_only_the_problems_of_the_rule_that_is_added_are_printed(pegboard: Command) -> None:
+    assert "'nope.*'" in pegboard("rules", "add", "deny", "nope.*").stderr
+    second = pegboard("rules", "add", "deny", "odd.*").stderr
+    assert ("'odd.*'" in second, "nope" in second) == (True, False)
+
+
 @pytest.mark.promise("STO-3")
 def test_rules_that_processes_add_concurrently_are_all_added(pegboard: Command) -> None:
     names = [f"tool{number}.x" for number in range(8)]

@@ -121,8 +121,9 @@ def add(
         reasons = "; ".join(one["msg"].removeprefix("Value error, ") for one in error.errors())
         _fail(f"The rule was not added: it {reasons}.", USAGE)
     runtime = scanned(context)
+    known = runtime.rules.problems(missing=True)
     _change(runtime, lambda _: runtime.rules.add(None, rule))
-    narrate_problems(runtime.rules.problems(missing=True))
+    narrate_problems(problem for problem in runtime.rules.problems(missing=True) if problem not in known)
 
 
 @rules.command()
