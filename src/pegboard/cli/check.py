@@ -9,6 +9,7 @@ import typer
 
 from pegboard.cli.arguments import ArgOption, ArgsOption, ArgumentError, NameArgument, complete_checks, read_arguments
 from pegboard.cli.engines import EMBEDDED, ClusterCalls, EngineOption, InsecureOption
+from pegboard.cli.exit_codes import failure_code
 from pegboard.cli.root import TOOL_FAILED, USAGE, JsonOption, PacksOption, find, group, open_runtime, scanned
 from pegboard.cli.servers import ElicitOption, answer_questions
 
@@ -489,6 +490,4 @@ def _fail(reason: str | CheckError) -> NoReturn:
     from pegboard.results.clean import clean_line
 
     narrate(clean_line(str(reason)))
-    cause = reason.__cause__ if not isinstance(reason, str) else None
-    is_system = isinstance(cause, OSError) and not isinstance(cause, FileExistsError)
-    raise typer.Exit(TOOL_FAILED if is_system else USAGE)
+    raise typer.Exit(USAGE if isinstance(reason, str) else failure_code(reason))

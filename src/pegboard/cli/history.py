@@ -18,7 +18,18 @@ from pegboard.cli.arguments import (
     read_arguments_of_unknown,
     read_object,
 )
-from pegboard.cli.root import MOST, NOT_FOUND, TOOL_FAILED, USAGE, JsonOption, PacksOption, app, open_runtime, scanned
+from pegboard.cli.root import (
+    MOST,
+    NOT_FOUND,
+    TOOL_FAILED,
+    USAGE,
+    JsonOption,
+    PacksOption,
+    app,
+    open_runtime,
+    recorded_call,
+    scanned,
+)
 from pegboard.data.mask import unrecorded_secret
 from pegboard.results.sizes import count, duration
 
@@ -135,7 +146,7 @@ def show(
 
     runtime = open_runtime(context) if print_ is None else scanned(context, connects=False)
     with _exit_on_error():
-        call = _get(runtime, call_id)
+        call = recorded_call(runtime, call_id)
         if print_ is not None:
             print_data(runtime.activity.copied_as(print_, call))
             if hidden := unrecorded_secret(call.args):
@@ -171,7 +182,7 @@ def rerun(
 
     runtime = open_runtime(context)
     with _exit_on_error():
-        recorded = _get(runtime, call_id)
+        recorded = recorded_call(runtime, call_id)
         if recorded.source == "otel" or recorded.is_turn or recorded.is_batch or recorded.state == "waiting":
             narrate(f"{recorded.tool} was not run again: {runtime.activity.unusable(recorded)}")
             raise typer.Exit(TOOL_FAILED)
@@ -214,7 +225,7 @@ def diff_(
 
     runtime = open_runtime(context)
     with _exit_on_error():
-        found = runtime.activity.diff(_get(runtime, before), _get(runtime, after))
+        found = runtime.activity.diff(recorded_call(runtime, before), recorded_call(runtime, after))
     if found.problem:
         narrate(found.problem)
     if json:
@@ -375,7 +386,7 @@ def delete(context: typer.Context, ids: IdsArgument, packs: PacksOption = None) 
 
     runtime = open_runtime(context)
     with _exit_on_error("Nothing was deleted"):
-        wanted = list(dict.fromkeys(_get(runtime, one).id for one in ids))
+        wanted = list(dict.fromkeys(recorded_call(runtime, one).id for one in ids))
         deleted = runtime.activity.delete(wanted)
     if not deleted:
         narrate("Nothing was deleted because a running call can't be deleted. Delete it when it has ended.")
@@ -422,7 +433,7 @@ def pin(
 
     runtime = open_runtime(context)
     with _exit_on_error("Nothing was changed"):
-        changed = runtime.activity.pin([_get(runtime, one).id for one in ids], pinned=not off)
+        changed = runtime.activity.pin([recorded_call(runtime, one).id for one in ids], pinned=not off)
     narrate(f"{'Unpinned' if off else 'Pinned'} {count(len(changed), 'call')}.")
 
 
@@ -439,16 +450,6 @@ def _query(runtime: Runtime, words: Sequence[str], filters: dict[str, str]) -> H
     if parsed.problems:
         raise typer.Exit(USAGE)
     return parsed.query
-
-
-def _get(runtime: Runtime, call_id: str) -> RecordedCall:
-    from pegboard.cli.output import narrate
-
-    call = runtime.activity.get(call_id)
-    if call is None:
-        narrate(f"{call_id} doesn't identify exactly one recorded call. `pegboard history` lists the ids.")
-        raise typer.Exit(NOT_FOUND)
-    return call
 
 
 @contextmanager

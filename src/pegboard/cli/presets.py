@@ -16,7 +16,8 @@ from pegboard.cli.arguments import (
     complete_presets,
     read_arguments,
 )
-from pegboard.cli.root import TOOL_FAILED, USAGE, JsonOption, PacksOption, find, group, scanned
+from pegboard.cli.exit_codes import failure_code
+from pegboard.cli.root import JsonOption, PacksOption, find, group, scanned
 
 if TYPE_CHECKING:
     from pegboard.models import JsonObject, Preset, ToolSpec
@@ -189,6 +190,4 @@ def _exit_on_error() -> Iterator[None]:
         yield
     except (PresetError, ArgumentError) as error:
         narrate(str(error))
-        cause = error.__cause__
-        is_system = isinstance(cause, OSError) and not isinstance(cause, FileExistsError)
-        raise typer.Exit(TOOL_FAILED if is_system else USAGE) from error
+        raise typer.Exit(failure_code(error)) from error

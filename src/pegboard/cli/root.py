@@ -17,7 +17,7 @@ import pegboard
 from pegboard.cli.exit_codes import INTERRUPTED, NOT_FOUND, OK, PROVIDER, TOOL_FAILED, USAGE
 
 if TYPE_CHECKING:
-    from pegboard.models import ToolError, ToolSpec
+    from pegboard.models import RecordedCall, ToolError, ToolSpec
     from pegboard.runtime import Runtime
 
 __all__ = ["EXIT_CODES", "INTERRUPTED", "NOT_FOUND", "OK", "PROVIDER", "TOOL_FAILED", "USAGE"]
@@ -299,6 +299,17 @@ def find(runtime: Runtime, name: str) -> ToolSpec:
     spec = runtime.tools.get(name)
     assert spec is not None, "asked above"
     return spec
+
+
+def recorded_call(runtime: Runtime, call_id: str) -> RecordedCall:
+    """Return the recorded call whose id starts so, or print that there is none, or several, and exit."""
+    from pegboard.cli.output import narrate
+
+    call = runtime.activity.get(call_id)
+    if call is None:
+        narrate(f"{call_id} doesn't identify exactly one recorded call. `pegboard history` lists the ids.")
+        raise typer.Exit(NOT_FOUND)
+    return call
 
 
 def advice_on(error: ToolError, runtime: Runtime, name: str) -> str:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pegboard.cli.arguments import complete_scripts
+from pegboard.cli.exit_codes import failure_code
 from pegboard.cli.root import (
-    NOT_FOUND,
     OK,
     TOOL_FAILED,
     USAGE,
@@ -20,15 +20,17 @@ from pegboard.cli.root import (
     PacksOption,
     group,
     open_runtime,
+    recorded_call,
     scanned,
 )
 from pegboard.cli.servers import ElicitOption, answer_questions
 from pegboard.data.mask import REDACTED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from pegboard.models import CallEvent, Finished, RecordedCall, ScriptAnalysis
+    from pegboard.models import CallEvent, Finished, ScriptAnalysis
+    from pegboard.presets import SavedScripts
     from pegboard.runtime import Runtime
 
 script = group("script", "Run bash scripts whose commands are tools.")
@@ -201,13 +203,24 @@ def save(
         narrate("Name a file, or recorded calls with --call." if file is None else "Name a file or calls, not both.")
         raise typer.Exit(USAGE)
     runtime = scanned(context, connects=call is not None)
-    text = _read(runtime, file) if file is not None else runtime.scripts.from_records(_calls(runtime, call or ()))
+    text = (
+        _read(runtime, file)
+        if file is not None
+        else runtime.scripts.from_records(recorded_call(runtime, one) for one in call or ())
+    )
     with _exit_on_error():
-        saved = runtime.scripts.saved
-        if not force and saved.name_of(name) in {one.name for one in saved.list()}:
-            narrate(f"A script named `{saved.name_of(name)}` already exists. Choose another name, or add --force.")
-            raise typer.Exit(USAGE)
-        saved.write(name, text)
+        _write(runtime.scripts.saved, name, text, replace=force)
+
+
+def _write(saved: SavedScripts, name: str, text: str, *, replace: bool) -> None:
+    from pegboard.errors import SavedScriptError
+
+    try:
+        saved.write(name, text, replace=replace)
+    except SavedScriptError as error:
+        if isinstance(error.__cause__, FileExistsError):
+            raise SavedScriptError(f"{str(error).removesuffix('.')}, or add --force.") from error.__cause__
+        raise
 
 
 @script.command()
@@ -229,32 +242,18 @@ def delete(context: typer.Context, name: SavedArgument, packs: PacksOption = Non
         open_runtime(context).scripts.saved.delete(name)
 
 
-def _calls(runtime: Runtime, ids: Sequence[str]) -> list[RecordedCall]:
-    """Return recorded calls by the starts of their ids; exit if one doesn't exist."""
-    from pegboard.cli.output import narrate
-
-    found = []
-    for one in ids:
-        if (recorded := runtime.activity.get(one)) is None:
-            narrate(f"{one} doesn't identify exactly one recorded call. `pegboard history` lists the ids.")
-            raise typer.Exit(NOT_FOUND)
-        found.append(recorded)
-    return found
-
-
 @contextmanager
 def _exit_on_error() -> Iterator[None]:
     """Print why a saved script can't be used, and exit."""
     from pegboard.cli.output import narrate
     from pegboard.errors import SavedScriptError
+    from pegboard.results.clean import clean_line
 
     try:
         yield
     except SavedScriptError as error:
-        narrate(str(error))
-        cause = error.__cause__
-        is_system = isinstance(cause, OSError) and not isinstance(cause, FileExistsError)
-        raise typer.Exit(TOOL_FAILED if is_system else USAGE) from error
+        narrate(clean_line(str(error)))
+        raise typer.Exit(failure_code(error)) from error
 
 
 def _read(runtime: Runtime, file: str) -> str:

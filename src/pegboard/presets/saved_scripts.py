@@ -69,22 +69,29 @@ class SavedScripts:
         except OSError as error:
             raise _failure(file.stem, "read", error) from error
 
-    def write(self, name: str, text: str) -> None:
-        """Save a script, replacing an existing one.
+    def write(self, name: str, text: str, *, replace: bool = True) -> None:
+        """Save a script.
+
+        Args:
+            name: Its name.
+            text: The script.
+            replace: Whether to replace an existing one.
 
         Raises:
-            SavedScriptError: The name is invalid, or the file can't be written.
+            SavedScriptError: The name is invalid or, without `replace`, taken, or the file can't be written.
         """
         name = _checked(name)
         file = self._place(name)
         try:
             make_folder(self._root)
-            write(file, text.encode())
+            write(file, text.encode(), replace=replace)
         except UnicodeEncodeError as error:
             raise SavedScriptError(
                 f"The script `{name}` was not saved because it contains an invalid character (a lone surrogate)."
             ) from error
         except OSError as error:
+            if isinstance(error, FileExistsError) and file.exists():
+                raise SavedScriptError(f"A script named `{name}` already exists. Choose another name.") from error
             raise _failure(name, "written", error) from error
 
     def rename(self, old: str, new: str) -> None:
