@@ -37,7 +37,7 @@ requires_lib("lxml")
 requires_lib("markdownify", min_version="1")
 
 _MAX_BYTES = 5_000_000
-_USER_AGENT = "pegboard (+https://pypi.org/project/pegboard)"
+_USER_AGENT = "pegboard"
 _NOT_READ = ("script", "style", "noscript", "template", "svg", "iframe", "object", "head")
 _BLOCKS = (
     "address", "article", "aside", "blockquote", "body", "br", "dd", "div", "dl", "dt", "figure", "footer", "form",
