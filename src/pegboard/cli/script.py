@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pegboard.models import CallEvent, Finished, ScriptAnalysis
-    from pegboard.presets import SavedScripts
     from pegboard.runtime import Runtime
 
 script = group("script", "Run bash scripts whose commands are tools.")
@@ -209,14 +208,14 @@ def save(
         else runtime.scripts.from_records(recorded_call(runtime, one) for one in call or ())
     )
     with _exit_on_error():
-        _write(runtime.scripts.saved, name, text, replace=force)
+        _write(runtime, name, text, replace=force)
 
 
-def _write(saved: SavedScripts, name: str, text: str, *, replace: bool) -> None:
+def _write(runtime: Runtime, name: str, text: str, *, replace: bool) -> None:
     from pegboard.errors import SavedScriptError
 
     try:
-        saved.write(name, text, replace=replace)
+        runtime.scripts.saved.write(name, text, replace=replace)
     except SavedScriptError as error:
         if isinstance(error.__cause__, FileExistsError):
             raise SavedScriptError(f"{str(error).removesuffix('.')}, or add --force.") from error.__cause__
