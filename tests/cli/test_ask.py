@@ -11,11 +11,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import commands
 import pytest
+from provider import FakeProvider, says
 
 Command = Callable[..., commands.Done]
 
@@ -210,11 +211,25 @@ def test_ctrl_c_interrupts_once_and_the_session_is_consistent(
 
 @pytest.mark.promise("CLI-3")
 def test_on_a_terminal_the_text_streams_without_control_sequences(tmp_path: Path, home: Path) -> None:
+    text = on_terminal(["tools.echo value='\x1b[31mred'"], tmp_path)
+    assert "Your message matches `tools_echo` best" in text, "what it says before a call is shown too"
+    assert "\x1b" not in text
+    assert "␛" in text
+
+
+@pytest.mark.promise("CLI-3", "ASK-5")
+def test_text_that_turns_out_to_be_a_thought_is_named_so_on_a_terminal(tmp_path: Path, home: Path) -> None:
+    with FakeProvider(says("I wonder why.", "\n</think>\n\n", "So.")).running() as fake:
+        text = on_terminal(["Why?", "--model", "llamacpp:fake", "--base-url", fake.url], tmp_path)
+    said = "I wonder why.\nThe text above is the model's thinking. Its answer:\nSo.\n"
+    assert said in text.replace("\r", "")
+
+
+def on_terminal(arguments: Sequence[str], folder: Path) -> str:
+    """Run `pegboard ask` with its output on a terminal until it ends; return the output."""
     parent, child = pty.openpty()
-    command = [sys.executable, "-m", "pegboard", "ask", "tools.echo value='\x1b[31mred'"]
-    with subprocess.Popen(
-        command, stdout=child, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, cwd=tmp_path
-    ) as asking:
+    command = [sys.executable, "-m", "pegboard", "ask", *arguments]
+    with subprocess.Popen(command, stdout=child, stderr=child, stdin=subprocess.DEVNULL, cwd=folder) as asking:
         os.close(child)
         seen = b""
         end = time.monotonic() + 60
@@ -228,10 +243,7 @@ def test_on_a_terminal_the_text_streams_without_control_sequences(tmp_path: Path
             seen += piece
         assert asking.wait(60) == 0
     os.close(parent)
-    text = seen.decode()
-    assert "Your message matches `tools_echo` best" in text, "what it says before a call is shown too"
-    assert "\x1b" not in text
-    assert "␛" in text
+    return seen.decode()
 
 
 @pytest.mark.promise("CLI-3")

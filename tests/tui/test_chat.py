@@ -19,6 +19,7 @@ from pegboard.models.conversation import (
     ModelMessage,
     TextDelta,
     ThinkingDelta,
+    ThinkingEnded,
     TurnEnded,
     Usage,
     UserMessage,
@@ -81,6 +82,19 @@ async def test_thoughts_are_collapsed_to_a_line_that_expands(tmp_path: Path) -> 
         assert "▸ Thought: 16 characters" in stage.text
         await stage.press("shift+tab", "up", "space")
         await stage.until_seen("I wonder [why]␛.")
+
+
+async def test_text_that_turns_out_to_be_a_thought_is_moved_to_its_line(tmp_path: Path) -> None:
+    never = asyncio.Event()
+    turn: list[Said] = [TextDelta(text="I wonder why.\n"), ThinkingEnded(), TextDelta(text="So."), never]
+    async with on_chat(tmp_path, turn) as stage:
+        await stage.say("Think")
+        await stage.until_seen("So.")
+        assert "▸ Thought: 14 characters" in stage.text
+        assert "I wonder" not in stage.text
+        await stage.press("escape")
+        await stage.idle()
+        assert stage.kept == [UserMessage(text="Think"), ModelMessage(text="So.")]
 
 
 @pytest.mark.promise("ASK-4", "TUI-2")

@@ -40,6 +40,7 @@ from pegboard.models.conversation import (
     ModelMessage,
     Prompt,
     TextDelta,
+    ThinkingEnded,
     ToolMessage,
     TurnEnded,
     Usage,
@@ -311,6 +312,8 @@ class _Question:
                 piece, exceeded = left.count(event)
                 if isinstance(piece, TextDelta):
                     self._unsaved_text.append(piece.text)
+                elif isinstance(piece, ThinkingEnded):
+                    self._unsaved_text.clear()
                 yield ModelSaid.model_construct(event=piece)
                 if exceeded is not None:
                     raise _StoppedError(exceeded)

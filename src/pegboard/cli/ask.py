@@ -200,13 +200,16 @@ class _AskOutput:
         from pegboard.cli.output import narrate, narrate_log
         from pegboard.models import Finished, Log, Started
         from pegboard.models.ask import CallHappened, CallProposed, ModelSaid, ToolAnswered, Waiting
-        from pegboard.models.conversation import TextDelta, TurnEnded
+        from pegboard.models.conversation import TextDelta, ThinkingEnded, TurnEnded
 
         match event:
             case ModelSaid(event=TextDelta(text=text)):
                 self._text(text)
             case ModelSaid(event=TurnEnded()):
                 self.end_line()
+            case ModelSaid(event=ThinkingEnded()) if self._streams:
+                self.end_line()
+                narrate("The text above is the model's thinking. Its answer:")
             case CallProposed(call=call):
                 narrate(f"→ {_clean_line(call.name)} {_compact(call.args)}")
             case CallHappened(event=Log(text=text)):

@@ -124,6 +124,12 @@ class ThinkingDelta(DataModel):
     text: str
 
 
+class ThinkingEnded(DataModel):
+    """All text of the turn so far was reasoning: the model ended it with a tag, but its template began it."""
+
+    kind: Literal["thinking_ended"] = "thinking_ended"
+
+
 class CallDelta(DataModel):
     """The next piece of a call that the model is writing: first its name, then its arguments."""
 
@@ -155,5 +161,5 @@ class TurnEnded(DataModel):
         return self.reason in ("stop", "calls")
 
 
-ModelEvent = Annotated[TextDelta | ThinkingDelta | CallDelta | TurnEnded, Field(discriminator="kind")]
+ModelEvent = Annotated[TextDelta | ThinkingDelta | ThinkingEnded | CallDelta | TurnEnded, Field(discriminator="kind")]
 """Any event of a model's response; `TurnEnded` comes once and last, unless the turn fails with a `ModelError`."""

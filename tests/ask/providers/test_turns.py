@@ -9,7 +9,7 @@ from contextlib import aclosing
 from typing import Any
 
 import pytest
-from listening import KEY, hear, reach
+from listening import KEY, Heard, hear, reach
 from provider import Answer, FakeProvider, call, delta, proposes, says, usage
 
 from pegboard.ask.providers import model
@@ -22,6 +22,7 @@ from pegboard.models.conversation import (
     SystemMessage,
     TextDelta,
     ThinkingDelta,
+    ThinkingEnded,
     ToolMessage,
     Usage,
     UserMessage,
@@ -212,6 +213,41 @@ async def test_text_without_thinking_arrives_unchanged(pieces: list[str]) -> Non
     with FakeProvider(Answer([*(delta(content=piece) for piece in pieces), delta("stop")])).running() as fake:
         heard = await hear(reach(fake, "llamacpp:fake"))
     assert not heard.thoughts
+    assert heard.ended.message.text == heard.text == "".join(pieces)
+
+
+@pytest.mark.promise("ASK-5")
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        ["Hm, <b>", " well.\n</think>\n\nFour, says `</think>`."],
+        ["Hm, <b> well.", "\n", " </th", "ink>", "\n", "\nFour, says ", "`</think>`."],
+        list("```\n</think>\n```\nHm, <b> well.\n</think>Four, says `</think>`."),
+    ],
+)
+async def test_thinking_whose_opening_tag_is_in_the_models_template_is_separated(pieces: list[str]) -> None:
+    with FakeProvider(Answer([*(delta(content=piece) for piece in pieces), delta("stop")])).running() as fake:
+        heard = await hear(reach(fake, "llamacpp:fake"))
+    end = heard.events.index(ThinkingEnded())
+    before, after = Heard(events=heard.events[:end]).text, Heard(events=heard.events[end:]).text
+    assert before.strip().endswith("Hm, <b> well.")
+    assert heard.ended.message.text == after == "Four, says `</think>`."
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        ["The tag is\n", "</th", "ing>."],
+        ["Write <think> first and\n", "</think> last."],
+        ["```\n", "</think>\n", "```\n"],
+        ["All.\n  </thi"],
+        ["Write </think>."],
+    ],
+)
+async def test_an_answer_that_quotes_the_closing_tag_arrives_unchanged(pieces: list[str]) -> None:
+    with FakeProvider(Answer([*(delta(content=piece) for piece in pieces), delta("stop")])).running() as fake:
+        heard = await hear(reach(fake, "llamacpp:fake"))
+    assert ThinkingEnded() not in heard.events
     assert heard.ended.message.text == heard.text == "".join(pieces)
 
 

@@ -14,12 +14,14 @@ from contextlib import aclosing
 from pydantic_ai import messages as theirs
 from pydantic_ai.direct import model_request_stream
 from pydantic_ai.models import StreamedResponse
+from pydantic_ai.profiles import DEFAULT_THINKING_TAGS
 
 from pegboard.ask.providers.call_deltas import CompatibleResponse
 from pegboard.ask.providers.connection import ModelConnection
 from pegboard.ask.providers.endpoint import Patience
 from pegboard.ask.providers.errors import ErrorFactory
 from pegboard.ask.providers.messages import their_messages, their_settings, their_tools
+from pegboard.ask.providers.thinking_tags import UnopenedThinking
 from pegboard.errors import ModelError
 from pegboard.models.conversation import (
     CallDelta,
@@ -30,6 +32,7 @@ from pegboard.models.conversation import (
     TextDelta,
     Thinking,
     ThinkingDelta,
+    ThinkingEnded,
     TurnEnded,
     Usage,
 )
@@ -55,7 +58,8 @@ async def turn(
             model_request_parameters=their_tools(prompt, declares_calls=connection.declares_calls),
         ) as stream:
             async with aclosing(_events(stream, patience.silence)) as events:
-                async for event in events:
+                pieces = _without_unopened(events) if isinstance(stream, CompatibleResponse) else events
+                async for event in pieces:
                     started = True
                     yield event
             ended = _ended(stream, errors)
@@ -85,6 +89,32 @@ async def _events(stream: StreamedResponse, silence: float) -> AsyncGenerator[Mo
                 piece = await anext(pieces)
     except StopAsyncIteration:
         return
+
+
+async def _without_unopened(events: AsyncGenerator[ModelEvent]) -> AsyncGenerator[ModelEvent]:
+    """Yield the events, and `ThinkingEnded` instead of the closing tag of reasoning without an opening one."""
+    thinking = UnopenedThinking(*DEFAULT_THINKING_TAGS)
+    async for event in events:
+        if not isinstance(event, TextDelta):
+            if held := thinking.rest():
+                yield TextDelta(text=held)
+            yield event
+            continue
+        thought, text = thinking.split(event.text)
+        if thought:
+            yield TextDelta(text=thought)
+        if thought is not None:
+            yield ThinkingEnded()
+        if text:
+            yield TextDelta(text=text)
+    if held := thinking.rest():
+        yield TextDelta(text=held)
+
+
+def _answer(text: str) -> str:
+    """Return a whole text without reasoning that has no opening tag."""
+    thought, answer = UnopenedThinking(*DEFAULT_THINKING_TAGS).split(text)
+    return text if thought is None else answer
 
 
 def _event(piece: theirs.ModelResponseStreamEvent, calls: dict[int, int]) -> ModelEvent | None:
@@ -128,6 +158,8 @@ def _ended(stream: StreamedResponse, errors: ErrorFactory) -> TurnEnded:
         if isinstance(part, theirs.ToolCallPart)
     )
     text = "".join(part.content for part in response.parts if isinstance(part, theirs.TextPart))
+    if isinstance(stream, CompatibleResponse):
+        text = _answer(text)
     message = ModelMessage(text=text, calls=calls, thinking=_thinking(response) if calls else ())
     usage = Usage(
         input_tokens=response.usage.input_tokens,

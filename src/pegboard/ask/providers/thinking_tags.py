@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Iterator
 from typing import Literal
 
@@ -70,3 +71,60 @@ class ThinkingTags:
             self._stage = "after"
             yield tag
         return rest
+
+
+class UnopenedThinking:
+    """Detector of reasoning that only a closing tag ends, because the model's template contains the opening one.
+
+    The closing tag counts only at the start of a line outside a code block, because an answer may quote it.
+
+    Args:
+        start: The opening tag.
+        end: The closing tag.
+    """
+
+    def __init__(self, start: str, end: str) -> None:
+        self._start = start
+        self._end = end
+        self._closing = re.compile(rf"^[ \t]*{re.escape(end)}")
+        self._line = ""
+        self._returned = 0
+        """Characters of the line that were returned."""
+        self._fences = 0
+        self._is_over = False
+        self._is_before_answer = False
+
+    def split(self, piece: str) -> tuple[str | None, str]:
+        """Return the rest of the reasoning if it ends in this piece, else None, and text as far as it is certain."""
+        if self._is_over:
+            return None, self._answer(piece)
+        text, returned = self._line + piece, self._returned
+        position = 0
+        for line in re.split(r"(?<=\n)", text):
+            if self._start in line:
+                self._is_over = True
+                break
+            if self._fences % 2 == 0 and (tag := self._closing.match(line)):
+                self._is_over = self._is_before_answer = True
+                return text[returned:position], self._answer(text[position + tag.end() :])
+            if line.endswith("\n"):
+                self._fences += line.lstrip().startswith("```")
+                position += len(line)
+        self._line = text[position:]
+        is_held = not self._is_over and self._line.strip() and self._end.startswith(self._line.strip())
+        certain = max(position if is_held else len(text), returned)
+        self._returned = certain - position
+        return None, text[returned:certain]
+
+    def rest(self) -> str:
+        """Return the text that was held back."""
+        text = "" if self._is_over else self._line[self._returned :]
+        self._is_over = True
+        return text
+
+    def _answer(self, text: str) -> str:
+        """Return text after the tag, without the space between both."""
+        if self._is_before_answer:
+            text = text.lstrip()
+            self._is_before_answer = not text
+        return text

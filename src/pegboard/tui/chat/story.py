@@ -25,6 +25,7 @@ from pegboard.models.conversation import (
     ProposedCall,
     TextDelta,
     ThinkingDelta,
+    ThinkingEnded,
     ToolMessage,
     TurnEnded,
     Usage,
@@ -233,6 +234,8 @@ class Story:
                     self._add(self._thought)
                 self._thought.pieces.append(text)
                 self._mark_changed(self._thought)
+            case ThinkingEnded():
+                self._move_text_to_thought()
             case CallDelta(index=index, name=name, arguments=arguments):
                 while len(self._turn) <= index:
                     self._turn.append(CallBlock(unfold=self._unfold, keys=self._keys))
@@ -247,6 +250,14 @@ class Story:
                 for block in self._turn[len(message.calls) :]:
                     block.finish(None, ToolResult.failed("execution_error", "The tool was not called.", "cancelled"))
                     self._changed(block)
+
+    def _move_text_to_thought(self) -> None:
+        """Show the text of this turn so far as a thought."""
+        if self._text is not None:
+            thought = self._thought = ThoughtBlock([self._text.text])
+            self.blocks[self.blocks.index(self._text)] = thought
+            self._text = None
+            self._changed(thought)
 
     def _propose(self, call: ToolCall, proposed: ProposedCall) -> None:
         if self._proposed >= len(self._turn):
