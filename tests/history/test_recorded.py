@@ -55,6 +55,22 @@ def add(
     return call.id
 
 
+@pytest.mark.promise("ACT-1")
+@pytest.mark.parametrize("is_written_before", [False, True])
+def test_a_call_comes_before_the_calls_that_it_made_however_short_they_are(
+    history: History, calls: RecordedCalls, *, is_written_before: bool
+) -> None:
+    outer = ToolCall(name="script.run", source="script")
+    inner = ToolCall(name="tools.echo", source="script", parent=outer.id)
+    history.start(outer, NOW)
+    history.start(inner, NOW + timedelta(milliseconds=1))
+    history.record(inner, ToolResult(ok=True), NOW + timedelta(milliseconds=1))
+    if is_written_before:
+        history.flush()
+    history.record(outer, ToolResult(ok=True), NOW)
+    assert found(calls, "") == [inner.id, outer.id]
+
+
 def found(calls: RecordedCalls, text: str, **more: int) -> list[str]:
     parsed = parse_query(text)
     assert not parsed.problems

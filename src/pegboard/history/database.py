@@ -224,6 +224,14 @@ class Database:
             )
             return changed.rowcount
 
+    def keep_for_reuse(self, key: str, call_id: str) -> None:
+        """Store under a key that a call's result may be reused."""
+        now = int(time.time() * 1e6)
+        with self.transaction() as run:
+            # A call that is being recorded right now is missing from `calls`; a minute's grace keeps its key.
+            run("DELETE FROM reusable WHERE at < ? AND call NOT IN (SELECT id FROM calls)", [now - 60_000_000])
+            run("INSERT OR REPLACE INTO reusable (key, at, call) VALUES (?, ?, ?)", [key, now, call_id])
+
     def _purge(self) -> list[str]:
         """Remove the calls whose deletion can no longer be undone."""
         before = int((time.time() - UNDO_SECONDS) * 1e6)

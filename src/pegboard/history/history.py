@@ -9,7 +9,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
@@ -73,7 +74,7 @@ class History:
         """The database."""
         self._files = ResultFiles(results)
         self.size_limit = size_limit
-        self._waiting: deque[tuple[ToolCall, ToolResult, datetime]] = deque()
+        self._waiting: deque[tuple[ToolCall, ToolResult | None, datetime]] = deque()
         self._started: dict[str, _Start] = {}
         """Starts that aren't written yet, by call."""
         self._presence = HistoryLock(database.parent / "running")
@@ -98,7 +99,7 @@ class History:
     @property
     def unrecorded(self) -> Problem | None:
         """The calls or conversations that were not recorded, the reason and the remedy; None if nothing is lost."""
-        waiting = sum(not call.is_turn for call, *_ in self._waiting.copy())
+        waiting = sum(result is not None and not call.is_turn for call, result, _ in self._waiting.copy())
         return self._losses.problem(waiting + sum(row.is_finished_call for row in self._unwritten))
 
     @property
@@ -127,12 +128,19 @@ class History:
 
     def record(self, call: ToolCall, result: ToolResult, at: datetime) -> None:
         """Queue a finished call, requested at `at`, for recording. Return immediately; never raise."""
+        self._queue_start(call.parent)
         self._waiting.append((call, result, at))
         self._started.pop(call.id, None)
         if self._writer is None:
             self._start()
         if not self._wake.is_set():  # setting it again takes several times as long
             self._wake.set()
+
+    def _queue_start(self, call_id: str | None) -> None:
+        """Queue the start of a call whose inner call has finished, so that it is recorded before that."""
+        if call_id is not None and (start := self._started.pop(call_id, None)) is not None:
+            self._queue_start(start.call.parent)
+            self._waiting.append((start.call, None, start.at))
 
     def flush(self) -> None:
         """Write all queued calls. Report failures in `problems`."""
@@ -214,7 +222,8 @@ class History:
                 # Starts are only for others to see; the finished calls are what must not be lost.
                 self._unwritten = [row for row in self._unwritten if row.status != RUNNING]
                 while len(self._waiting) > _KEPT_UNWRITTEN:
-                    self._losses.calls += not self._waiting.popleft()[0].is_turn
+                    call, result, _ = self._waiting.popleft()
+                    self._losses.calls += result is not None and not call.is_turn
                 self._fail("written", error)
                 return True
             self._succeed(sum(row.is_finished_call for row in self._unwritten))
@@ -231,28 +240,32 @@ class History:
         return any(start.due <= now for start in self._started.copy().values()) if self._started else False
 
     def _convert_starts(self, database: Database, now: float) -> None:
-        from pegboard.history.rows import started_row
-
         if database.file is None:
             self._started.clear()  # no other process sees a history in memory
         for call, at, due, waits in [*self._started.copy().values()]:
             if due <= now and self._started.pop(call.id, None) is not None:
-                with suppress(*UNREADABLE):
-                    self._unwritten.append(started_row(call, at, self._presence.token(), waits=waits))
+                self._convert_start(call, at, waits=waits)
+
+    def _convert_start(self, call: ToolCall, at: datetime, *, waits: bool = False) -> None:
+        from pegboard.history.rows import started_row
+
+        with suppress(*UNREADABLE):
+            self._unwritten.append(started_row(call, at, self._presence.token(), waits=waits))
 
     def _convert_queue(self, database: Database) -> None:
         """Convert queued calls to rows, in batches."""
+        report_incomplete = partial(self._report_failure, "kept complete")
         while self._waiting and len(self._unwritten) < _WRITTEN_AT_ONCE:
             call, result, at = self._waiting.popleft()
+            if result is None:
+                self._convert_start(call, at)
+                continue
             try:
                 has_files = database.file is not None
-                self._unwritten.append(self._files.row(call, result, at, self._report_incomplete, has_files=has_files))
+                self._unwritten.append(self._files.row(call, result, at, report_incomplete, has_files=has_files))
             except UNREADABLE as error:  # the result isn't JSON, which is a bug of its tool
                 self._losses.calls += 1
                 self._fail("kept complete", error)
-
-    def _report_incomplete(self, error: OSError) -> None:
-        self._report_failure("kept complete", error)
 
     # Sweeping
 
@@ -395,28 +408,16 @@ class History:
 
     def keep_for_reuse(self, key: str, call_id: str) -> None:
         """Store under a key that a call's result may be reused. Block; never raise."""
-        from pegboard.history.rows import microseconds
-
-        now = microseconds(datetime.now(UTC))
-
-        def keep(database: Database) -> None:
-            with database.transaction() as run:
-                # A call that is being recorded right now is missing from `calls`; a minute's grace keeps its key.
-                run("DELETE FROM reusable WHERE at < ? AND call NOT IN (SELECT id FROM calls)", [now - 60_000_000])
-                run("INSERT OR REPLACE INTO reusable (key, at, call) VALUES (?, ?, ?)", [key, now, call_id])
-
         try:
-            self.act(keep)
+            self.act(lambda database: database.keep_for_reuse(key, call_id))
         except StoreError as error:
             self._report_failure("used for results again", error)
 
     def kept_for_reuse(self, key: str) -> tuple[float, ToolResult | None]:
         """Return the time a key was last stored (seconds since 1970) and its result, if any. Block."""
         rows = self._select("SELECT at, call FROM reusable WHERE key = ?", [key])
-        if not rows:
-            return 0.0, None
-        at, call = rows[0]
-        return float(at or 0) / 1e6, self.result(str(call))
+        at, call = rows[0] if rows else (0, None)
+        return float(at or 0) / 1e6, None if call is None else self.result(str(call))
 
     # The database
 
@@ -494,7 +495,6 @@ class History:
         self._report_failure("read completely", ValueError("a record is damaged"))
 
     def _report_failure(self, wanted: str, error: Exception) -> None:
-        reason = getattr(error, "strerror", None) or error
-        message = f"The history can't be {wanted}: {reason}."
+        message = f"The history can't be {wanted}: {getattr(error, 'strerror', None) or error}."
         self._problems[wanted] = Problem(message=message, severity="warning", file=str(self.file))
         self._changed()
