@@ -121,6 +121,8 @@ def test_calls_are_recorded_with_agent_server_result_and_duration() -> None:
         ("uvx --some-option https://example.com/a server-git", "server-git"),
         ("docker run -i --rm -e TOKEN=x -t localhost:5000/acme/hub:1.2", "hub"),
         ("python3.12 -m git_server", "git_server"),
+        ("python -mgit_server --port 1", "git_server"),
+        ("env -u X TOKEN=a npx -y server-files", "server-files"),
         ("npx", "npx"),
         ("my-server --stdio", "my-server"),
     ],

@@ -29,6 +29,7 @@ _RUNNERS: Final = {
     "bun": "-r --preload --cwd --env-file",
 }
 """Program that runs another one → its options with a value of their own. An address after any option is one, too."""
+_ENV_VALUED: Final = frozenset({"-u", "--unset", "-C", "--chdir"})
 _SAME: Final = {"podman": "docker"}
 _SUBCOMMANDS: Final = frozenset({"run", "dlx", "exec", "tool", "container"})
 
@@ -43,9 +44,15 @@ def command_name(command: Sequence[str]) -> str:
     program, *args = command or [""]
     name = re.split(r"[/\\]", program)[-1].lower()
     runner = re.sub(r"[\d.]*$|\.(?:exe|cmd)$", "", name)
+    if runner == "env":
+        for index, (before, word) in enumerate(pairwise(["", *args])):
+            if not (word.startswith("-") or "=" in word or before in _ENV_VALUED):
+                return command_name(args[index:])
     valued = _RUNNERS.get(_SAME.get(runner, runner))
     if valued is None:
         return pack_name(program)
+    if runner == "python":
+        args = [part for word in args for part in (("-m", word[2:]) if word.startswith("-m") else (word,)) if part]
     for before, word in pairwise(["", *args]):
         is_value = before in valued.split() or (before.startswith("-") and "://" in word)
         if not (is_value or word.startswith("-") or word in _SUBCOMMANDS):
