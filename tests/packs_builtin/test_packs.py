@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import pegboard.packs
 from pegboard.packs.shell import pwd
@@ -103,3 +105,13 @@ def test_packs_import_libraries_late_and_declare_them_with_a_hint_that_updates_o
     for requirement in read_requirements(tree).pack:
         hint = report_row(file.stem, requirement, ProbeResult("outdated"))["install"]
         assert requirement.kind != "lib" or f"{requirement.name}>=" in hint or not requirement.min_version
+
+
+def test_packs_need_at_least_the_versions_that_are_installed_with_the_program() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    bounds = {found.name: found.specifier for found in map(Requirement, project["dependencies"])}
+    needed = [one for file in FILES for one in read_requirements(ast.parse(file.read_text())).pack if one.kind == "lib"]
+    assert {one.name for one in needed if one.min_version} == {"jq", "markdownify", "pygit2"}
+    for one in needed:
+        lowest = next((bound.version for bound in bounds.get(one.name, ()) if bound.operator == ">="), None)
+        assert one.min_version in (None, lowest)

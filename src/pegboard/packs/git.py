@@ -48,7 +48,7 @@ from ._git_repository import repository as opened_repository
 from ._git_worktree import GitIndex
 from ._roots import decoded
 
-requires_lib("pygit2", min_version="1.18")
+requires_lib("pygit2", min_version="1.21")
 
 _MOST = 50_000_000
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 requires_lib("httpx")
 requires_lib("bs4")
 requires_lib("lxml")
-requires_lib("markdownify", min_version="1")
+requires_lib("markdownify", min_version="1.1")
 
 _MAX_BYTES = 5_000_000
 _USER_AGENT = "pegboard"
