@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
+import pegboard.history
 from pegboard.history import History
 from pegboard.models import (
     CallRecord,
@@ -276,3 +277,9 @@ def test_the_files_are_the_users_own(history: History, tmp_path: Path) -> None:
     for path in tmp_path.rglob("*"):
         if path.name != "history.db.lock":
             assert path.stat().st_mode & 0o077 == 0, path
+
+
+def test_no_statement_needs_sqlite_3_35_which_systems_with_long_support_lack() -> None:
+    sources = "".join(file.read_text() for file in Path(pegboard.history.__file__).parent.glob("*.py"))
+    assert "SELECT" in sources
+    assert [word for word in (" RETURNING ", " STRICT", "->>", "unixepoch(") if word in sources] == []

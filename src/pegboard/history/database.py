@@ -235,9 +235,10 @@ class Database:
     def _purge(self) -> list[str]:
         """Remove the calls whose deletion can no longer be undone."""
         before = int((time.time() - UNDO_SECONDS) * 1e6)
-        found = self._connection.execute(
-            "DELETE FROM calls WHERE deleted_at < ? RETURNING CAST(file AS TEXT)", [before]
-        ).fetchall()
+        run = self._connection.execute
+        found = run("SELECT CAST(file AS TEXT) FROM calls WHERE deleted_at < ?", [before]).fetchall()
+        if found:
+            run("DELETE FROM calls WHERE deleted_at < ?", [before])
         return [str(file) for (file,) in found if file]
 
     def _prune(self, excess: int, size_limit: int) -> list[str]:

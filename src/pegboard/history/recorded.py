@@ -265,38 +265,42 @@ class RecordedCalls:
         """Delete finished calls and turns, and the calls that they made; return the ids to `restore` within an hour."""
         now = int(time.time() * 1e6)
         return self._change(
+            ids,
             "WITH RECURSIVE gone (id) AS (SELECT value FROM json_each(?) UNION SELECT calls.id FROM gone"  # noqa: S608 - our own text
             " JOIN calls ON calls.parent = gone.id UNION SELECT calls.id FROM gone JOIN calls ON calls.turn = gone.id)"
-            " UPDATE calls SET deleted_at = ? WHERE id IN (SELECT id FROM gone)"
-            f" AND deleted_at IS NULL AND status <> {RUNNING} RETURNING id",
-            [json.dumps(list(ids)), now],
+            " SELECT id FROM calls WHERE id IN (SELECT id FROM gone)"
+            f" AND deleted_at IS NULL AND status <> {RUNNING}",
+            deleted_at=now,
         )
 
     def restore(self, ids: Sequence[str]) -> tuple[str, ...]:
         """Undo `delete`, with the calls that were deleted together with these; return the ids of those restored."""
         return self._change(
+            ids,
             "WITH RECURSIVE back (id, deleted) AS (SELECT id, deleted_at FROM calls"  # noqa: S608 - our own text
             f" WHERE id IN (SELECT value FROM json_each(?)) AND deleted_at IS NOT NULL UNION {_deleted_with('parent')}"
             f" UNION {_deleted_with('turn')})"
-            " UPDATE calls SET deleted_at = NULL WHERE id IN (SELECT id FROM back) RETURNING id",
-            [json.dumps(list(ids))],
+            " SELECT id FROM calls WHERE id IN (SELECT id FROM back)",
+            deleted_at=None,
         )
 
     def pin(self, ids: Sequence[str], *, pinned: bool = True) -> tuple[str, ...]:
         """Keep calls regardless of the size limit, or no longer; return the ids of those that exist."""
-        return self._change(
-            "UPDATE calls SET pinned = ? WHERE id IN (SELECT value FROM json_each(?)) AND deleted_at IS NULL"
-            " RETURNING id",
-            [int(pinned), json.dumps(list(ids))],
-        )
+        found = "SELECT id FROM calls WHERE id IN (SELECT value FROM json_each(?)) AND deleted_at IS NULL"
+        return self._change(ids, found, pinned=int(pinned))
 
-    def _change(self, statement: str, values: Sequence[Column]) -> tuple[str, ...]:
+    def _change(self, ids: Sequence[str], found: str, **new: Column) -> tuple[str, ...]:
+        """Change columns of the calls that a query finds for ids; return the ids of these calls."""
+        columns = ", ".join(f"{column} = ?" for column in new)
+        statement = f"UPDATE calls SET {columns} WHERE id IN (SELECT value FROM json_each(?))"  # noqa: S608 - our own names
+
         def change(database: Database) -> tuple[str, ...]:
             database.require_file()
             with database.transaction() as run:
-                changed = run(statement, values)
+                changed = [str(call) for (call,) in run(found, [json.dumps(list(ids))])]
+                run(statement, [*new.values(), json.dumps(changed)])
                 run(EDITED, [])
-            return tuple(str(call) for (call,) in changed)
+            return tuple(changed)
 
         changed = self._history.act(change)
         notify(self._history.bells)

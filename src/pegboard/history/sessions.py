@@ -137,7 +137,7 @@ class Sessions:
         content = json_of(message.model_dump(mode="json", by_alias=False))
 
         def add(run: Run) -> int:
-            if not run("UPDATE sessions SET changed = ? WHERE id = ? RETURNING id", [now, key]):
+            if not _changed(run, "UPDATE sessions SET changed = ? WHERE id = ?", [now, key]):
                 raise SessionError(f"Session {session!r} was deleted.")
             [(last,)] = run("SELECT coalesce(max(position), -1) FROM messages WHERE session = ?", [key])
             position = int(last or 0) + 1
@@ -162,7 +162,7 @@ class Sessions:
         name = name.strip()
         if not name or not name.isprintable() or len(name) > LONGEST_NAME:
             raise SessionError(f"The session was not renamed: a name has 1 to {LONGEST_NAME} printable characters.")
-        statement = "UPDATE sessions SET name = ? WHERE id = ? RETURNING id"
+        statement = "UPDATE sessions SET name = ? WHERE id = ?"
         if not self._change(statement, [encodable(name), encodable(session)], in_file=True):
             raise SessionError(f"Session {session!r} doesn't exist.")
 
@@ -181,7 +181,7 @@ class Sessions:
             def drop(run: Run) -> bool:
                 run("DELETE FROM messages WHERE session = ?", [key])
                 _forget_texts(run, key, 0)
-                return bool(run("DELETE FROM sessions WHERE id = ? RETURNING id", [key]))
+                return _changed(run, "DELETE FROM sessions WHERE id = ?", [key])
 
             if not self._transact(drop, in_file=True):
                 raise SessionError(f"Session {session!r} doesn't exist.")
@@ -203,9 +203,10 @@ class Sessions:
         def copy(run: Run) -> None:
             if run("SELECT id FROM sessions WHERE id = ?", [key]):
                 raise SessionError(f"Session {new!r} already exists.")
-            if not run(
+            if not _changed(
+                run,
                 "INSERT INTO sessions (id, name, created, changed, model, system)"
-                " SELECT ?, name, ?, ?, model, system FROM sessions WHERE id = ? RETURNING id",
+                " SELECT ?, name, ?, ?, model, system FROM sessions WHERE id = ?",
                 [key, now, now, old],
             ):
                 raise SessionError(f"Session {session!r} doesn't exist.")
@@ -236,7 +237,7 @@ class Sessions:
             def drop(run: Run) -> bool:
                 run("DELETE FROM messages WHERE session = ? AND position >= ?", [key, before])
                 _forget_texts(run, key, before)
-                return bool(run("UPDATE sessions SET changed = ? WHERE id = ? RETURNING id", [_now(), key]))
+                return _changed(run, "UPDATE sessions SET changed = ? WHERE id = ?", [_now(), key])
 
             if not self._transact(drop):
                 raise SessionError(f"Session {session!r} doesn't exist.")
@@ -265,10 +266,8 @@ class Sessions:
             with suppress(OSError):
                 os.close(descriptor)
 
-    def _change(
-        self, statement: str, parameters: Sequence[Column], *, in_file: bool = False
-    ) -> Sequence[tuple[Column, ...]]:
-        return self._transact(lambda run: run(statement, parameters), in_file=in_file)
+    def _change(self, statement: str, values: Sequence[Column], *, in_file: bool = False) -> bool:
+        return self._transact(lambda run: _changed(run, statement, values), in_file=in_file)
 
     def _transact(self, act: Callable[[Run], _Answer], *, in_file: bool = False) -> _Answer:
         def within(database: Database) -> _Answer:
@@ -280,15 +279,22 @@ class Sessions:
         return self._history.act(within, says=not in_file)
 
 
+def _changed(run: Run, statement: str, values: Sequence[Column]) -> bool:
+    """Run a statement; return whether it changed a row."""
+    run(statement, values)
+    [(count,)] = run("SELECT changes()", [])
+    return bool(count)
+
+
 def _forget_texts(run: Run, session: str, before: int) -> None:
     """Remove the texts of deleted messages from the records of their turns."""
     from pegboard.history.schema import EDITED
 
     position = "CASE WHEN json_valid(args) THEN json_extract(args, '$.message') END"
     without = "CASE WHEN json_valid(args) THEN json_remove(args, '$.text', '$.message') ELSE '{}' END"
-    if run(
-        f"UPDATE calls SET args = {without} WHERE session = ? AND turn = id AND coalesce({position}, ?) >= ?"  # noqa: S608 - our own text
-        " RETURNING n",
+    if _changed(
+        run,
+        f"UPDATE calls SET args = {without} WHERE session = ? AND turn = id AND coalesce({position}, ?) >= ?",  # noqa: S608 - our own text
         [session, before, before],
     ):
         run(EDITED, [])
