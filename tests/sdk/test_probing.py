@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 import threading
 import time
+import venv
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -14,6 +16,8 @@ from types import ModuleType
 import pytest
 from processes import is_alive
 
+import pegboard
+from pegboard.sdk.distributions import extra_command
 from pegboard.sdk.findings import ProbeResult, report_row
 from pegboard.sdk.probes import probe_all
 from pegboard.sdk.requirements import DeclaredRequirement
@@ -354,6 +358,29 @@ def test_a_failing_import_hook_is_an_error_in_the_report(monkeypatch: pytest.Mon
     monkeypatch.setattr(sys, "meta_path", [Bad(), *sys.meta_path])
     found = look(DeclaredRequirement("lib", "no_such_library"))
     assert (found.status, found.error) == ("error", "Looking for `no_such_library` failed: RuntimeError: out of order")
+
+
+def test_the_hint_installs_into_an_environment_of_pipx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "pegboard").mkdir()
+    (tmp_path / "pegboard" / "pipx_metadata.json").write_text("{}")
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "pegboard"))
+    row = report_row("a.b", DeclaredRequirement("lib", "yaml", min_version="6"), ProbeResult("missing"))
+    assert row["install"] == "pipx inject pegboard 'pyyaml>=6'"
+    assert extra_command("web") == "pipx inject pegboard 'pegboard[web]'"
+
+
+def test_the_hint_installs_into_an_environment_without_pip(tmp_path: Path) -> None:
+    venv.create(tmp_path / "env", with_pip=False)
+    python = tmp_path / "env" / "bin" / "python"
+    code = (
+        "import sys; sys.path.append(sys.argv[1])\n"
+        "from pegboard.sdk.distributions import extra_command, install_command\n"
+        "print(install_command('yaml'), extra_command('web'), sep='\\n')"
+    )
+    command = [str(python), "-c", code, str(Path(pegboard.__file__).parents[1])]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    uv = f"uv pip install --python {python}"
+    assert done.stdout.splitlines() == [f"{uv} pyyaml", f"{uv} 'pegboard[web]'"]
 
 
 def test_a_row_contains_an_installation_hint() -> None:

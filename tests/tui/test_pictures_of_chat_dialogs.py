@@ -154,7 +154,8 @@ class LocalModels:
         if name == "offline":
             return ModelNeeds(title="Built in")
         its = needs(name, base_url, lambda secret: "environment" if secret == "ANTHROPIC_API_KEY" else None)
-        return its.model_copy(update={"extra": "google" if its.title == "Google" else ""})
+        extra = "google" if its.title == "Google" else ""
+        return its.model_copy(update={"extra": extra, "install": f"pip install 'pegboard[{extra}]'"})
 
 
 class WithModels(GivenRuntime):

@@ -24,6 +24,7 @@ def web(
     tab has an app of its own. Press ctrl+c to stop.
     """
     from pegboard.cli.output import narrate, print_text
+    from pegboard.runtime.extras import extra_command
     from pegboard.watch.adoption import pegboard_command
 
     try:
@@ -31,7 +32,7 @@ def web(
     except ModuleNotFoundError as error:
         narrate(
             f"The app can't be served because the library {error.name} is not installed."
-            ' Install it with: pip install "pegboard[web]"'
+            f" Install it with: {extra_command('web')}"
         )
         raise typer.Exit(TOOL_FAILED) from error
     allow = tool_allow or context.meta.get("pegboard.allow") or ()

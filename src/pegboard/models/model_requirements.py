@@ -24,3 +24,5 @@ class ModelNeeds(DataModel):
     """The command that starts the server, if it is on this machine and known."""
     extra: str = ""
     """The extra to install with Pegboard first; empty if it is installed."""
+    install: str = ""
+    """The command that installs the extra."""

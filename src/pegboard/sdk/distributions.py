@@ -42,4 +42,22 @@ def install_command(library: str, min_version: str | None = None) -> str:
 
     name = _OTHER_NAMES.get(library.partition(".")[0], library.replace(".", "-"))
     wanted = name if min_version is None else shlex.quote(f"{name}>={min_version}")
-    return f"{sys.executable} -P -m pip install {wanted}"  # without -P, a pip.py of the working directory would run
+    # Without -P, a pip.py of the working directory would run.
+    command = _other_installer() or f"{shlex.quote(sys.executable)} -P -m pip install"
+    return f"{command} {wanted}"
+
+
+def extra_command(extra: str) -> str:
+    """Return the command that installs an extra of Pegboard, such as `web`."""
+    return f"{_other_installer() or 'pip install'} 'pegboard[{extra}]'"
+
+
+def _other_installer() -> str:
+    """Return the command that installs into an environment of pipx or uv, which has no pip; empty for others."""
+    import os
+    import shlex
+    from importlib.util import find_spec
+
+    if os.path.isfile(os.path.join(sys.prefix, "pipx_metadata.json")):  # noqa: PTH113, PTH118 - as in the worker
+        return f"pipx inject {shlex.quote(os.path.basename(sys.prefix))}"  # noqa: PTH119
+    return f"uv pip install --python {shlex.quote(sys.executable)}" if find_spec("pip") is None else ""

@@ -28,6 +28,7 @@ from pegboard.ask.providers.endpoint import Dialect, Endpoint, Patience
 from pegboard.ask.providers.errors import ErrorFactory
 from pegboard.ask.providers.limits import bounded, is_foreign
 from pegboard.errors import ModelError
+from pegboard.sdk.distributions import extra_command
 
 _NO_KEY: Final = "none"
 """Key for servers that need none; the libraries require a value."""
@@ -159,7 +160,7 @@ def _not_installed(endpoint: Endpoint) -> ModelError:
     return ModelError(
         f"{endpoint.name} can't be used because the library for {endpoint.title} isn't installed.",
         code="not_configured",
-        fix=f"Run `pip install 'pegboard[{endpoint.dialect}]'`, then restart Pegboard.",
+        fix=f"Run `{extra_command(endpoint.dialect)}`, then restart Pegboard.",
     )
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from pegboard.ask.providers.endpoint import Dialect, endpoint
 from pegboard.models.model_requirements import ModelNeeds
+from pegboard.sdk.distributions import extra_command
 
 _LIBRARIES: Final[Mapping[Dialect, str]] = {"anthropic": "anthropic", "google": "google.genai"}
 """Dialect → library that is optional."""
@@ -26,6 +27,7 @@ def needs(name: str, base_url: str | None, place: Callable[[str], str | None]) -
     """
     its = endpoint(name, base_url)
     found = next(((secret, at) for secret in its.secrets if (at := place(secret))), (its.secrets[0], None))
+    extra = "" if _is_installed(_LIBRARIES.get(its.dialect)) else its.dialect
     return ModelNeeds(
         title=its.title,
         where=its.where,
@@ -34,7 +36,8 @@ def needs(name: str, base_url: str | None, place: Callable[[str], str | None]) -
         secret=found[0],
         secret_place=found[1],
         start=its.start if its.is_local else "",
-        extra="" if _is_installed(_LIBRARIES.get(its.dialect)) else its.dialect,
+        extra=extra,
+        install=extra and extra_command(extra),
     )
 
 

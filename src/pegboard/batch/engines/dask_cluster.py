@@ -10,10 +10,14 @@ from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from pegboard.batch.errors import EngineError
+from pegboard.sdk.distributions import extra_command
 
 CONNECT_SECONDS: Final = 10.0
-_INSTALL: Final = "Install it with: pip install 'pegboard[dask]'"
 _MOST_LOCAL: Final = 64
+
+
+def _install() -> str:
+    return f"Install it with: {extra_command('dask')}"
 
 
 class DaskAddress:
@@ -97,7 +101,7 @@ class DaskCluster:
         try:
             distributed = await asyncio.to_thread(__import__, "distributed")
         except ImportError as error:
-            raise EngineError(f"The engine {self.name} needs the library `distributed`. {_INSTALL}") from error
+            raise EngineError(f"The engine {self.name} needs the library `distributed`. {_install()}") from error
         _silence()
         try:
             if self.where.local_workers:
@@ -118,7 +122,7 @@ class DaskCluster:
                 where, asynchronous=True, set_as_default=False, timeout=CONNECT_SECONDS
             )
         except ImportError as error:
-            raise EngineError(f"The engine {self.name} needs another library: {error}. {_INSTALL}") from error
+            raise EngineError(f"The engine {self.name} needs another library: {error}. {_install()}") from error
         except (OSError, ValueError, TypeError, RuntimeError) as error:
             reason = str(error).split("\n", 1)[0] or type(error).__name__
             raise EngineError(f"No Dask scheduler answers at {self.name}: {reason}.") from error

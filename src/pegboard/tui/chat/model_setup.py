@@ -147,7 +147,7 @@ class ModelSetup(Dialog[str | None]):
         self._needs = needs
         lines = [f"{clean_line(needs.title)} at {clean_line(needs.where)}" if needs.where else clean_line(needs.title)]
         if needs.extra:
-            lines.append(f"✗ Library not installed. Run `pip install 'pegboard[{needs.extra}]'`.")
+            lines.append(f"✗ Library not installed. Run `{needs.install}`.")
         if needs.secret_place:
             lines.append(f"✓ {needs.secret} from {clean_line(needs.secret_place)}")
         elif needs.needs_key:

@@ -319,7 +319,7 @@ def _requirements_text(row: ModelRow, needs: ModelNeeds, *, answers: bool) -> Co
     if row.provider:
         lines.append(Content("Press enter, then type the name of the model."))
     if needs.extra:
-        lacks = f"✗ Library not installed. Run `pip install 'pegboard[{needs.extra}]'`."
+        lacks = f"✗ Library not installed. Run `{needs.install}`."
         lines.append(Content.styled(lacks, "$text-warning"))
     if needs.secret_place:
         lines.append(Content.styled(f"✓ {needs.secret} from {clean_line(needs.secret_place)}", "$text-success"))
