@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mcp import Client, StdioServerParameters, stdio_client
-from processes import descendants, is_alive
+from processes import command_of, descendants, is_alive
 from servers import SDK_SERVER, start_of
 from watched import PLAIN_SERVER, PROGRAM, Watched, eventually, recorded, records, result_of
 
@@ -295,6 +295,22 @@ def test_a_killed_client_leaves_no_orphan() -> None:
     client.wait()
     client.stdout.close()
     eventually(lambda: not any(map(is_alive, [proxy, *below])))
+
+
+@pytest.mark.promise("WAT-1")
+def test_messages_pass_while_the_observer_hangs_even_if_the_system_ignores_the_flag_not_to_wait(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import socket\nsocket.MSG_DONTWAIT = 0\n")  # as on macOS
+    with Watched("cat", env={**os.environ, "PYTHONPATH": str(tmp_path)}) as watched:
+        watched.initialize()
+        below = descendants(watched.process.pid)
+        (observer,) = [pid for pid in below if b"pegboard.watch.observer" in command_of(pid)]
+        os.kill(observer, signal.SIGSTOP)
+        for id_ in range(30):
+            message = b'{"jsonrpc":"2.0","id":%d,"result":{"content":["%s"]}}\n'
+            watched.send(message % (id_, b"x" * 50_000))
+            assert watched.receive()["id"] == id_
+        os.kill(observer, signal.SIGCONT)
+        assert watched.close() == 0
 
 
 @pytest.mark.promise("WAT-1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
 import struct
 import sys
@@ -130,6 +131,7 @@ class ObserverLink:
         finally:
             theirs.close()
             os.close(nothing)
+        ours.setblocking(False)  # macOS ignores MSG_DONTWAIT for sending
         self._socket = ours
         threading.Thread(target=self._receive, daemon=True).start()
 
@@ -146,7 +148,7 @@ class ObserverLink:
             parts: tuple[bytes, bytes | memoryview] = (header, payload)
             if not self._queue:
                 try:
-                    sent = self._socket.sendmsg(parts, (), socket.MSG_DONTWAIT)
+                    sent = self._socket.sendmsg(parts)
                 except BlockingIOError:
                     sent = 0
                 except OSError:
@@ -182,7 +184,7 @@ class ObserverLink:
             while self._queue:
                 frame = self._queue[0]
                 try:
-                    self._socket.sendall(frame)
+                    _send_all(self._socket, frame)
                 except OSError:
                     self.is_lost = True
                     self._queue.clear()
@@ -193,9 +195,36 @@ class ObserverLink:
 
     def _receive(self) -> None:
         assert self._socket is not None, "it was started"
+        link = self._socket
+
+        def receive(size: int) -> bytes:
+            while True:
+                _wait_for(link, select.POLLIN)
+                with suppress(BlockingIOError):
+                    return link.recv(size)
+
         with suppress(OSError):
-            for frame in frames(self._socket.recv):
+            for frame in frames(receive):
                 self._on_frame(frame)
         self.is_lost = True
         if not self._is_closing:
             self._on_lost()
+
+
+def _send_all(link: socket.socket, data: bytes | memoryview) -> None:
+    """Wait until all of the data is sent.
+
+    Raises:
+        OSError: The other side has ended.
+    """
+    rest = memoryview(data)
+    while rest:
+        _wait_for(link, select.POLLOUT)
+        with suppress(BlockingIOError):  # the buffer has space, but not enough
+            rest = rest[link.send(rest) :]
+
+
+def _wait_for(link: socket.socket, event: int) -> None:
+    poll = select.poll()
+    poll.register(link, event)
+    poll.poll()
