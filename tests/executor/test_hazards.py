@@ -292,3 +292,16 @@ async def test_a_worker_receives_no_secrets_in_its_environment(
     assert {"PATH", "HOME", "https_proxy", "LC_ALL"} <= seen.keys()
     assert seen["GIVEN"] == "1"
     assert not {"OPENAI_API_KEY", "PEGBOARD_DATA_DIR"} & seen.keys()
+
+
+async def test_on_macos_a_worker_is_no_mere_fork_in_which_its_frameworks_would_crash(
+    open_harness: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.platform = 'darwin'\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    pack = tmp_path / "started.py"
+    pack.write_text("import os, sys\n\ndef how():\n    return [sys.orig_argv, os.getpid() == os.getsid(0)]\n")
+    (command, leads_session) = (await open_harness().run("how", pack)).data
+    assert "pegboard.worker.serve" in command[3]
+    assert "pegboard.worker.keeper" not in command[3]
+    assert leads_session

@@ -39,16 +39,20 @@ _ENOUGH_TASKS = 4096
 _SET_PARENT_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36  # from <linux/prctl.h>
 _IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 _PROC = "/proc"
+_SERVE = "from pegboard.worker.serve import main; main()"
 
 
 def main() -> None:
-    """Fork the worker, and return only in its process.
+    """Fork the worker, and return only in its process; on macOS, start it anew instead of returning.
 
     Command-line arguments: descriptor of the requests, descriptor of the answers, memory limit in bytes, descriptor of
     the socket to Pegboard.
     """
     requests, answers, memory_limit, control = map(int, sys.argv[1:5])
     fork_child(control, memory_limit, requests, answers)
+    if sys.platform == "darwin":
+        # its frameworks, such as the one that finds proxies, may crash in a process that was forked without `exec`
+        os.execv(sys.executable, [sys.executable, "-P", "-c", _SERVE, *sys.argv[1:4]])  # noqa: S606 - our own code
 
 
 def fork_child(control: int, memory_limit: int, *of_child: int) -> None:
