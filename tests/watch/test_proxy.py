@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,16 @@ def test_calls_are_recorded_with_agent_server_result_and_duration() -> None:
     assert agent is not None
     assert (agent.name, agent.version, agent.process) == ("tester", "7", os.getpid())
     assert agent == Agent.of_session(failed.session)
+
+
+@pytest.mark.promise("WAT-5")
+def test_connections_of_a_client_are_one_agent_without_proc_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = Agent.connected(1)
+    monkeypatch.setattr("pegboard.models.agent._PROC", "/nowhere")  # macOS has none
+    found = Agent.connected(1)
+    difference = datetime.fromisoformat(found.started) - datetime.fromisoformat(known.started)
+    assert abs(difference) <= timedelta(seconds=1), "`ps` rounds"
+    assert Agent.connected(2**31 - 1).started, "a process that has ended"
 
 
 @pytest.mark.promise("WAT-5")

@@ -15,6 +15,8 @@ _PREFIX = "agent:"
 _LONGEST = 100
 _LONGEST_SHOWN = 40
 _PARTS = 5
+_PROC = "/proc"
+_PS_SECONDS = 2.0
 
 
 class Agent(DataModel):
@@ -83,15 +85,43 @@ def _shown(text: str) -> str:
 
 def _started_at(process: int) -> str:
     """Return when a process started, or now if that is unknown."""
-    seconds = time.time()
     try:
-        fields = Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()
-        # Not from the uptime: every process must find the same second.
-        booted = next(line for line in Path("/proc/stat").read_text("ascii").splitlines() if line.startswith("btime"))
-        seconds = int(booted.split()[1]) + int(fields[19]) / os.sysconf("SC_CLK_TCK")
+        seconds = _started_by_proc(process) if os.path.isdir(f"{_PROC}/self") else _started_by_ps(process)  # noqa: PTH112
     except (OSError, ValueError, IndexError, StopIteration):
-        pass
+        seconds = time.time()
     return _iso(seconds)
+
+
+def _started_by_proc(process: int) -> float:
+    fields = Path(f"{_PROC}/{process}/stat").read_bytes().rpartition(b")")[2].split()
+    # Not from the uptime: every process must find the same second.
+    booted = next(line for line in Path(f"{_PROC}/stat").read_text("ascii").splitlines() if line.startswith("btime"))
+    return int(booted.split()[1]) + int(fields[19]) / os.sysconf("SC_CLK_TCK")
+
+
+def _started_by_ps(process: int) -> float:
+    """Return when a process started on systems without `/proc`, such as macOS.
+
+    Raises:
+        OSError, ValueError: That is unknown.
+    """
+    import subprocess
+
+    command = ["ps", "-o", "lstart=", "-p", str(process)]
+    environment = {**os.environ, "LC_ALL": "C", "TZ": "UTC0"}
+    try:
+        shown = subprocess.run(  # noqa: S603 - no text of others
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_PS_SECONDS,
+            check=False,
+        ).stdout
+    except subprocess.TimeoutExpired as error:
+        raise OSError(str(error)) from None
+    return datetime.strptime(shown.strip(), "%a %b %d %H:%M:%S %Y").replace(tzinfo=UTC).timestamp()
 
 
 def _iso(seconds: float) -> str:
