@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import pyperclip
 import pytest
 from stage import GivenRuntime, on_stage, tool
 from textual.command import CommandList
@@ -156,6 +157,22 @@ async def test_the_palette_copies_the_selected_text(given: GivenRuntime) -> None
         await stage.press("enter")
         await stage.until(lambda: stage.app.clipboard == text, "it is copied")
         assert "Do you want to quit?" not in stage.text
+
+
+@pytest.mark.promise("TUI-5")
+async def test_a_selection_is_copied_to_the_system_clipboard_if_the_terminal_has_no_sequence_for_that(
+    given: GivenRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied: list[str] = []
+    async with on_stage(given) as stage:
+        monkeypatch.setattr(pyperclip, "copy", copied.append)
+        monkeypatch.setenv("TERM_PROGRAM", "Apple_Terminal")
+        await stage.open("read")
+        stage.screen.query_one("#about").text_select_all()
+        text = stage.screen.get_selected_text()
+        await stage.press("ctrl+c")
+        await stage.until(lambda: copied == [text], "it is copied")
+        assert stage.app.clipboard == text
 
 
 @pytest.mark.promise("TUI-4")

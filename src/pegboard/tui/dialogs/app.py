@@ -66,6 +66,15 @@ class DialogApp(ThemedApp, AppState):
 
         await copy(self.app, request.text, self.runtime.paths.state)
 
+    def copy_to_clipboard(self, text: str) -> None:
+        """Copy a text with the terminal, or to the system clipboard if the terminal doesn't copy."""
+        from pegboard.tui.widgets.clipboard import copy_by_system, terminal_accepts
+
+        super().copy_to_clipboard(text)
+        encoded = text.encode(errors="backslashreplace")
+        if not terminal_accepts(len(encoded), os.environ):
+            self.run_worker(copy_by_system(encoded.decode()), group="clipboard")
+
     def action_command_palette(self) -> None:
         """Open the palette of commands and tools."""
         from pegboard.tui.shell.palette import open_palette

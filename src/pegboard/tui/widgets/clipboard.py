@@ -41,10 +41,10 @@ async def copy(app: App[AppResultT], text: str, folder: Path) -> str:
     encoded = text.encode(errors="backslashreplace")
     text = encoded.decode()
     targets: list[str] = []
-    app.copy_to_clipboard(text)
+    App.copy_to_clipboard(app, text)
     if terminal_accepts(len(encoded), os.environ):
         targets.append("the terminal (OSC 52)")
-    if await _copy_by_system(text):
+    if await copy_by_system(text):
         targets.append("the system clipboard")
     if targets:
         return _notify(app, f"Copied {size(len(encoded))} to {' and '.join(targets)}.")
@@ -68,7 +68,8 @@ def terminal_accepts(count: int, environ: Mapping[str, str]) -> bool:
     return (count + 2) // 3 * 4 <= (_MULTIPLEXER_LIMIT if multiplexed else _TERMINAL_LIMIT)
 
 
-async def _copy_by_system(text: str) -> bool:
+async def copy_by_system(text: str) -> bool:
+    """Copy a text to the system clipboard; return False if that fails."""
     import pyperclip
 
     try:
