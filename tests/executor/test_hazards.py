@@ -294,7 +294,7 @@ async def test_a_worker_receives_no_secrets_in_its_environment(
     assert not {"OPENAI_API_KEY", "PEGBOARD_DATA_DIR"} & seen.keys()
 
 
-async def test_on_macos_a_worker_is_no_mere_fork_in_which_its_frameworks_would_crash(
+async def test_on_macos_a_worker_starts_anew_because_frameworks_may_crash_in_a_fork(
     open_harness: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.platform = 'darwin'\n")
