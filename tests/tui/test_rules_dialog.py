@@ -214,6 +214,16 @@ async def test_a_rule_is_moved_and_stays_marked(runtime: Runtime) -> None:
 
 
 @pytest.mark.promise("ASK-7")
+async def test_a_rule_can_be_moved_where_the_system_keeps_ctrl_up_and_ctrl_down(runtime: Runtime) -> None:
+    async with _rules(runtime) as (stage, screen):
+        await stage.press("alt+down")
+        await stage.until(lambda: "deny" in _listed(screen)[0], "it is the second")
+        await stage.until(lambda: screen.query_one(PickList).marked == 1, "it is marked")
+        await stage.press("alt+up")
+        await stage.until(lambda: "allow" in _listed(screen)[0], "it is the first again")
+
+
+@pytest.mark.promise("ASK-7")
 async def test_a_file_that_changed_meanwhile_is_not_overwritten_but_shown(runtime: Runtime) -> None:
     async with _rules(runtime) as (stage, screen):
         readings = [worker for worker in stage.app.workers if worker.group == "test"]

@@ -88,8 +88,10 @@ class RulesScreen(ListDialog[None]):
         Command("rules.new", "insert,ctrl+n", "new", "New", "Add a rule at the end.", footer=True),
         Command("rules.edit", "f2", "edit", "Edit", "Edit the selected rule, as enter does."),
         Command("rules.delete", "delete", "delete", "Delete", "Delete the selected rule.", footer=True),
-        Command("rules.up", "ctrl+up", "shift(-1)", "Up", "Move the selected rule up: later rules win.", footer=True),
-        Command("rules.down", "ctrl+down", "shift(1)", "Down", "Move the selected rule down."),
+        Command(
+            "rules.up", "ctrl+up,alt+up", "shift(-1)", "Up", "Move the selected rule up: later rules win.", footer=True
+        ),
+        Command("rules.down", "ctrl+down,alt+down", "shift(1)", "Down", "Move the selected rule down."),
         Command("rules.whose", "ctrl+t", "whose", "Caller", "Test a call from a model or from an MCP client.", True),
         Command("rules.open", "f4", "open", "File", "Open the rules file in your editor.", footer=True),
         Command("rules.close", "escape", "close", "Close", "Close this dialog.", footer=True),
