@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any  # fixtures
 
@@ -30,6 +31,22 @@ async def test_a_process_with_leftovers_is_not_reused(harness: Any, function: st
     assert harness.result(events).ok, harness.result(events).error
     assert harness.result(events).data != left.data
     assert harness.text(events) == "whole\n"
+
+
+@pytest.mark.parametrize("function", ["forked_child_that_kills", "unburied_child"])
+async def test_children_that_remain_are_found_without_waitid_too(
+    open_harness: Callable[..., Any], function: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # on macOS, Python has it only since 3.13
+    (tmp_path / "sitecustomize.py").write_text("import os\nif hasattr(os, 'waitid'):\n    del os.waitid\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    harness = open_harness(workers=1)
+    left = await harness.run(function, LEAVING)
+    assert left.ok, left.error
+    after = await harness.run("whole", LEAVING)
+    assert after.ok, after.error
+    assert after.data != left.data
+    assert (await harness.run("ended_child", LEAVING)).data == after.data
 
 
 @pytest.mark.parametrize("function", KEPT)

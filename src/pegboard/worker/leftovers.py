@@ -75,10 +75,11 @@ def _has_children() -> bool:
 
     On Linux, detached processes are children too, because this process is a subreaper.
     """
-    if not hasattr(os, "waitid"):
-        return False
     try:
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if hasattr(os, "waitid"):
+            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        else:  # macOS before Python 3.13; this may collect a child, but then this process isn't used again
+            os.waitpid(-1, os.WNOHANG)
     except ChildProcessError:
         return False
     return True
