@@ -294,6 +294,14 @@ async def test_a_worker_receives_no_secrets_in_its_environment(
     assert not {"OPENAI_API_KEY", "PEGBOARD_DATA_DIR"} & seen.keys()
 
 
+async def test_libraries_of_homebrew_are_found_in_a_worker_as_in_the_shell(
+    open_harness: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DYLD_FALLBACK_LIBRARY_PATH", "/opt/homebrew/lib")
+    seen = (await open_harness().run("show_environment")).data
+    assert seen["DYLD_FALLBACK_LIBRARY_PATH"] == "/opt/homebrew/lib"
+
+
 async def test_on_macos_a_worker_starts_anew_because_frameworks_may_crash_in_a_fork(
     open_harness: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
