@@ -132,3 +132,30 @@ def test_the_inspector_works_through_watch(inspect: list[str], watched: list[str
         assert json.loads(seen) == json.loads(_run([*inspect, *direct, *options]))
     (record,) = eventually(lambda: records("kit.add"))
     assert (record.source, record.args) == ("watch", {"a": 2, "b": 3})
+
+
+SELECTOR_OF_MACOS = """
+import os, selectors, stat
+
+class Selector(selectors.PollSelector):
+    def register(self, fileobj, events, data=None):
+        if isinstance(fileobj, int) and stat.S_ISREG(os.fstat(fileobj).st_mode):
+            return selectors.SelectorKey(fileobj, fileobj, events, data)
+        return super().register(fileobj, events, data)
+
+selectors.DefaultSelector = Selector
+"""
+
+
+@pytest.mark.promise("MCP-2")
+def test_messages_are_read_from_a_file_on_systems_that_never_report_its_end_too(
+    command: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(SELECTOR_OF_MACOS)
+    params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "file", "version": "1"}}
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+    (tmp_path / "messages").write_text(json.dumps(hello) + "\n")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    with (tmp_path / "messages").open("rb") as messages:
+        done = subprocess.run(command, stdin=messages, capture_output=True, env=environment, timeout=30, check=True)
+    assert json.loads(done.stdout)["result"]["protocolVersion"] == "2025-11-25"

@@ -10,10 +10,11 @@ import asyncio
 import json
 import os
 import select
+import stat
 import sys
 import threading
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -175,9 +176,7 @@ async def _chunks(wire: int) -> AsyncIterator[bytes]:
             loop.remove_reader(wire)
         changed.set()
 
-    try:
-        loop.add_reader(wire, read)
-    except (OSError, NotImplementedError):  # a regular file
+    if not _is_watched(wire, read):
         while chunk := os.read(wire, _CHUNK):
             yield chunk
             await asyncio.sleep(0)
@@ -195,6 +194,20 @@ async def _chunks(wire: int) -> AsyncIterator[bytes]:
                 loop.add_reader(wire, read)
     finally:
         loop.remove_reader(wire)
+
+
+def _is_watched(wire: int, read: Callable[[], None]) -> bool:
+    """Have the event loop call `read` for what arrives; return False for a regular file.
+
+    Linux refuses to watch a file, and macOS never reports its end.
+    """
+    if stat.S_ISREG(os.fstat(wire).st_mode):
+        return False
+    try:
+        asyncio.get_running_loop().add_reader(wire, read)
+    except (OSError, NotImplementedError):
+        return False
+    return True
 
 
 class _Output:
