@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any  # fixtures
 
 import pytest
-from processes import until
+from processes import is_alive, until
 
 pytestmark = pytest.mark.promise("EXE-3", "EXE-4")
 
@@ -165,6 +165,39 @@ async def test_a_tool_that_fills_shared_memory_is_ended(open_harness: Callable[.
     assert "exceeded the memory limit" in error.message
     assert harness.text(events) == "filling\n"
     assert await harness.still_works()
+
+
+def as_on_macos(folder: Path, patch: pytest.MonkeyPatch, code: str) -> None:
+    """Hide `/proc` from the parents of workers, and run some code first in every interpreter that starts."""
+    code += "from pegboard.worker import keeper\nkeeper._PROC = '/none'\n"
+    (folder / "sitecustomize.py").write_text(code)
+    patch.setenv("PYTHONPATH", str(folder))
+
+
+async def test_a_tool_that_fills_memory_is_ended_without_proc_too(
+    open_harness: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    as_on_macos(tmp_path, monkeypatch, "")
+    harness = open_harness(workers=1, memory_limit=100_000_000)
+    error = (await harness.run("hog_shared", limit=60, megabytes=200)).error
+    assert (error.code, error.detail) == ("execution_error", "out_of_memory")
+    assert await harness.still_works()
+
+
+async def test_a_process_of_its_own_session_ends_with_a_cancelled_call_without_proc_and_prctl_too(
+    open_harness: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    as_on_macos(tmp_path, monkeypatch, "import sys\nsys.platform = 'darwin'\n")
+    pack = tmp_path / "sessions.py"
+    pack.write_text(
+        "import subprocess\n\ndef start():\n    command = ['sleep', '600']\n"
+        "    print(subprocess.Popen(command, start_new_session=True).pid, flush=True)\n    while True: pass\n"
+    )
+    harness = open_harness(workers=1)
+    events = await harness.events("start", pack, limit=2)
+    assert harness.result(events).error.detail == "timeout"
+    started = int(harness.text(events))
+    await until(lambda: not is_alive(started))
 
 
 async def test_changes_of_the_process_state_are_undone(harness: Any, tmp_path: Path) -> None:

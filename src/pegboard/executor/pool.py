@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -79,8 +78,7 @@ class Pool:
         self._has_lone_packs |= is_alone
         self._serve_waiting()
         self._later(_SPARE_AFTER_SECONDS, self._keep_spare)
-        if sys.platform == "linux":
-            self._later(_MEASURE_SECONDS, self._measure)
+        self._later(_MEASURE_SECONDS, self._measure)
         return future
 
     def give_back(self, worker: WorkerProcess) -> None:

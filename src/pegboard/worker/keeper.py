@@ -3,7 +3,8 @@
 MCP servers have such a parent too. Pegboard starts this process, which forks the worker. On Linux it is a *subreaper*:
 a process that a tool started and that detached itself (`setsid`, a double fork, closed descriptors) becomes a child of
 the worker or, after the worker's end, of the keeper. So every process stays in the tree, which the keeper measures on
-request and kills at the end. On other systems, only the worker's process group is found.
+request and kills at the end. On other systems, `ps` finds the processes that are still below the keeper; those that
+detached themselves are lost.
 
 This protects against defective tools. It is not a sandbox: a detached process survives if the tool also kills the
 keeper, and so does a process started by a service of the system.
@@ -24,7 +25,7 @@ from time import monotonic, process_time
 
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 MEASURE = b"m"
 TERMINATE = b"t"
@@ -34,7 +35,8 @@ MOST_PROCESSES = 512
 _BESIDE_DATA = 32 * 2**20
 """Bytes allowed beyond the limit of a single process, so that a tool hits that limit first, as an exception."""
 _REST, _LONGEST_REST = 20, 1.0
-"""Pause after a measurement: a multiple of its duration, and a maximum in seconds."""
+"""Pause after a measurement: a multiple of its duration, and a maximum in seconds, which applies without `/proc`."""
+_PS_SECONDS = 5.0
 _ENOUGH_TASKS = 4096
 _SET_PARENT_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36  # from <linux/prctl.h>
 _IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
@@ -126,9 +128,11 @@ def _keep(worker: int, control: int, woken: int, memory_limit: int) -> None:
             elif monotonic() - measured_at >= min(cost * _REST, _LONGEST_REST):
                 began = process_time()  # elapsed time would include waiting for the processor
                 report = _exceeded(memory_limit)
-                measured_at, cost = monotonic(), process_time() - began
-    # also works without `/proc`; the group keeps this id while it has members
-    _kill_group(worker)
+                measured_at, cost = monotonic(), process_time() - began if _has_proc() else _LONGEST_REST
+    # without a subreaper, those that left the worker's group can't be found after its end
+    left = [] if _has_proc() else _tree(_processes())
+    _kill_group(worker)  # the group keeps this id while it has members
+    _kill_all(left)
     _end_all()
     with suppress(OSError):  # Pegboard has ended
         os.write(control, report.encode())
@@ -143,19 +147,22 @@ def _read(control: int) -> bytes:
 
 def _end_all() -> None:
     """Kill all descendants of this process and wait for them."""
-    own_group = os.getpgrp()
     while True:
-        tree = _tree()
-        for group in {group for _, group in tree} - {own_group}:
-            _kill_group(group)
-        for pid, _ in tree:
-            _kill(pid)
+        _kill_all(_tree(_processes()))
         try:
             os.waitpid(-1, 0)
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
         except ChildProcessError:
             return
+
+
+def _kill_all(tree: list[tuple[int, int]]) -> None:
+    """Kill processes, given as their id and group, and the groups that they lead or joined."""
+    for group in {group for _, group in tree} - {os.getpgrp()}:
+        _kill_group(group)
+    for pid, _ in tree:
+        _kill(pid)
 
 
 def _kill_group(group: int) -> None:
@@ -174,20 +181,24 @@ def _kill(pid: int) -> None:
 
 def _exceeded(memory_limit: int) -> str:
     """Return the limit that the descendants of this process exceed together, or an empty string."""
-    tree = [pid for pid, _ in _tree()]
+    has_proc = _has_proc()
+    listed = [] if has_proc else _listed()
+    tree = [pid for pid, _ in _tree(_processes() if has_proc else (found[:3] for found in listed))]
     if len(tree) > MOST_PROCESSES:
         return "processes"
     limit = memory_limit + _BESIDE_DATA
+    if not has_proc:
+        return "memory" if sum(size for pid, _, _, size in listed if pid in tree) > limit else ""
     if sum(map(_resident, tree)) <= limit:
         return ""
     # the sum above counts shared pages once per process; this one is exact but slower
     return "memory" if sum(map(_proportional, tree)) > limit else ""
 
 
-def _tree() -> list[tuple[int, int]]:
-    """Return the process id and group of every descendant of this process."""
+def _tree(processes: Iterable[tuple[int, int, int]]) -> list[tuple[int, int]]:
+    """Return the process id and group of every descendant of this process among all processes."""
     children: dict[int, list[tuple[int, int]]] = {}
-    for pid, parent, group in _processes():
+    for pid, parent, group in processes:
         children.setdefault(parent, []).append((pid, group))
     tree = children.get(os.getpid(), [])
     for pid, _ in tree:
@@ -196,17 +207,37 @@ def _tree() -> list[tuple[int, int]]:
 
 
 def _processes() -> Iterator[tuple[int, int, int]]:
-    """Yield the id, parent and group of every visible process; none without `/proc`."""
-    try:
-        names = os.listdir(_PROC)  # noqa: PTH208 - pathlib is too heavy for a worker
-    except OSError:
+    """Yield the id, parent and group of every visible process."""
+    if not _has_proc():
+        yield from (found[:3] for found in _listed())
         return
-    for name in names:
+    for name in os.listdir(_PROC):  # noqa: PTH208 - pathlib is too heavy for a worker
         if name.isdigit():
             _, _, fields = _content(f"{_PROC}/{name}/stat").rpartition(b")")
             if fields:
                 _, parent, group, *_ = fields.split(None, 3)
                 yield int(name), int(parent), int(group)
+
+
+def _has_proc() -> bool:
+    return os.path.isdir(f"{_PROC}/self")  # noqa: PTH112 - pathlib is too heavy for a worker
+
+
+def _listed() -> list[tuple[int, int, int, int]]:
+    """Return the id, parent, group and resident bytes of every process as `ps` lists them; none if that fails."""
+    import subprocess
+
+    command = ["/bin/ps", "-axo", "pid=,ppid=,pgid=,rss="]
+    try:
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as ps:  # noqa: S603 - our own
+            try:
+                shown, _ = ps.communicate(timeout=_PS_SECONDS)
+            finally:
+                ps.kill()
+        rows = [[int(number) for number in line.split()] for line in shown.splitlines()]
+        return [(pid, parent, group, size * 1024) for pid, parent, group, size in rows if pid != ps.pid]
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return []
 
 
 def _resident(pid: int) -> int:
