@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import string
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any, Protocol
@@ -307,7 +308,8 @@ def test_a_value_that_was_dropped_has_no_origin(user: User) -> None:
 
 
 def test_a_very_deep_table_is_read(user: User) -> None:
-    user.write(f"packs.x.{'.'.join('a' * 3000)} = 1")
+    deep = 3000 if sys.version_info < (3, 15) else 900  # later, Python reads at most 1,000 parts
+    user.write(f"packs.x.{'.'.join('a' * deep)} = 1")
     loaded, problems = user.load()
     assert problems == ()
     assert "a" in loaded.packs.of("x")
