@@ -182,6 +182,15 @@ def test_branches_are_listed_with_their_latest_commit(repo: Path, run: Git) -> N
     assert sorted(remote) == ["origin/main", "origin/side"]
 
 
+@pytest.mark.parametrize("target", ["main", "gone"])
+def test_the_default_branch_of_a_remote_is_listed_once_and_may_be_gone(repo: Path, run: Git, target: str) -> None:
+    run("remote", "add", "origin", str(repo))
+    run("fetch", "--quiet", "origin")
+    run("symbolic-ref", "refs/remotes/origin/HEAD", f"refs/remotes/origin/{target}")
+    remote = [branch["name"] for branch in git.branches(repository="repo", remote=True) if branch["remote"]]
+    assert sorted(remote) == ["origin/main", "origin/side"]
+
+
 def test_a_file_is_read_as_it_was(repo: Path) -> None:
     assert git.read_file(repository="repo", path="grün.txt", revision="v1") == "one\ntwo\n"
     assert git.read_file(repository="repo", path="gone.txt") == "gone\n"

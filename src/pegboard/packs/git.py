@@ -214,7 +214,7 @@ def branches(*, repository: str = ".", remote: bool = False) -> list[Branch]:
         listed: list[tuple[int, str, Branch]] = []
         for name in sorted(git.references):
             prefix = next((prefix for prefix in kinds if name.startswith(prefix)), None)
-            if prefix is None:
+            if prefix is None or (kinds[prefix] and name.endswith("/HEAD")):  # a name of another branch, or of none
                 continue
             commit = commit_at(git, name)
             short = name.removeprefix(prefix)
