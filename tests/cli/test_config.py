@@ -199,8 +199,8 @@ def test_tools_and_keys_may_be_called_like_secrets() -> None:
 
 @pytest.mark.promise("CFG-3")
 def test_values_that_json_lacks_and_deep_tables_are_shown(pegboard: Command, home: Path) -> None:
-    # from Python 3.15 on, a key has at most 1,000 parts
-    deep = ".".join(["a"] * (3000 if sys.version_info < (3, 15) else 900))
+    # from Python 3.14 on, a key has at most 1,000 parts
+    deep = ".".join(["a"] * (3000 if sys.version_info < (3, 14) else 900))
     (home / "config.toml").write_text(
         f"[packs.x]\nwhen = 2020-01-02T03:04:05Z\nday = 2020-01-02\nhour = 03:04:05\nmost = inf\n{deep} = 1\n"
     )

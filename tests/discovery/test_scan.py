@@ -105,7 +105,7 @@ def test_built_in_packs_are_found_like_any_other() -> None:
         (b"print 'old'\n", "print", 1),
         (b"match x:\n    case y z:\n        pass\n", "", 2),
         (b"# coding: no-such\n", "no-such", None),
-        (b"x = '\xff'\n", "utf-8" if sys.version_info < (3, 15) else "UTF-8", None),
+        (b"x = '\xff'\n", "utf-8" if sys.version_info < (3, 14) else "UTF-8", None),
         (b"a\0b\n", "null bytes", None),
         (b"\x7fELF\x02\x01\x01", "", None),
         (b"x = " + b"-" * 100_000 + b"1\n", "nested too deeply", None),
@@ -114,7 +114,7 @@ def test_built_in_packs_are_found_like_any_other() -> None:
             b"x = y" + b".a" * 50_000 + b"\n",
             "nested too deeply",
             None,
-            marks=pytest.mark.skipif(sys.version_info >= (3, 15), reason="Python 3.15 can parse it"),
+            marks=pytest.mark.skipif(sys.version_info >= (3, 14), reason="Python 3.14 can parse it"),
         ),
     ],
 )

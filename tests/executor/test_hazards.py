@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any  # fixtures
@@ -153,7 +154,9 @@ async def test_a_tool_that_exhausts_its_memory_fails_and_the_next_call_works(
     result = await harness.run(function, limit=60)
     assert (result.error.code, result.error.detail) == ("execution_error", "out_of_memory")
     assert result.error.message == "MemoryError"
-    assert f"in {function}" in result.meta.traceback
+    # From Python 3.14 on, nothing is left to make the traceback with if even the smallest objects filled the memory.
+    if sys.version_info < (3, 14) or function != "hog_linked":
+        assert f"in {function}" in result.meta.traceback
     assert await harness.still_works()
 
 
