@@ -13,6 +13,7 @@ from stage import Stage, on_stage
 from pegboard.ask.providers import LocalServer
 from pegboard.config import Paths, Settings
 from pegboard.config.settings import ModelSettings
+from pegboard.models.model_requirements import ModelNeeds
 from pegboard.runtime import Runtime
 from pegboard.tui.chat.models import ModelChoice, ModelList, ModelsScreen
 
@@ -101,6 +102,25 @@ async def test_the_configured_model_is_listed_once_unless_its_base_url_differs(m
         await stage.press("enter")
         await has_closed(stage, closed)
         assert closed == [ModelChoice("ollama:qwen3:8b", "http://box.example:1/v1")]
+
+
+@pytest.mark.promise("ASK-5", "TUI-1")
+async def test_a_long_command_that_installs_a_library_hides_no_other_requirement(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = machine.models.requirements
+    command = f"uv pip install --python /home/{'ann/' * 25}bin/python 'pegboard[google]'"
+
+    def requirements(name: str, base_url: str | None = None) -> ModelNeeds:
+        return known(name, base_url).model_copy(update={"extra": "google", "install": command})
+
+    monkeypatch.setattr(machine.models, "requirements", requirements)
+    async with on_stage(machine, size=(80, 24)) as stage:
+        await stage.app.push_screen(ModelsScreen(machine, "offline"))
+        await stage.until_seen("google:…")
+        await stage.type("google")
+        await stage.until_seen("'pegboard[google]'`.")
+        await stage.until_seen("✗ GOOGLE_API_KEY is not set.")
 
 
 @pytest.mark.promise("ASK-5", "STO-2")

@@ -138,7 +138,7 @@ class ModelsScreen(Dialog[ModelChoice | None]):
             border: round $border; border-title-color: $text-primary; border-title-style: bold;
             border-subtitle-color: $text-muted;
             #search-status { height: 1; padding: 0 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
-            #requirements { height: 5; padding: 0 1; background: $panel; }
+            #requirements { height: auto; min-height: 5; max-height: 9; padding: 0 1; background: $panel; }
         }
     }
     """
