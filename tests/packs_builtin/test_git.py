@@ -187,8 +187,9 @@ def test_the_default_branch_of_a_remote_is_listed_once_and_may_be_gone(repo: Pat
     run("remote", "add", "origin", str(repo))
     run("fetch", "--quiet", "origin")
     run("symbolic-ref", "refs/remotes/origin/HEAD", f"refs/remotes/origin/{target}")
+    run("update-ref", "refs/remotes/origin/topic/HEAD", "main")
     remote = [branch["name"] for branch in git.branches(repository="repo", remote=True) if branch["remote"]]
-    assert sorted(remote) == ["origin/main", "origin/side"]
+    assert sorted(remote) == ["origin/main", "origin/side", "origin/topic/HEAD"]
 
 
 def test_a_file_is_read_as_it_was(repo: Path) -> None:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from heapq import heappop, heappush
 
 import pygit2
+from pygit2.enums import ReferenceType
 
 from pegboard.sdk import ToolFailed
 
@@ -22,6 +23,11 @@ def commit_at(git: pygit2.Repository, name: str | pygit2.Oid) -> pygit2.Commit:
     """Return the commit that a reference or an id names."""
     found = git.lookup_reference(name) if isinstance(name, str) else git[name]
     return found.peel(pygit2.Commit)
+
+
+def is_alias(git: pygit2.Repository, name: str) -> bool:
+    """Return whether a reference only names another one, which may not exist."""
+    return git.lookup_reference(name).type == ReferenceType.SYMBOLIC
 
 
 def head_name(git: pygit2.Repository) -> str:

@@ -33,6 +33,7 @@ from ._git_history import (
     decoded_of,
     described,
     head_name,
+    is_alias,
     is_wanted,
     message_of,
     moment,
@@ -214,7 +215,7 @@ def branches(*, repository: str = ".", remote: bool = False) -> list[Branch]:
         listed: list[tuple[int, str, Branch]] = []
         for name in sorted(git.references):
             prefix = next((prefix for prefix in kinds if name.startswith(prefix)), None)
-            if prefix is None or (kinds[prefix] and name.endswith("/HEAD")):  # a name of another branch, or of none
+            if prefix is None or (kinds[prefix] and is_alias(git, name)):
                 continue
             commit = commit_at(git, name)
             short = name.removeprefix(prefix)
