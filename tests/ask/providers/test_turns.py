@@ -223,6 +223,7 @@ async def test_text_without_thinking_arrives_unchanged(pieces: list[str]) -> Non
         ["Hm, <b>", " well.\n</think>\n\nFour, says `</think>`."],
         ["Hm, <b> well.", "\n", " </th", "ink>", "\n", "\nFour, says ", "`</think>`."],
         list("```\n</think>\n```\nHm, <b> well.\n</think>Four, says `</think>`."),
+        list("so " * 150 + "\n```" + "x" * 300 + "\n```\nHm, <b> well.\n</think>\nFour, says `</think>`."),
     ],
 )
 async def test_thinking_whose_opening_tag_is_in_the_models_template_is_separated(pieces: list[str]) -> None:
@@ -240,6 +241,8 @@ async def test_thinking_whose_opening_tag_is_in_the_models_template_is_separated
         ["The tag is\n", "</th", "ing>."],
         ["Write <think> first and\n", "</think> last."],
         ["```\n", "</think>\n", "```\n"],
+        list("```" + "x" * 300 + "\n</think>\n```\n"),
+        list("y " * 150 + "<think>\n</think>\n"),
         ["All.\n  </thi"],
         ["Write </think>."],
     ],

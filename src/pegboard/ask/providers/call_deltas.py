@@ -12,7 +12,6 @@ from typing import Final, Literal
 from openai.types.chat.chat_completion_chunk import Choice, ChoiceDeltaToolCall
 from pydantic_ai.messages import FinishReason, ModelResponseStreamEvent
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIStreamedResponse
-from pydantic_ai.profiles import DEFAULT_THINKING_TAGS
 
 from pegboard.ask.call_text import UnreadableArguments, arguments
 from pegboard.ask.providers.thinking_tags import ThinkingTags
@@ -86,7 +85,7 @@ class CompatibleResponse(OpenAIStreamedResponse):
     _indexes: set[int] = field(default_factory=set, init=False)
     _calls: list[_OpenCall] = field(default_factory=list, init=False)
     _is_old: bool = field(default=False, init=False)
-    _tags: ThinkingTags = field(default_factory=lambda: ThinkingTags(*DEFAULT_THINKING_TAGS), init=False)
+    _tags: ThinkingTags = field(default_factory=ThinkingTags, init=False)
 
     def _map_text_delta(self, choice: Choice) -> Iterable[ModelResponseStreamEvent]:
         content = choice.delta.content

@@ -14,7 +14,6 @@ from contextlib import aclosing
 from pydantic_ai import messages as theirs
 from pydantic_ai.direct import model_request_stream
 from pydantic_ai.models import StreamedResponse
-from pydantic_ai.profiles import DEFAULT_THINKING_TAGS
 
 from pegboard.ask.providers.call_deltas import CompatibleResponse
 from pegboard.ask.providers.connection import ModelConnection
@@ -59,9 +58,10 @@ async def turn(
         ) as stream:
             async with aclosing(_events(stream, patience.silence)) as events:
                 pieces = _without_unopened(events) if isinstance(stream, CompatibleResponse) else events
-                async for event in pieces:
-                    started = True
-                    yield event
+                async with aclosing(pieces):
+                    async for event in pieces:
+                        started = True
+                        yield event
             ended = _ended(stream, errors)
     except TimeoutError:
         failure = errors.silence(patience.silence)
@@ -93,7 +93,7 @@ async def _events(stream: StreamedResponse, silence: float) -> AsyncGenerator[Mo
 
 async def _without_unopened(events: AsyncGenerator[ModelEvent]) -> AsyncGenerator[ModelEvent]:
     """Yield the events, and `ThinkingEnded` instead of the closing tag of reasoning without an opening one."""
-    thinking = UnopenedThinking(*DEFAULT_THINKING_TAGS)
+    thinking = UnopenedThinking()
     async for event in events:
         if not isinstance(event, TextDelta):
             if held := thinking.rest():
@@ -113,7 +113,7 @@ async def _without_unopened(events: AsyncGenerator[ModelEvent]) -> AsyncGenerato
 
 def _answer(text: str) -> str:
     """Return a whole text without reasoning that has no opening tag."""
-    thought, answer = UnopenedThinking(*DEFAULT_THINKING_TAGS).split(text)
+    thought, answer = UnopenedThinking().split(text)
     return text if thought is None else answer
 
 

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterator
-from typing import Literal
+from typing import Final, Literal
+
+from pydantic_ai.profiles import DEFAULT_THINKING_TAGS
+
+_START, _END = DEFAULT_THINKING_TAGS
+_LINE_BEGINNING: Final = 100
+"""Characters at the beginning of a line that may tell that it is a tag or the fence of a code block."""
+_CLOSING: Final = re.compile(rf"^[ \t]*{re.escape(_END)}")
 
 
 class ThinkingTags:
     """Splitter that returns each tag as a piece of its own, as the library recognizes it.
 
     The opening tag counts only at the start of the text, because an answer may quote it.
-
-    Args:
-        start: The opening tag.
-        end: The closing tag.
     """
 
-    def __init__(self, start: str, end: str) -> None:
-        self._start = start
-        self._end = end
+    def __init__(self) -> None:
         self._stage: Literal["before", "thinking", "after", "text"] = "before"
         self._held = ""
 
@@ -30,7 +31,7 @@ class ThinkingTags:
             piece: Text as it arrived.
             is_last: Whether the text, or this part of it, ends here, so that nothing is held back.
         """
-        if piece == self._start and not self._held and self._stage != "thinking":
+        if piece == _START and not self._held and self._stage != "thinking":
             self._stage = "thinking"
             yield piece
             return
@@ -48,11 +49,11 @@ class ThinkingTags:
     def _before(self, text: str, *, is_last: bool) -> Generator[str, None, str]:
         """Yield the opening tag if the text starts with it; return the rest."""
         start = text.lstrip()
-        if start.startswith(self._start):
+        if start.startswith(_START):
             self._stage = "thinking"
-            yield self._start
-            return start.removeprefix(self._start)
-        if self._start.startswith(start) and not is_last:
+            yield _START
+            return start.removeprefix(_START)
+        if _START.startswith(start) and not is_last:
             self._held = text
             return ""
         self._stage = "text"
@@ -60,10 +61,10 @@ class ThinkingTags:
 
     def _thinking(self, text: str, *, is_last: bool) -> Generator[str, None, str]:
         """Yield the reasoning, and the closing tag if it has arrived; return the rest."""
-        thought, tag, rest = text.partition(self._end)
+        thought, tag, rest = text.partition(_END)
         if not tag and not is_last:
-            sizes = range(min(len(self._end) - 1, len(text)), 0, -1)
-            held = next((size for size in sizes if text.endswith(self._end[:size])), 0)
+            sizes = range(min(len(_END) - 1, len(text)), 0, -1)
+            held = next((size for size in sizes if text.endswith(_END[:size])), 0)
             thought, self._held = text[: len(text) - held], text[len(text) - held :]
         if thought:
             yield thought
@@ -77,16 +78,9 @@ class UnopenedThinking:
     """Detector of reasoning that only a closing tag ends, because the model's template contains the opening one.
 
     The closing tag counts only at the start of a line outside a code block, because an answer may quote it.
-
-    Args:
-        start: The opening tag.
-        end: The closing tag.
     """
 
-    def __init__(self, start: str, end: str) -> None:
-        self._start = start
-        self._end = end
-        self._closing = re.compile(rf"^[ \t]*{re.escape(end)}")
+    def __init__(self) -> None:
         self._line = ""
         self._returned = 0
         """Characters of the line that were returned."""
@@ -101,19 +95,21 @@ class UnopenedThinking:
         text, returned = self._line + piece, self._returned
         position = 0
         for line in re.split(r"(?<=\n)", text):
-            if self._start in line:
+            if _START in line:
                 self._is_over = True
                 break
-            if self._fences % 2 == 0 and (tag := self._closing.match(line)):
+            if self._fences % 2 == 0 and (tag := _CLOSING.match(line)):
                 self._is_over = self._is_before_answer = True
                 return text[returned:position], self._answer(text[position + tag.end() :])
             if line.endswith("\n"):
                 self._fences += line.lstrip().startswith("```")
                 position += len(line)
         self._line = text[position:]
-        is_held = not self._is_over and self._line.strip() and self._end.startswith(self._line.strip())
+        is_held = not self._is_over and self._line.strip() and _END.startswith(self._line.strip())
         certain = max(position if is_held else len(text), returned)
-        self._returned = certain - position
+        if len(self._line) > 2 * _LINE_BEGINNING:  # each piece searches it again
+            self._line = self._line[:_LINE_BEGINNING] + self._line[-len(_START) :]
+        self._returned = min(certain - position, len(self._line))
         return None, text[returned:certain]
 
     def rest(self) -> str:
