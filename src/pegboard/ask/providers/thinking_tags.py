@@ -10,7 +10,7 @@ from pydantic_ai.profiles import DEFAULT_THINKING_TAGS
 
 _START, _END = DEFAULT_THINKING_TAGS
 _LINE_BEGINNING: Final = 100
-"""Characters at the beginning of a line that may tell that it is a tag or the fence of a code block."""
+"""Characters in which a line that is a tag, or the fence of a code block, can be recognized."""
 _CLOSING: Final = re.compile(rf"^[ \t]*{re.escape(_END)}")
 
 
