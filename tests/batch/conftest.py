@@ -106,6 +106,13 @@ def helped(*, number: int) -> int:
     return _rows_helper.triple(number)
 
 @hints(read_only=True)
+def imported(*, number: int) -> int:
+    """Uses modules of its project."""
+    from core.numbers import triple
+    from near import add
+    return add(triple(number))
+
+@hints(read_only=True)
 def burn(*, number: int) -> int:
     """Computes for 20 ms."""
     end = time.process_time() + 0.02
@@ -117,6 +124,13 @@ def burn(*, number: int) -> int:
 
 @pytest.fixture
 def packs(write_pack: Callable[[str, str], Path]) -> str:
+    project = write_pack("near.py", "def add(number):\n    return number + 1\n").parent
+    (project / "pyproject.toml").touch()
+    (project / "src" / "core").mkdir(parents=True)
+    (project / "src" / "core" / "base.py").write_text("def add(number):\n    return number + 1\n")
+    (project / "src" / "core" / "numbers.py").write_text(
+        "from .base import add\ndef triple(number):\n    return add(3 * number)\n"
+    )
     write_pack("_rows_helper.py", "def triple(number):\n    return 3 * number\n")
     return str(write_pack("rows.py", PACK))
 

@@ -121,6 +121,11 @@ async def test_calls_run_on_workers_and_are_recorded_here(
     assert {record.source for record in records} == {"batch"}
 
 
+async def test_modules_of_the_project_are_sent_to_the_workers(runtime: Runtime, plan: Plan, address: str) -> None:
+    found = await run(runtime, plan("rows.imported", {"number": 2}), address)
+    assert [(result.data, result.error) for result in found] == [(8, None)]
+
+
 async def test_invalid_rows_and_failing_tools_are_results(runtime: Runtime, plan: Plan, address: str) -> None:
     found = await run(runtime, plan("rows.square", {"number": 3}, {"number": "x"}, {"number": 4}), address)
     assert [result.error.detail or result.error.code if result.error else None for result in found] == [

@@ -45,10 +45,10 @@ def _compat(pegboard: Command, packs: Path, *options: str) -> tuple[int, dict[st
     return done.returncode, {one["tool"]: one for one in json.loads(done.stdout or "[]")}, done.stderr
 
 
-def _commit(folder: Path) -> pygit2.Repository:
-    """Commit the packs of a folder to a new repository."""
+def _commit(folder: Path, *others: str) -> pygit2.Repository:
+    """Commit the packs and other parts of a folder to a new repository."""
     repository = pygit2.init_repository(str(folder))
-    repository.index.add_all(["packs"])
+    repository.index.add_all(["packs", *others])
     author = pygit2.Signature("Ada", "ada@example.org")
     repository.create_commit("HEAD", author, author, "Add", repository.index.write_tree(), [])
     repository.index.write()
@@ -131,6 +131,31 @@ def test_since_a_revision_compares_with_the_pack_of_that_commit_without_running_
     assert "Not compared, because not in a git repository: 1 tool (far.off)." in errors
     code, _, errors = _compat(pegboard, packs, "--since", "nowhere")
     assert (code, "The revision nowhere is unknown." in errors) == (2, True)
+
+
+@pytest.mark.promise("BAT-4")
+def test_since_a_revision_types_of_other_modules_of_the_project_are_those_of_the_commit(
+    pegboard: Command, packs: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (core := tmp_path / "core").mkdir()
+    (core / "kinds.py").write_text("from core.more import Kind\n")
+    (core / "more.py").write_text(KINDS)
+    (packs / "near.py").write_text(KINDS)
+    source = BEFORE.partition("def other")[0]
+    (packs / "shop.py").write_text(source.replace("from ._kinds import", "from core.kinds import"))
+    (packs / "store.py").write_text(source.replace("from ._kinds import", "from near import"))
+    _commit(tmp_path, "core")
+    code, found, _ = _compat(pegboard, packs, "--since", "HEAD")
+    assert (code, [one["changes"] for one in found.values()]) == (0, [[], []])
+    for file in (core / "more.py", packs / "near.py"):
+        file.write_text(KINDS.replace('"b"', '"c"'))
+    code, found, _ = _compat(pegboard, packs, "--since", "HEAD")
+    assert code == 1
+    assert {name: _breaking(one) for name, one in found.items()} == {
+        "shop.search": ['`kind` can no longer be "b"'],
+        "store.search": ['`kind` can no longer be "b"'],
+    }
 
 
 @pytest.mark.promise("BAT-4")

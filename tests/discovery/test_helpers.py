@@ -217,15 +217,67 @@ def test_a_name_missing_in_a_helper_leaves_the_field_without_a_type(folder: Fold
     assert len(tool.problems) == 1
 
 
-def test_only_helpers_in_the_folder_of_the_pack_are_read(folder: Folder, tmp_path: Path) -> None:
-    row = '"""Models."""\nfrom typing import TypedDict\nclass Row(TypedDict):\n    """A row."""\n    at: int\n'
-    (tmp_path / "_outside.py").write_text(row)
-    for line in ("from .._outside import Row", "from ._sub._deep import Row", "from .plain import Row"):
-        packs = folder(pack=f'{line}\ndef run(*, row: Row) -> None:\n    """Run."""\n')
-        (packs / "plain.py").write_text(row)
-        (packs / "_sub").mkdir(exist_ok=True)
-        (packs / "_sub" / "_deep.py").write_text(row)
-        assert only_tool(packs).input_schema["properties"] == {"row": {}}, line
+ROW = '"""Models."""\nfrom typing import TypedDict\nclass Row(TypedDict):\n    """A row."""\n    at: int\n'
+
+
+def test_imports_that_lead_out_of_the_package_are_not_read(folder: Folder, tmp_path: Path) -> None:
+    (tmp_path / "_outside.py").write_text(ROW)
+    packs = folder(pack='from .._outside import Row\ndef run(*, row: Row) -> None:\n    """Run."""\n')
+    assert only_tool(packs).input_schema["properties"] == {"row": {}}
+
+
+@pytest.mark.promise("DSC-4")
+@pytest.mark.parametrize(
+    ("files", "statement"),
+    [
+        (["tools/plain.py"], "from .plain import Row"),
+        (["tools/plain.py"], "from plain import Row"),
+        (["tools/_sub/_deep.py"], "from ._sub._deep import Row"),
+        (["tools/sub/deep.py"], "from sub.deep import Row"),
+        (["tools/sub/__init__.py"], "from sub import Row"),
+        (["tools/plain.py", "tools/sub/deep.py=from plain import Row\n"], "from .sub.deep import Row"),
+        (["tools/plain.py", "tools/sub/deep.py=from ..plain import Row\n"], "from .sub.deep import Row"),
+        (["tools/__init__.py", "tools/models.py"], "from tools.models import Row"),
+        (["tools/__init__.py"], "from . import Row"),
+        (["tools/__init__.py=from .models import Row\n", "tools/models.py"], "from tools import Row"),
+        (["tools/__init__.py=", "__init__.py=", "core.py"], "from ..core import Row"),
+        (["pyproject.toml=", "core/models.py"], "from core.models import Row"),
+        (["pyproject.toml=", "src/core/models.py"], "from core.models import Row"),
+    ],
+)
+def test_types_of_other_modules_of_the_project_are_read(tmp_path: Path, files: list[str], statement: str) -> None:
+    (tmp_path / "home" / "tools").mkdir(parents=True)
+    for file, _, source in (each.partition("=") for each in files):
+        place = tmp_path / "home" / file
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(source or (ROW if file + "=" not in files else ""))
+    pack = tmp_path / "home" / "tools" / "pack.py"
+    pack.write_text(f'{statement}\ndef run(*, row: Row) -> None:\n    """Run."""\n')
+    tools, _ = scan([pack])
+    assert [tool.input_schema["properties"] for tool in tools] == [{"row": {"$ref": "#/$defs/Row"}}]
+    assert tools[0].problems == ()
+
+
+def test_a_type_of_a_library_is_not_that_of_a_module_with_its_name(folder: Folder) -> None:
+    row = 'class BaseModel:\n    """Beside."""\n    at: int\n'
+    source = (
+        "from pydantic import BaseModel\nclass Row(BaseModel):\n"
+        '    """A row."""\n    id: int\ndef run(*, row: Row) -> None:\n    """Run."""\n'
+    )
+    tool = only_tool(folder(pydantic=row, pack=source))
+    assert _properties(tool.input_schema["$defs"]["Row"]) == {"id": {"type": "integer"}}  # type: ignore[index, call-overload]
+
+
+@pytest.mark.promise("DSC-6")
+@pytest.mark.parametrize("statement", ["from row_types import Row", "from .row_types import Row"])
+def test_a_module_of_the_project_may_be_written_after_the_pack(folder: Folder, tmp_path: Path, statement: str) -> None:
+    index = tmp_path / "index"
+    packs = folder(pack=f'{statement}\ndef run(*, row: Row) -> None:\n    """Run."""\n')
+    assert kind(packs, index) == {}
+    (packs / "row_types.py").write_text(ONE)
+    assert kind(packs, index) == {"type": "integer"}
+    (packs / "row_types.py").write_text(TWO)
+    assert kind(packs, index) == {"type": "string"}
 
 
 PACK = 'from ._models import Row\ndef run(*, row: Row) -> None:\n    """Run."""\n'

@@ -30,8 +30,8 @@ async def watched(
         monkeypatch.setattr(watchfiles.main, "RustNotify", refuse)
     opened: list[Watching] = []
 
-    def start(*paths: Path) -> Watching:
-        opened.append(watch(paths, stop=asyncio.Event()))
+    def start(*paths: Path, modules: Callable[[], list[str]] = list) -> Watching:
+        opened.append(watch(paths, stop=asyncio.Event(), modules=modules))
         return opened[-1]
 
     yield start
@@ -162,3 +162,24 @@ async def test_watching_notices_a_link_that_points_elsewhere(watched: Callable[.
         (packs / "draft").replace(packs / "link.py")
 
     await changes_until(watched(packs), act, {str(packs / "link.py")})
+
+
+@pytest.mark.promise("DSC-6")
+async def test_changed_and_removed_modules_of_the_project_are_reported(
+    watched: Callable[..., Watching], packs: Path, tmp_path: Path
+) -> None:
+    module, removed, later = tmp_path / "core.py", tmp_path / "old.py", tmp_path / "later.py"
+    for file in (module, removed):
+        file.write_text("")
+    known = [str(module), str(removed), str(packs / "one.py")]
+    watching = watched(packs, modules=lambda: known)
+
+    def act() -> None:
+        module.write_text("VALUE = 1")
+        removed.unlink()
+
+    await changes_until(watching, act, {str(module), str(removed)})
+    known.append(str(later))
+    async with asyncio.timeout(BOUND):
+        assert await anext(watching) == frozenset()
+    await changes_until(watching, lambda: later.write_text(""), {str(later)})

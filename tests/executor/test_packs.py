@@ -183,33 +183,6 @@ async def test_a_pack_that_fails_to_load_fails_its_call_with_the_reason(
     assert (await harness.run("ask", pack)).data == "repaired"
 
 
-@pytest.mark.promise("EXE-3")
-@pytest.mark.parametrize(
-    ("source", "message"),
-    [
-        ("from common import add\n", "with `get_pack('common')`, or rename it to _common.py if it is a helper"),
-        ("from .common import add\n", "No module named 'common'. common.py beside the pack is a pack, too."),
-        ("import shapes.round\n", "folder shapes beside the pack can't be imported. Move its code to one file, _sh"),
-        ("from _lib import x\n", "folder _lib beside the pack can't be imported. Move its code to one file, _lib.py"),
-        ("from ._lib import x\n", "No module named '_lib'. The folder _lib beside the pack"),
-        ("def ask():\n    import common\n", "No module named 'common'. common.py beside the pack is a pack, too."),
-    ],
-)  # fmt: skip
-async def test_a_file_beside_the_pack_that_cannot_be_imported_is_not_to_be_installed(
-    harness: Any, write: Write, source: str, message: str
-) -> None:
-    pack = write("main.py", source)
-    write("common.py", "def add(): ...\n")
-    for name in ("shapes", "_lib"):
-        (pack.parent / name).mkdir()
-        (pack.parent / name / "__init__.py").write_text("x = 1\n")
-    result = await harness.run("ask", pack)
-    assert result.error.message.startswith("ModuleNotFoundError: ")
-    assert message in result.error.message
-    assert "pip install" not in result.error.message
-    assert result.error.detail != "dependency_missing"
-
-
 async def test_a_library_is_installed_by_the_name_it_is_distributed_under(harness: Any, write: Write) -> None:
     pack = write("vision.py", "import cv2\n")
     result = await harness.run("ask", pack)

@@ -9,6 +9,7 @@ import importlib
 import pickle
 import subprocess
 import sys
+import textwrap
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any  # proxies return any value
 import pytest
 
 from pegboard.sdk import ToolFailed, call_tool, get_pack
+from pegboard.sdk.host import Host, install
 from pegboard.sdk.source import parse_file
 
 pytestmark = pytest.mark.promise("SDK-15")
@@ -283,6 +285,34 @@ def test_a_pack_shadows_no_library_and_finds_helpers_in_its_folder(script: Scrip
     assert call_tool("letters.write", value=1) == ">>>1"
     assert json.dumps(1) == "1"
     assert get_pack("_words") is None
+
+
+def test_a_pack_finds_modules_of_its_folder_package_and_project(
+    script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for file, source in {
+        "pyproject.toml": "",
+        "script_core/part.py": "PART = 'project'\n",
+        "script_app/__init__.py": "from .client import get\n",
+        "script_app/client.py": "from script_core.part import PART\ndef get(): return PART\n",
+        "script_app/inner/__init__.py": "",
+        "script_app/inner/asking.py": """
+            from ..client import get
+            from script_app import get as same
+            def ask():
+                \"\"\"Ask.\"\"\"
+                return get() + same()
+        """,
+        "packs/script_beside.py": "def get(): return 'beside'\n",
+    }.items():
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text(textwrap.dedent(source))
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    script(flat='from script_beside import get\ndef ask():\n    """Ask."""\n    return get()\n')
+    assert call_tool("flat.ask") == "beside"
+    monkeypatch.setenv("PEGBOARD_PACKS", str(tmp_path / "script_app" / "inner"))
+    install(Host())
+    assert call_tool("asking.ask") == "projectproject"
 
 
 def test_a_pack_that_fails_to_load_is_an_error_with_the_reason(script: Script) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
 from pegboard.batch.errors import EngineError
+from pegboard.discovery.project_modules import imported_files
 from pegboard.models import PackHandler
+from pegboard.sdk.module_files import package_of
 
 _BUILT_IN: Final = Path(__file__).parents[1] / "packs"
 _LARGEST: Final = 20_000_000
@@ -20,8 +24,8 @@ class PackBundle:
 
     Attributes:
         digest: Hash of names and contents.
-        file: Name of the pack's file.
-        files: Content by name; empty for a built-in pack, which every Pegboard has.
+        file: Path of the pack's file.
+        files: Content by path, relative to a common folder; empty for a built-in pack, which every Pegboard has.
     """
 
     digest: str
@@ -30,7 +34,7 @@ class PackBundle:
 
     @classmethod
     def of(cls, handler: PackHandler) -> PackBundle:
-        """Read the pack of a tool: its file and the helper modules in the same folder; read the disk.
+        """Read the pack of a tool: its file, the helpers beside it and the modules of its project; read the disk.
 
         Raises:
             EngineError: A file can't be read, or they are too large.
@@ -39,13 +43,27 @@ class PackBundle:
         if file.parent == _BUILT_IN:
             return cls(f"built-in-{file.stem}", file.name, {})
         try:
-            names = sorted({file.name, *(helper.name for helper in file.parent.glob("_*.py"))})
-            files = {name: (file.parent / name).read_bytes() for name in names}
+            modules = [Path(module) for module in imported_files(handler.file)]
+            base = _base(file, modules)
+            paths = {file, *file.parent.glob("_*.py"), *modules}
+            files = {path.relative_to(base).as_posix(): path.read_bytes() for path in sorted(paths)}
+            if (base / "pyproject.toml").is_file():
+                files["pyproject.toml"] = b""
         except OSError as error:
             raise EngineError(f"{error.filename} can't be sent to the cluster: {error.strerror}.") from error
         if sum(map(len, files.values())) > _LARGEST:
             raise EngineError(f"{file.parent} can't be sent to the cluster: it has more than {_LARGEST:,} bytes.")
-        return cls(digest_of(files), file.name, files)
+        return cls(digest_of(files), file.relative_to(base).as_posix(), files)
+
+
+def _base(pack: Path, modules: Sequence[Path]) -> Path:
+    """Return the folder that contains the pack and the modules that it imports, and that marks their project."""
+    folder = pack.parent
+    if all(module.is_relative_to(folder) for module in modules) and not (folder / "__init__.py").exists():
+        return folder
+    project = next((above for above in pack.parents if (above / "pyproject.toml").is_file()), None)
+    top = Path(package_of(str(folder))[0])
+    return Path(os.path.commonpath([top, *(module.parent for module in modules), *([project] if project else [])]))
 
 
 def digest_of(files: dict[str, bytes]) -> str:

@@ -19,7 +19,7 @@ import threading
 import time
 from collections import OrderedDict
 from contextlib import aclosing, suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final  # Any: fields of a message
 
 from pegboard import __version__
@@ -63,7 +63,7 @@ class Node:
         """Store a pack and a tool of it for one batch, whose secrets and workers no other batch shares."""
         found = ToolSpec.model_validate_json(spec)
         assert isinstance(found.handler, PackHandler), "only these are sent"
-        if files and (digest_of(files) != digest or any(Path(name).name != name for name in files)):
+        if files and (digest_of(files) != digest or any(map(_leads_out, files))):
             raise ValueError("the files of the pack were changed on their way")
         with self._guard:
             self._folder = self._folder or NodeFolder()
@@ -71,6 +71,7 @@ class Node:
                 folder = self._folder.path / digest
                 folder.mkdir(mode=0o700, exist_ok=True)
                 for name, content in files.items():
+                    (folder / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                     (folder / name).write_bytes(content)
                 path = folder / file
             else:
@@ -247,6 +248,11 @@ def describe(*, is_local: bool = False) -> dict[str, str]:
     if is_local and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     return {"id": _node().id, "version": __version__}
+
+
+def _leads_out(name: str) -> bool:
+    """Return whether a relative path may be outside its folder."""
+    return PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts
 
 
 def install(batch: str, digest: str, file: str, files: dict[str, bytes], spec: str, limits: dict[str, int]) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final, Literal
 
 from pegboard.checks.comparable import is_comparable
@@ -184,9 +185,10 @@ class Compatibility:
         for spec in specs:
             if isinstance(spec.handler, PackHandler) and repository_of(spec.handler.file) is not None:
                 files.setdefault(spec.handler.file, []).append(spec)
-        packs = PacksAtRevision(self._runtime, revision)
-        old = {file: await packs.tools(file) for file in files}
-        lost = await self._removed_packs(packs) if removed else []
+        with TemporaryDirectory(prefix="pegboard-") as copy:
+            packs = PacksAtRevision(self._runtime, revision, Path(copy))
+            old = {file: await packs.tools(file) for file in files}
+            lost = await self._removed_packs(packs) if removed else []
         known = {name: version for tools in reversed([*old.values(), *lost]) for name, version in tools.items()}
         found: list[ToolCompatibility] = []
         for file, tools in files.items():

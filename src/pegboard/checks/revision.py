@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeAlias
@@ -13,7 +12,8 @@ from typing import TypeAlias
 from pegboard.checks.file import CheckError
 from pegboard.checks.schemas import SchemaVersion
 from pegboard.config.paths import BUILT_IN_PACKS
-from pegboard.discovery.files import is_pack_file
+from pegboard.discovery.files import absolute, is_pack_file
+from pegboard.models import Problem, ToolSpec
 from pegboard.results.export import whole
 from pegboard.runtime import Runtime
 
@@ -31,11 +31,14 @@ class PacksAtRevision:
     Args:
         runtime: The runtime that reads the repositories.
         revision: A branch, a tag, or another name of a commit.
+        copy: Empty folder for copies of the packs and of the modules that define their types; each has its whole path.
     """
 
-    def __init__(self, runtime: Runtime, revision: str) -> None:
+    def __init__(self, runtime: Runtime, revision: str, copy: Path) -> None:
         self._runtime = runtime
         self._revision = revision
+        self._copy = copy
+        self._copied: set[Path] = set()
         self._folders: dict[Path, _Texts] = {}
 
     async def files(self, path: Path) -> tuple[str, ...]:
@@ -62,10 +65,44 @@ class PacksAtRevision:
         texts = await self._texts(real.parent)
         if real.name not in texts:
             return {}
-        # Helper modules define types that the schemas use, so they come from the same revision.
-        siblings = await self._texts(Path(file).parent)
-        helpers = {name: text for name, text in siblings.items() if name.startswith("_")}
-        return await asyncio.to_thread(_parsed, Path(file).name, texts[real.name], helpers, self._revision)
+        source = texts[real.name]
+        if source is None:
+            raise UnparsablePackError(
+                f"{real.name} can't be parsed at {self._revision} because it is too large or not UTF-8 text."
+            )
+        specs, problems = await self._parsed(Path(absolute(file)), source)
+        if not specs and any(problem.severity == "error" for problem in problems):
+            raise UnparsablePackError(f"{real.name} can't be parsed at {self._revision}. {problems[0].message}")
+        return {spec.name: _version(spec) for spec in specs}
+
+    async def _parsed(self, file: Path, source: str) -> tuple[Sequence[ToolSpec], Sequence[Problem]]:
+        """Parse a pack with the modules of its project that define types, all from the same revision."""
+        from pegboard.discovery import read
+
+        top = repository_of(file.parent) or file.parent
+        wanted = {folder for folder in file.parents if folder.is_relative_to(top)} or {file.parent}
+        top = min(wanted, key=lambda folder: len(folder.parts))
+        while True:
+            for folder in wanted:
+                await self._copy_folder(folder, self._copy / _relative(folder))
+            specs, problems = await asyncio.to_thread(read, source, str(self._copy / _relative(file)))
+            needed = {Path(module).parent for spec in specs for module in spec.files}
+            copied = {self._copy / _relative(folder): folder for folder in self._copied}
+            wanted = {
+                Path(file.anchor, each.relative_to(self._copy))
+                for each in needed - copied.keys()
+                if each.is_relative_to(self._copy)
+            }
+            if not wanted:
+                return specs, problems
+
+    async def _copy_folder(self, folder: Path, place: Path) -> None:
+        """Write the Python files that a folder had, and mark the folder of a project."""
+        if folder in self._copied:
+            return
+        self._copied.add(folder)
+        texts = await self._texts(folder)
+        await asyncio.to_thread(_write, place, texts, is_project=(folder / "pyproject.toml").is_file())
 
     async def _texts(self, folder: Path) -> _Texts:
         folder = resolved(folder)
@@ -109,21 +146,21 @@ def _is_single(path: Path) -> bool:
     return path.suffix == ".py" and not path.is_dir()
 
 
-def _parsed(name: str, source: str | None, helpers: _Texts, revision: str) -> dict[str, SchemaVersion]:
-    from pegboard.discovery import read
+def _relative(path: Path) -> Path:
+    """Return the path that an absolute path has below the folder of the copies."""
+    return path.relative_to(path.anchor)
 
-    if source is None:
-        raise UnparsablePackError(f"{name} can't be parsed at {revision} because it is too large or not UTF-8 text.")
-    with tempfile.TemporaryDirectory(prefix="pegboard-") as folder:
-        for helper, text in helpers.items():
-            if text is not None:
-                (Path(folder) / helper).write_text(text, encoding="utf-8")
-        specs, problems = read(source, str(Path(folder) / name))
-    if not specs and any(problem.severity == "error" for problem in problems):
-        raise UnparsablePackError(f"{name} can't be parsed at {revision}. {problems[0].message}")
-    now = datetime.now(UTC)
-    versions = {}
-    for spec in specs:
-        version = SchemaVersion(at=now, digest="", input_schema=spec.input_schema, output_schema=spec.output_schema)
-        versions[spec.name] = version
-    return versions
+
+def _write(place: Path, texts: _Texts, *, is_project: bool) -> None:
+    place.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        if text is not None:
+            (place / name).write_text(text, encoding="utf-8")
+    if is_project:
+        (place / "pyproject.toml").touch()
+
+
+def _version(spec: ToolSpec) -> SchemaVersion:
+    return SchemaVersion(
+        at=datetime.now(UTC), digest="", input_schema=spec.input_schema, output_schema=spec.output_schema
+    )

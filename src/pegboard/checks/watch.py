@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, suppress
+from itertools import chain
 from pathlib import PurePath
 from typing import Final
 
+from pegboard.checks.revision import is_built_in
 from pegboard.discovery import watch
+from pegboard.discovery.project_modules import imported_files
 from pegboard.runtime import Runtime
 
 _QUIET: Final = 0.3
@@ -30,7 +33,8 @@ async def changed_packs(runtime: Runtime) -> AsyncGenerator[frozenset[str]]:
     stop = asyncio.Event()
     waiting: asyncio.Queue[frozenset[str]] = asyncio.Queue()
     # The baseline for changes is taken here, before the scan.
-    changes = await asyncio.to_thread(watch, runtime.folders, stop=stop)
+    imports: dict[str, list[str]] = {}
+    changes = await asyncio.to_thread(watch, runtime.folders, stop=stop, modules=lambda: chain(*imports.values()))
 
     async def follow() -> None:
         async with aclosing(changes):
@@ -40,13 +44,15 @@ async def changed_packs(runtime: Runtime) -> AsyncGenerator[frozenset[str]]:
     following: asyncio.Task[None] | None = None
     try:
         await asyncio.to_thread(runtime.tools.scan)
+        imports |= await asyncio.to_thread(_imports, runtime)
         yield frozenset()
         following = asyncio.create_task(follow())
         while True:
             files = await _gathered(waiting)
-            before = _packs(runtime, files)
+            before = _packs(runtime, files, imports)
             await asyncio.to_thread(runtime.tools.scan)
-            yield before | _packs(runtime, files)
+            imports |= await asyncio.to_thread(_imports, runtime)
+            yield before | _packs(runtime, files, imports)
     finally:
         stop.set()
         if following is None:
@@ -67,13 +73,20 @@ async def _gathered(waiting: asyncio.Queue[frozenset[str]]) -> frozenset[str]:
     return files
 
 
-def _packs(runtime: Runtime, files: frozenset[str]) -> frozenset[str]:
-    """Return the packs in these files; a helper module belongs to every pack of its folder."""
+def _imports(runtime: Runtime) -> dict[str, list[str]]:
+    """Return the files that each pack imports from its project, by the file of the pack; block."""
+    files = {spec.file for spec in runtime.tools.all() if spec.file}
+    return {file: [] if is_built_in(file) else imported_files(file) for file in files}
+
+
+def _packs(runtime: Runtime, files: frozenset[str], imports: Mapping[str, Sequence[str]]) -> frozenset[str]:
+    """Return the packs in these files, or that import them; a helper module belongs to every pack of its folder."""
     changed = {os.path.realpath(file) for file in files}
     helpers = {PurePath(file).parent for file in changed if PurePath(file).name.startswith("_")}
     found = set()
-    for spec in runtime.tools.all():
-        file = os.path.realpath(spec.file or "")
-        if file in changed or PurePath(file).parent in helpers:
-            found.add(spec.pack)
+    for pack, file in {(spec.pack, spec.file) for spec in runtime.tools.all() if spec.file}:
+        real = os.path.realpath(file)
+        imported = map(os.path.realpath, imports.get(file, ()))
+        if real in changed or PurePath(real).parent in helpers or not changed.isdisjoint(imported):
+            found.add(pack)
     return frozenset(found)

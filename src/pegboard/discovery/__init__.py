@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 
     from pegboard.discovery.watcher import Stop
     from pegboard.models import Problem, ToolSpec
@@ -49,8 +49,10 @@ def read(source: str | bytes, file: str) -> tuple[tuple[ToolSpec, ...], tuple[Pr
     return run(source, file)
 
 
-def watch(paths: Sequence[Path | str], *, stop: Stop) -> AsyncGenerator[frozenset[str], None]:
-    """Watch for added, changed and removed `.py` files directly in the paths, including helpers (`_x.py`).
+def watch(
+    paths: Sequence[Path | str], *, stop: Stop, modules: Callable[[], Iterable[str]] = tuple
+) -> AsyncGenerator[frozenset[str], None]:
+    """Watch for added, changed and removed `.py` files directly in the paths, and for changes of certain other files.
 
     Changes after the call are reported even if the iteration starts later. Therefore call it before the scan that it
     keeps up to date. Folders may be created, removed and replaced.
@@ -58,13 +60,16 @@ def watch(paths: Sequence[Path | str], *, stop: Stop) -> AsyncGenerator[frozense
     Args:
         paths: Packs folders or single files.
         stop: Signal that ends the iteration within about a second. Cancelling ends it immediately.
+        modules: Function that returns the absolute paths of the other files, such as modules of the project that types
+            come from. Changes between two of its answers are noticed about a second later.
 
     Yields:
-        The changed files; an empty set if an empty folder was created or removed.
+        The changed files; an empty set if an empty folder was created or removed, or if there are further files to
+        watch, because those may have changed since they were read.
     """
     from pegboard.discovery.watcher import watch as run
 
-    return run(paths, stop=stop)
+    return run(paths, stop=stop, modules=modules)
 
 
 def sweep(index: Path) -> None:

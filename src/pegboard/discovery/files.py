@@ -31,6 +31,14 @@ class Stamp(NamedTuple):
         return cls(status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
 
 
+def stamp_of(file: str) -> Stamp | None:
+    """Return the stamp of a file or folder, or None if it is missing."""
+    try:
+        return Stamp.of(os.stat(file))  # noqa: PTH116 - called for every file again and again, `Path` doubles its time
+    except OSError:
+        return None
+
+
 class Candidate(NamedTuple):
     """A file that may be a pack."""
 

@@ -269,8 +269,8 @@ class _Description:
     def _unresolved(self, text: str, line: int | None) -> None:
         self.report(
             f"`{self.node.name}`, {self.context}: {text}.",
-            "Any value is accepted. Use a type of the standard library, of this file, or of a helper module in the "
-            "same folder.",
+            "Any value is accepted. Use a type of the standard library, of this file, or of another module of the "
+            "project.",
             line=line or self.line,
         )
 

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pegboard import __version__, storage
-from pegboard.discovery.files import Candidate, Stamp, content
-from pegboard.discovery.sibling_modules import Seen, digest, is_unchanged, stamp_of
+from pegboard.discovery.files import Candidate, Stamp, content, stamp_of
+from pegboard.discovery.project_modules import Seen, digest, is_unchanged
 
 _FORMAT = 3
 _SHARDS = 16

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from pegboard import sdk
 from pegboard.discovery import functions, requirements
 from pegboard.discovery.files import content
-from pegboard.discovery.sibling_modules import Helpers
+from pegboard.discovery.project_modules import ProjectModules
 from pegboard.sdk import exports
 from pegboard.sdk.scope import Scope
 from pegboard.signatures.definitions import Definitions
@@ -18,25 +18,25 @@ from pegboard.signatures.expressions import PARSED_AS
 
 if TYPE_CHECKING:
     from pegboard.discovery.parsed import ParsedFile, PlainProblem
-    from pegboard.discovery.sibling_modules import Seen
+    from pegboard.discovery.project_modules import Seen
 
 
-def read_source(source: str | bytes, file: str, helpers: Helpers | None = None) -> ParsedFile:
+def read_source(source: str | bytes, file: str, modules: ProjectModules | None = None) -> ParsedFile:
     """Return the tools and problems of a source. A syntax error is a problem, never an exception.
 
     Args:
         source: Text, or bytes in the encoding that they declare.
         file: Absolute path of the file; it need not exist.
-        helpers: Helper modules; by default those in the folder of the file.
+        modules: Modules of its project; by default those that its folder implies.
     """
-    helpers = helpers or Helpers(str(PurePath(file).parent))
+    modules = modules or ProjectModules(str(PurePath(file).parent))
     stem = PurePath(file).stem
     try:
         tree = ast.parse(source, PARSED_AS)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return _unparsed(source, stem, file, error)
     try:
-        return _read_tree(tree, source, stem, file, helpers)
+        return _read_tree(tree, source, stem, file, modules)
     except RecursionError:
         return failed(stem, file, "The file could not be read: its definitions are nested too deeply.")
 
@@ -48,7 +48,7 @@ def read_file(file: str) -> tuple[bytes | None, ParsedFile, tuple[Seen, ...]]:
         file: Absolute path.
 
     Returns:
-        The bytes of the file (None if it can't be read), its parsed content, and the helper modules it uses.
+        The bytes of the file (None if it can't be read), its parsed content, and the modules that it uses.
     """
     try:
         source = content(file)
@@ -56,8 +56,8 @@ def read_file(file: str) -> tuple[bytes | None, ParsedFile, tuple[Seen, ...]]:
         return None, failed(PurePath(file).stem, file, f"The file could not be read: {error.strerror or error}."), ()
     if isinstance(source, str):
         return None, failed(PurePath(file).stem, file, source), ()
-    helpers = Helpers(str(PurePath(file).parent))
-    return source, read_source(source, file, helpers), tuple(helpers.seen)
+    modules = ProjectModules(str(PurePath(file).parent))
+    return source, read_source(source, file, modules), tuple(modules.seen)
 
 
 def failed(stem: str, file: str, reason: str, fix: str = "", line: int | None = None) -> ParsedFile:
@@ -88,7 +88,7 @@ def _unparsed(
     return failed(stem, file, "The file could not be parsed: its code is nested too deeply.")
 
 
-def _read_tree(tree: ast.Module, source: str | bytes, stem: str, file: str, helpers: Helpers) -> ParsedFile:
+def _read_tree(tree: ast.Module, source: str | bytes, stem: str, file: str, modules: ProjectModules) -> ParsedFile:
     problems: list[PlainProblem] = []
 
     def report(
@@ -110,7 +110,7 @@ def _read_tree(tree: ast.Module, source: str | bytes, stem: str, file: str, help
             }
         )
 
-    scope = Scope(tree, file, helpers.scope)
+    scope = Scope(tree, file, modules.scope)
     found = exports.functions(scope, report)
     if not found:
         return {"pack": stem, "tools": [], "problems": problems}
@@ -124,7 +124,7 @@ def _read_tree(tree: ast.Module, source: str | bytes, stem: str, file: str, help
     definitions = Definitions(scope)
     tools = [functions.tool(node, definitions, pack, file, needs) for node in found]
     for tool in tools:  # only after all tools, because they share definitions
-        tool["handler"]["helpers"] = tuple(file for file, *_ in helpers.seen)
+        tool["handler"]["helpers"] = tuple(file for file, *_ in modules.seen)
     return {"pack": pack, "tools": tools, "problems": problems}
 
 

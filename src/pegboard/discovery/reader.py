@@ -12,7 +12,7 @@ import warnings
 from typing import IO, NamedTuple
 
 from pegboard.discovery.parsed import pack
-from pegboard.discovery.sibling_modules import Seen, digest
+from pegboard.discovery.project_modules import Seen, digest
 
 
 class Read(NamedTuple):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from pegboard.discovery.files import Stamp, absolute
+from pegboard.discovery.files import Stamp, absolute, stamp_of
 
 if TYPE_CHECKING:
     from watchfiles import Change
@@ -22,6 +22,9 @@ _POLL_INTERVAL = 0.5
 Stamps = dict[str, Stamp]
 """Stamp of each existing file and folder."""
 
+Modules = Callable[[], Iterable[str]]
+"""Function that returns the files that tools were read from."""
+
 
 class Stop(Protocol):
     """Signal to stop watching, such as `asyncio.Event` or `threading.Event`."""
@@ -31,24 +34,29 @@ class Stop(Protocol):
         ...
 
 
-def watch(paths: Sequence[Path | str], *, stop: Stop) -> AsyncGenerator[frozenset[str], None]:
+def watch(paths: Sequence[Path | str], *, stop: Stop, modules: Modules) -> AsyncGenerator[frozenset[str], None]:
     """Implement `pegboard.discovery.watch`."""
     roots = [absolute(path) for path in paths]
-    return _changes(roots, _stamps(roots), stop)
+    return _changes(roots, _stamps(roots), stop, modules, _stamps_elsewhere(modules(), roots))
 
 
-async def _changes(roots: Sequence[str], seen: Stamps, stop: Stop) -> AsyncGenerator[frozenset[str], None]:
+async def _changes(
+    roots: Sequence[str], seen: Stamps, stop: Stop, modules: Modules, elsewhere: Mapping[str, Stamp | None]
+) -> AsyncGenerator[frozenset[str], None]:
     while not stop.is_set():
         present = [root for root in roots if root in seen]
         async with aclosing(_notices(present, stop)) as notices:
             async for _ in notices:
                 now = await asyncio.to_thread(_stamps, roots)
                 changed = {path for path in seen.keys() | now.keys() if seen.get(path) != now.get(path)}
+                known, elsewhere = elsewhere, await asyncio.to_thread(_stamps_elsewhere, modules(), roots)
+                changed |= {path for path, stamp in elsewhere.items() if known.get(path, stamp) != stamp}
                 moved = any(_identity(seen, root) != _identity(now, root) for root in roots)
                 seen = now
                 # any change in a folder changes its own stamp
                 files = frozenset(path for path in changed if path.endswith(".py"))
-                if files or moved:
+                # a file that was not known until now may have changed after it was read
+                if files or moved or elsewhere.keys() - known.keys():
                     yield files
                 if moved:
                     break
@@ -74,12 +82,17 @@ def _stamps(roots: Sequence[str]) -> Stamps:
     return found
 
 
+def _stamps_elsewhere(files: Iterable[str], roots: Sequence[str]) -> dict[str, Stamp | None]:
+    """Return the stamps of those files that aren't directly in the folders; None for missing ones."""
+    places = {*roots}
+    outside = [file for file in files if file not in places and file.rpartition(os.sep)[0] not in places]
+    return {file: stamp_of(file) for file in outside}
+
+
 def _add_stamp(path: str, found: Stamps) -> None:
-    try:
-        status = os.stat(path)  # noqa: PTH116 - called for every file again and again, and `Path` doubles its time
-    except OSError:
-        return
-    found[path] = Stamp.of(status)
+    stamp = stamp_of(path)
+    if stamp is not None:
+        found[path] = stamp
 
 
 async def _notices(present: Sequence[str], stop: Stop) -> AsyncGenerator[None, None]:

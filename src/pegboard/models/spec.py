@@ -45,7 +45,7 @@ class PackHandler(DataModel):
     """Line of the function's `def`, from 1."""
     is_async: bool = False
     helpers: tuple[str, ...] = ()
-    """Absolute paths of the helper modules that the tool's types come from, including missing ones."""
+    """Absolute paths of the modules of the project that the tool's types come from, including missing ones."""
 
 
 class McpHandler(DataModel):

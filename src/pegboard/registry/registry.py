@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -75,6 +75,10 @@ class Registry:
     def problems(self) -> tuple[Problem, ...]:
         """Return the problems of files, packs and tools."""
         return self._snapshot.problems
+
+    def files(self) -> Collection[str]:
+        """Return the absolute paths of all files that tools were read from."""
+        return self._snapshot.files.keys()
 
     def get(self, name: str) -> ToolSpec | None:
         """Return the tool with this name or alias, or None."""

@@ -190,4 +190,4 @@ class Tools:
     def _changes(self, stop: asyncio.Event) -> AsyncGenerator[frozenset[str]]:
         from pegboard.discovery import watch
 
-        return watch(self._parts.folders, stop=stop)
+        return watch(self._parts.folders, stop=stop, modules=self._parts.registry.files)

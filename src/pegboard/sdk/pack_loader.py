@@ -5,16 +5,20 @@ from __future__ import annotations
 import builtins
 import sys
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+
+from pegboard.sdk.module_files import find_local, import_folders, package_of
 
 
 def load(file: str) -> ModuleType:
     """Import a pack.
 
-    The pack's folder becomes a package with a private name, so that a pack called `json` shadows nothing. Inside it,
-    `import _helper` imports the helper module of the same folder.
+    The pack's folder, or the one that contains its top-level package, becomes a package with a private name, so that a
+    pack called `json` shadows nothing. Inside it, `import _helper` imports the helper module of the same folder. Other
+    modules of the folder, the package and the project are found after all libraries.
 
     Args:
         file: Absolute path of the pack.
@@ -23,6 +27,7 @@ def load(file: str) -> ModuleType:
         BaseException: Any exception raised at the top level of the pack.
     """
     folder = Path(file).parent
+    sys.path += [each for each in import_folders(str(folder))[1:] if each not in sys.path]
     return _load(_package(folder), folder, Path(file).stem)
 
 
@@ -33,14 +38,15 @@ def unload(file: str) -> None:
 
 
 def _package(folder: Path) -> str:
+    """Return the private name of a folder, and create the private package that contains it."""
+    root, package = package_of(str(folder))
     packages = [name for name in sys.modules if name.startswith("_pegboard_packs_") and "." not in name]
-    for name in packages:
-        if sys.modules[name].__path__ == [str(folder)]:
-            return name
-    module = ModuleType(f"_pegboard_packs_{len(packages) + 1}")
-    module.__path__ = [str(folder)]
-    sys.modules[module.__name__] = module
-    return module.__name__
+    private = next((name for name in packages if sys.modules[name].__path__ == [root]), None)
+    if private is None:
+        private = f"_pegboard_packs_{len(packages) + 1}"
+        sys.modules[private] = ModuleType(private)
+        sys.modules[private].__path__ = [root]
+    return f"{private}.{package}".rstrip(".")
 
 
 def _load(package: str, folder: Path, stem: str) -> ModuleType:
@@ -51,7 +57,7 @@ def _load(package: str, folder: Path, stem: str) -> ModuleType:
     assert spec is not None, "its name ends with .py"
     assert spec.loader is not None, "its name ends with .py"
     module = module_from_spec(spec)
-    vars(module)["__builtins__"] = {**vars(builtins), "__import__": _Importer(package, folder)}
+    vars(module)["__builtins__"] = {**vars(builtins), "__import__": _Importer(package, folder, stem)}
     sys.modules[name] = module  # dataclasses and type hints look modules up by name
     try:
         spec.loader.exec_module(module)
@@ -62,11 +68,12 @@ def _load(package: str, folder: Path, stem: str) -> ModuleType:
 
 
 class _Importer:
-    """Import function of packs: finds helper modules of the same folder first."""
+    """Import function of packs: finds helper modules of the same folder first, other modules of the project last."""
 
-    def __init__(self, package: str, folder: Path) -> None:
+    def __init__(self, package: str, folder: Path, stem: str) -> None:
         self._package = package
         self._folder = folder
+        self._file = str(folder / f"{stem}.py")
 
     def __call__(
         self,
@@ -82,7 +89,11 @@ class _Importer:
             for each in [name] if name else fromlist or ():
                 if self._is_helper(each):  # loaded here so that it can import helpers too
                     helper = _load(self._package, self._folder, each)
-                    setattr(sys.modules[self._package], each, helper)
+                    setattr(import_module(self._package), each, helper)
+        if level == 0:
+            found = find_local(self._file, name, fromlist or ())
+            if found is not None and found[0] not in sys.path:
+                sys.path.append(found[0])  # not before, so that a missing library isn't a pack of its name
         return builtins.__import__(name, globals, locals, fromlist or (), level)
 
     def _is_helper(self, name: str) -> bool:

@@ -12,11 +12,11 @@ from typing import NamedTuple
 Binding = str | ast.AST
 """Meaning of a name: the dotted name of an import, or the defining node (a class, the value of `x = value`)."""
 
-Helpers = Callable[[str], "Scope | None"]
-"""Function that returns the scope of a helper module of the same folder by its name (`_models`), or None."""
+Modules = Callable[[str], "Scope | None"]
+"""Function that returns the scope of a module of the same project by its name (`.models`, `app.models`), or None."""
 
 _MOST_STEPS = 10
-"""Maximum number of helper modules that re-export a name."""
+"""Maximum number of modules that re-export a name."""
 
 _BUILTINS = frozenset(dir(builtins))
 
@@ -72,7 +72,7 @@ class Lineage(NamedTuple):
     """Ancestors of a class.
 
     Attributes:
-        ours: The class and its ancestors from the same file and its helpers, base classes first, each with its scope.
+        ours: The class and its ancestors from the same file and project, base classes first, each with its scope.
         foreign: Dotted names of all other base classes.
     """
 
@@ -86,7 +86,7 @@ class Scope:
     Args:
         tree: Syntax tree of the file.
         file: Path of the file; empty if unknown.
-        helpers: Function that finds helper modules of the same folder.
+        modules: Function that finds modules of the same project.
 
     Attributes:
         names: Binding of each name at the end of the file; the likeliest, if branches bind it differently.
@@ -96,7 +96,7 @@ class Scope:
         body: Statements of the file, flattened.
     """
 
-    def __init__(self, tree: ast.Module, file: str = "", helpers: Helpers | None = None) -> None:
+    def __init__(self, tree: ast.Module, file: str = "", modules: Modules | None = None) -> None:
         self.file = file
         self.names: dict[str, Binding] = {}
         self.typing_only: set[str] = set()
@@ -105,7 +105,7 @@ class Scope:
         self.stars: list[str] = []
         self.type_parameters: set[str] = set()
         self.body = list(statements(tree.body))
-        self._helpers = helpers
+        self._modules = modules
         self._lineages: dict[ast.ClassDef, Lineage] = {}
         for statement in self.body:
             bind = _BINDERS.get(type(statement.node))
@@ -165,17 +165,17 @@ class Scope:
         return binding if isinstance(binding, ast.AST) else None
 
     def find(self, node: ast.AST) -> NameDefinition | None:
-        """Return the definition of a name in this file or in the helper module that it is imported from, or None."""
+        """Return the definition of a name in this file or in the module of its project that defines it, or None."""
         scope = self
         for _ in range(_MOST_STEPS):
             definition = scope.definition(node)
             if definition is not None and isinstance(node, ast.Name):
                 return NameDefinition(scope, node.id, definition)
-            module, _, name = (scope.qualified(node) or "").lstrip(".").rpartition(".")
-            helper = scope._helpers(module) if scope._helpers and _is_helper(module) else None
-            if helper is None:
+            module, name = _split(scope.qualified(node) or "")
+            found = scope._modules(module) if scope._modules and module else None
+            if found is None:
                 return None
-            scope, node = helper, ast.Name(name)
+            scope, node = found, ast.Name(name)
         return None
 
     def lineage(self, node: ast.ClassDef) -> Lineage:
@@ -217,8 +217,11 @@ class NameDefinition(NamedTuple):
     definition: ast.AST
 
 
-def _is_helper(module: str) -> bool:
-    return module.startswith("_") and "." not in module
+def _split(qualified: str) -> tuple[str, str]:
+    """Return the module of a qualified name, with its leading dots, and the name in the module."""
+    path = qualified.lstrip(".")
+    module, _, name = path.rpartition(".")
+    return qualified[: len(qualified) - len(path)] + module, name
 
 
 def _import(scope: Scope, node: ast.Import) -> None:
@@ -236,7 +239,7 @@ def _import_from(scope: Scope, node: ast.ImportFrom) -> None:
         if name.name == "*":
             scope.stars.append(module)
         else:
-            scope.bind(name.asname or name.name, f"{module}.{name.name}")
+            scope.bind(name.asname or name.name, f"{module}.{name.name}" if node.module else f"{module}{name.name}")
 
 
 def _define(scope: Scope, node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> None:

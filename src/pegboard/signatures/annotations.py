@@ -48,7 +48,7 @@ class Annotations:
         report: Callback for parts that can't be resolved.
 
     Attributes:
-        scope: Scope of the file, or of the helper module whose definition is being converted.
+        scope: Scope of the file, or of the module whose definition is being converted.
         is_output: Whether the schemas describe results as the worker writes them, not arguments.
     """
 
@@ -259,7 +259,7 @@ class Annotations:
         return definition
 
     def _with_file(self, text: str, line: int | None) -> tuple[str, int | None]:
-        """Return a report and its line; for a helper module, the text contains file and line instead."""
+        """Return a report and its line; for another module, the text contains file and line instead."""
         if self.scope is self._definitions.scope or line is None:
             return text, line
         return f"{text} (line {line} of {PurePath(self.scope.file).name})", None
@@ -284,7 +284,7 @@ class Annotations:
             return None
 
     def named(self, node: ast.expr, arguments: Sequence[ast.expr] = ()) -> JsonObject | None:
-        """Return the schema of a name defined in the file or a helper module, or None.
+        """Return the schema of a name defined in the file or its project, or None.
 
         Args:
             node: The name.

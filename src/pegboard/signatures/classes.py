@@ -1,6 +1,6 @@
 """JSON Schemas of classes: pydantic models, dataclasses, TypedDicts, NamedTuples, functional enumerations.
 
-The classes are defined in the pack or in a helper module of the same folder.
+The classes are defined in the pack or in another module of its project.
 """
 
 from __future__ import annotations

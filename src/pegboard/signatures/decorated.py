@@ -1,4 +1,4 @@
-"""Parameters that a decorator of the file or its helpers fills in itself, such as `db` of `@with_db`."""
+"""Parameters that a decorator of the file or its project fills in itself, such as `db` of `@with_db`."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Definition:
 
 
 class Definitions:
-    """Definitions of a file and of the helper modules that it uses, each built on first use.
+    """Definitions of a file and of the modules of its project that it uses, each built on first use.
 
     Attributes:
         scope: Scope of the file.

@@ -22,7 +22,7 @@ class ModelConfig:
     """Settings of a class and its ancestors.
 
     Args:
-        ours: The class and its ancestors from the same file and its helpers, base classes first.
+        ours: The class and its ancestors from the same file and project, base classes first.
     """
 
     def __init__(self, ours: tuple[tuple[Scope, ast.ClassDef], ...]) -> None:

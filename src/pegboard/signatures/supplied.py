@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from typing import TYPE_CHECKING
 
 from pegboard.signatures.expressions import unquoted
@@ -50,17 +51,21 @@ _DEFAULTS = {
 }
 """Package of a framework → calls that mark such a parameter as its default."""
 
-_ROOTS = {package.partition(".")[0] for packages in (_TYPES, _MARKERS, _DEFAULTS) for package in packages}
+_WITHOUT_FRAMEWORK = sys.stdlib_module_names | {
+    "annotated_types", "httpx", "numpy", "pandas", "pegboard", "pydantic", "requests", "typing_extensions",
+}  # fmt: skip
+"""Common packages that neither are such a framework nor belong to a pack's project."""
+
 _DEEPEST = 20
 
 
 def imports_framework(scope: Scope) -> bool:
-    """Return whether a file imports a framework or a helper module, without which nothing fills in a parameter."""
+    """Return whether a file may import a framework, directly or through a module of its project.
+
+    Without that, nothing fills in a parameter.
+    """
     imported = (*scope.stars, *(binding for binding in scope.names.values() if isinstance(binding, str)))
-    return any(
-        module.partition(".")[0] in _ROOTS or (module.lstrip(".")[:1] == "_" and not module.startswith("__future__."))
-        for module in imported
-    )
+    return any(module.partition(".")[0] not in _WITHOUT_FRAMEWORK for module in imported)
 
 
 def is_supplied(annotation: ast.expr | None, default: ast.expr | None, scope: Scope) -> bool:

@@ -32,9 +32,11 @@ def raised(error: BaseException, file: str, detail: str | None = None) -> dict[s
     """
     message = described(error)
     missing = _missing_module(error)
-    advice = missing and _advice(missing, os.path.dirname(file))  # noqa: PTH120 - pathlib is too heavy for a worker
-    if missing and advice:
-        message = f"{type(error).__name__}: No module named {missing!r}. {advice}"
+    if isinstance(error, ModuleNotFoundError) and error.name and error.name != public_name(error.name):
+        message = (
+            f"{type(error).__name__}: No module named {public_name(error.name)!r} in the folder, the package or the "
+            "project of the pack"
+        )
     elif missing is not None and not missing.startswith("_") and missing not in sys.modules:
         detail = "dependency_missing"
         message += f". Install it with: {install_command(missing)}"
@@ -43,6 +45,8 @@ def raised(error: BaseException, file: str, detail: str | None = None) -> dict[s
             f". Tools get only common variables of your environment. Add {variable!r} to `environment` under `[tools]`"
             " in the configuration, or, if it is a secret, read it with `get_secret`"
         )
+    elif message == "ImportError: attempted relative import beyond top-level package":
+        message += ". Only folders with an `__init__.py` belong to a package"
     elif message == "EOFError: EOF when reading a line":  # of `input()`
         message += ". Tools have no standard input. Declare a parameter instead"
     elif isinstance(error, MemoryError):
@@ -105,19 +109,6 @@ def _missing_variable(error: BaseException) -> str | None:
         trace = trace.tb_next
     is_environment = trace is not None and trace.tb_frame.f_code is type(os.environ).__getitem__.__code__
     return error.args[0] if is_environment else None
-
-
-def _advice(module: str, folder: str) -> str | None:
-    """Return what to do if a missing module is a file or folder beside the pack, or None if it is neither."""
-    path, helper = os.path.join(folder, module), f"_{module.lstrip('_')}.py"  # noqa: PTH118 - pathlib is too heavy for a worker
-    if os.path.isfile(f"{path}.py"):  # noqa: PTH113
-        return (
-            f"{module}.py beside the pack is a pack, too. Call its tools with `get_pack({module!r})`, or rename it to "
-            f"{helper} if it is a helper"
-        )
-    if os.path.isdir(path):  # noqa: PTH112
-        return f"The folder {module} beside the pack can't be imported. Move its code to one file, {helper}"
-    return None
 
 
 def _cut(text: str, longest: int) -> str:

@@ -11,6 +11,7 @@ from types import ModuleType
 
 from pegboard.sdk.arguments import Parameters
 from pegboard.sdk.host import log
+from pegboard.sdk.module_files import find_local, module_file, package_of
 from pegboard.sdk.tool_function import tool_function
 from pegboard.worker.isolation import ImportScope
 
@@ -84,20 +85,24 @@ class LoadedPack:
 class LoadedPacks:
     """Packs loaded in this process.
 
-    Each packs folder becomes a package with a private name, so that a pack called `json` shadows nothing and two
-    folders may contain helpers with the same name. If the folder contains `_helper.py`, `import _helper` in a pack
-    works like `from . import _helper`.
+    Each folder that contains a pack, or the top-level package of one, becomes a package with a private name, so that a
+    pack called `json` shadows nothing and two folders may contain modules with the same name. If neither a library nor
+    the standard library has a module that a pack imports, it is looked for in the pack's folder, package and project;
+    a helper `_helper.py` beside the pack comes first.
     """
 
     def __init__(self) -> None:
-        self._packages: dict[str, str] = {}  # folder → package
+        self._packages: dict[str, str] = {}  # root folder → package
+        self._roots: dict[str, str] = {}  # package → root folder
+        self._homes: dict[str, str] = {}  # folder → package
+        self._places: dict[tuple[str, str, tuple[str, ...]], str | None] = {}  # import → module name
         self._packs: dict[str, LoadedPack] = {}  # by module name, like all below
         self._stamps: dict[str, tuple[str, Stamp | None]] = {}
         self._imports: dict[str, set[str]] = {}
-        sys.meta_path.append(self)
+        sys.meta_path.insert(0, self)
 
     def pack(self, file: str) -> LoadedPack:
-        """Return the pack in a file, reloaded if the file or a helper that it imports has changed.
+        """Return the pack in a file, reloaded if the file or a module beside it that it imports has changed.
 
         Raises:
             BaseException: Any exception raised at the top level of the pack; `FileNotFoundError` if it was deleted.
@@ -106,10 +111,14 @@ class LoadedPacks:
         if name in self._packs and not self._forget_changed(name):
             return self._packs[name]
         _forget_folders()
+        self._places.clear()
         before = ImportScope()
         try:
             module = self._load(name, file)
             self._packs[name] = LoadedPack(module, ImportScope())
+        except BaseException:
+            self._homes.clear()  # the author may add an `__init__.py`
+            raise
         finally:
             before.enter()
         return self._packs[name]
@@ -125,28 +134,70 @@ class LoadedPacks:
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Find helpers by their private name; part of Python's import protocol."""
+        """Find modules by their private name; part of Python's import protocol."""
         del path, target
-        package, _, stem = fullname.partition(".")
-        if not package.startswith(_PREFIX) or not stem.startswith("_"):
+        package, _, module = fullname.partition(".")
+        root = self._roots.get(package)
+        if root is None:
             return None
-        folder = next((folder for folder, known in self._packages.items() if known == package), None)
-        if folder is None or not os.path.isfile(file := _file(folder, stem)):  # noqa: PTH113 - pathlib is too heavy
+        file = module_file(root, module)
+        if file is not None:
+            return self._spec(fullname, file)
+        folder = _folder(root, module)
+        if not os.path.isdir(folder):  # noqa: PTH112 - pathlib is too heavy for a worker
             return None
-        return self._spec(fullname, file)
+        spec = ModuleSpec(fullname, None, is_package=True)
+        spec.submodule_search_locations = [folder]
+        return spec
 
-    def _module_name(self, file: str) -> str:
-        folder, _, base = file.rpartition(os.sep)
-        if folder not in self._packages:
+    def home(self, folder: str) -> str:
+        """Return the private package of a folder."""
+        if folder not in self._homes:
+            root, package = package_of(folder)
+            if package.partition(".")[0] == "pegboard":  # Pegboard itself isn't loaded twice
+                root, package = folder, ""
+            self._homes[folder] = f"{self._package(root)}.{package}".rstrip(".")
+        return self._homes[folder]
+
+    def local(self, module: str, names: Sequence[str], importer: str, file: str) -> str | None:
+        """Return the private name of a module of the pack's folder, package or project; None if it is a library.
+
+        Args:
+            module: Dotted name that is imported.
+            names: Names that are imported from it.
+            importer: Private name of the importing module.
+            file: Its file.
+        """
+        key = module, file, tuple(names)
+        if key not in self._places:
+            folder = os.path.dirname(file)  # noqa: PTH120 - pathlib is too heavy for a worker
+            found = find_local(file, module, names, self._roots.get(importer.partition(".")[0], ""))
+            package = found and (self.home(folder) if found[0] == folder else self._package(found[0]))
+            self._places[key] = f"{package}.{module}" if package else None
+        return self._places[key]
+
+    def imported(self, by: str, module: str, names: Sequence[str]) -> None:
+        """Note that a module was imported, and perhaps submodules of these names; all by their private names."""
+        self._imports.setdefault(by, set()).update((module, *(f"{module}.{name}" for name in names)))
+
+    def _package(self, root: str) -> str:
+        if root not in self._packages:
             package = f"{_PREFIX}{len(self._packages) + 1}"
             module = ModuleType(package)
             module.__path__ = []
             module.__spec__ = ModuleSpec(package, None, is_package=True)
             sys.modules[package] = module
-            self._packages[folder] = package
-        return f"{self._packages[folder]}.{base.removesuffix('.py').replace('.', '_')}"
+            self._packages[root] = package
+            self._roots[package] = root
+        return self._packages[root]
+
+    def _module_name(self, file: str) -> str:
+        folder, _, base = file.rpartition(os.sep)
+        return f"{self.home(folder)}.{base.removesuffix('.py').replace('.', '_')}"
 
     def _load(self, name: str, file: str) -> ModuleType:
+        if self._load_package(name, file):
+            return sys.modules[name]
         spec = self._spec(name, file)
         module = module_from_spec(spec)
         sys.modules[name] = module  # dataclasses and type hints look modules up by name
@@ -157,53 +208,42 @@ class LoadedPacks:
             raise
         return module
 
+    def _load_package(self, name: str, file: str) -> bool:
+        """Load the package of a pack if the pack seems to import from it; return whether this loaded the pack, too."""
+        package = name.rpartition(".")[0]
+        if "." not in package or package in sys.modules:
+            return False
+        with open(file, "rb") as stream:  # noqa: PTH123 - pathlib is too heavy for a worker
+            source = stream.read()
+        if b"from ." not in source and package.split(".")[1].encode() not in source:
+            return False
+        builtins.__import__(package)
+        return name in sys.modules
+
     def _spec(self, name: str, file: str) -> ModuleSpec:
         self._stamps[name] = (file, _stamp(file))
         self._imports[name] = set()
-        loader = _Loader(name, file, {**vars(builtins), "__import__": self._importer(name.partition(".")[0])})
+        loader = _Loader(name, file, {**vars(builtins), "__import__": _Importer(self, file)})
         spec = spec_from_file_location(name, file, loader=loader)
         assert spec is not None, "it has a loader"
         return spec
 
-    def _importer(self, package: str) -> Callable[..., ModuleType]:
-        folder = next(folder for folder, known in self._packages.items() if known == package)
-
-        def import_(
-            name: str,
-            globals: Mapping[str, object] | None = None,  # noqa: A002 - Python calls it by these names
-            locals: Mapping[str, object] | None = None,  # noqa: A002
-            fromlist: Sequence[str] | None = (),
-            level: int = 0,
-        ) -> ModuleType:
-            importer = str((globals or {}).get("__name__"))
-            if level == 0 and name.startswith("_") and os.path.isfile(_file(folder, name)):  # noqa: PTH113
-                helper = f"{package}.{name}"
-                self._imports.setdefault(importer, set()).add(helper)
-                builtins.__import__(helper)
-                return sys.modules[helper]
-            if level == 1:
-                names = [name] if name else fromlist or ()
-                self._imports.setdefault(importer, set()).update(f"{package}.{each}" for each in names)
-            return builtins.__import__(name, globals, locals, fromlist or (), level)
-
-        return import_
-
     def _forget_changed(self, name: str) -> bool:
-        """If `name` depends on a changed file, forget all modules of the folder that do, and return True."""
+        """If `name` depends on a changed file, forget all modules that do, and return True."""
         changed = {module for module in self._dependencies(name) if self._has_changed(module)}
         if not changed:
             return False
-        package = name.partition(".")[0]
-        for module in [known for known in self._stamps if known.startswith(package + ".")]:
+        for module in [*self._stamps]:
             if changed & self._dependencies(module):
                 self._forget(module)
         return True
 
     def _dependencies(self, name: str) -> set[str]:
-        """Return the module itself and all helpers that it imports, directly or indirectly."""
+        """Return the module itself, its packages and all modules beside it that it imports, directly or indirectly."""
         needs, unseen = {name}, [name]
         while unseen:
-            further = self._imports.get(unseen.pop(), set()) - needs
+            module = unseen.pop()
+            further = {*self._imports.get(module, ()), module.rpartition(".")[0]} - needs
             needs |= further
             unseen += further
         return needs
@@ -217,8 +257,50 @@ class LoadedPacks:
         self._stamps.pop(name, None)
         self._imports.pop(name, None)
         sys.modules.pop(name, None)
-        package, _, stem = name.partition(".")
-        vars(sys.modules[package]).pop(stem, None)  # otherwise `from . import` would find it
+        package, _, stem = name.rpartition(".")
+        if package in sys.modules:
+            vars(sys.modules[package]).pop(stem, None)  # otherwise `from . import` would find it
+
+
+class _Importer:
+    """Import function of the modules of packs.
+
+    Args:
+        packs: The loaded packs.
+        file: File of the importing module.
+    """
+
+    def __init__(self, packs: LoadedPacks, file: str) -> None:
+        self._packs = packs
+        self._file = file
+        self._folder = os.path.dirname(file)  # noqa: PTH120 - pathlib is too heavy for a worker
+
+    def __call__(
+        self,
+        name: str,
+        globals: Mapping[str, object] | None = None,  # noqa: A002 - Python calls it by these names
+        locals: Mapping[str, object] | None = None,  # noqa: A002
+        fromlist: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> ModuleType:
+        names = fromlist or ()
+        full = self._private_name(name, names, globals or {}, level)
+        if full is None:
+            return builtins.__import__(name, globals, locals, names, level)
+        self._packs.imported(str((globals or {}).get("__name__")), full, names)
+        if level:
+            return builtins.__import__(name, globals, locals, names, level)
+        module = builtins.__import__(full, globals, locals, names or ("__name__",))
+        return module if names else sys.modules[full.removesuffix(name) + name.partition(".")[0]]
+
+    def _private_name(self, name: str, names: Sequence[str], importer: Mapping[str, object], level: int) -> str | None:
+        """Return the private name of an imported module, or None if it is a library."""
+        if level:
+            package = str(importer.get("__package__")).split(".")
+            return ".".join([*package[: len(package) - level + 1], name]).rstrip(".")
+        if name.startswith("_") and module_file(self._folder, name):
+            return f"{self._packs.home(self._folder)}.{name}"
+        return self._packs.local(name, names, str(importer.get("__name__")), self._file)
 
 
 class _Loader(SourceFileLoader):
@@ -237,8 +319,8 @@ class _Loader(SourceFileLoader):
         super().exec_module(module)
 
 
-def _file(folder: str, stem: str) -> str:
-    return f"{folder}{os.sep}{stem}.py"
+def _folder(root: str, package: str) -> str:
+    return f"{root}{os.sep}{package.replace('.', os.sep)}"
 
 
 def _stamp(file: str) -> Stamp | None:
