@@ -113,6 +113,29 @@ async def test_the_page_of_a_failed_server_says_why_and_reconnects(tmp_path: Pat
 
 
 @pytest.mark.promise("MCP-1")
+async def test_a_changed_server_is_reconnected_from_the_form_of_its_tool_which_keeps_the_arguments(
+    tmp_path: Path,
+) -> None:
+    script = tmp_path / "changing.py"
+    script.write_text(SDK_SERVER.read_text())
+    async with with_servers(server(script)) as stage:
+        await ready(stage)
+        await stage.open("peer.add")
+        await stage.type("17")
+        script.write_text(SDK_SERVER.read_text().replace("def add(a: int, b: int", "def add(a: int, bee: int"))
+        await stage.press("alt+r")
+        await stage.until_seen("Reconnected to peer:")
+        await stage.until(lambda: stage.screen.settled, "the tool is shown")
+        await stage.until_seen("bee")
+        assert stage.form.form is not None
+        assert stage.form.form.draft() == {"a": 17}
+        script.write_text("raise SystemExit('no database')\n")
+        await stage.press("alt+r")
+        await stage.until_seen("peer is not connected.")
+        await stage.until_seen("no database")
+
+
+@pytest.mark.promise("MCP-1")
 async def test_a_server_that_connects_keeps_the_selection_and_the_form(tmp_path: Path) -> None:
     program = tmp_path / "server"
     async with with_servers(server(SDK_SERVER, command=str(program))) as stage:

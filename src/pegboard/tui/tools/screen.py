@@ -29,6 +29,7 @@ from pegboard.tui.state.remembered import Remembered
 from pegboard.tui.tools.lost_tool import leave_lost_tool
 from pegboard.tui.tools.tool_list import LEGEND, ToolList
 from pegboard.tui.tools.tool_pane import ListAndPage, ToolListPane
+from pegboard.tui.tools.tool_server import reconnect, server_of
 from pegboard.tui.tools.tools_commands import TOOLS_COMMANDS
 from pegboard.tui.widgets.keys_line import KeysLine
 
@@ -202,7 +203,11 @@ class ToolsScreen(PageScreen):
     def _show_server(self) -> None:
         """Show the page of the selected MCP server, or else the tool page."""
         row = self.tool_list.list.row
-        if self._page is None or (self._server is None and self._server_page is None):
+        if self._page is None:
+            return
+        if self._server is None and self._server_page is None:
+            if self._runtime.servers.all():
+                self.refresh_bindings()
             return
         if self._server_page is None:
             from pegboard.tui.tools.server_page import ServerPage
@@ -228,16 +233,13 @@ class ToolsScreen(PageScreen):
             self._server_page.focus_first()
 
     def action_server(self, step: Literal["reconnect", "log_in", "log_out", "remove_server"]) -> None:
-        """Take a step with the selected MCP server: connect again, log in, delete the login, or remove the server."""
+        """Reconnect to the MCP server, also that of the selected tool, or log in to, log out of or remove it."""
         page = self._server_page
-        if page is not None:
-            steps = {
-                "reconnect": page.reconnect,
-                "log_in": page.log_in,
-                "log_out": page.log_out,
-                "remove_server": page.remove_server,
-            }
-            steps[step]()
+        if self._server is None:
+            work = reconnect(self.app, self._runtime, server_of(self.tool_list.list.row))
+            self.run_worker(work, group="server connection", exclusive=True)
+        elif page is not None:
+            getattr(page, step)()
 
     def _settle(self) -> None:
         """Show the form, the last result and the use of the selected tool."""
@@ -364,15 +366,18 @@ class ToolsScreen(PageScreen):
                 return True
 
     def _may_take_step(self, step: str) -> bool:
+        server, page = self._server, self._server_page
+        if server is None or page is None:
+            return step == "reconnect" and bool(server_of(self.tool_list.list.row))
         match step:
             case "reconnect":
-                return self._server is not None and self._server.state is not ServerState.DISABLED
+                return server.state is not ServerState.DISABLED
             case "log_in":
-                return self._server is not None and self._server.state is ServerState.NEEDS_LOGIN
+                return server.state is ServerState.NEEDS_LOGIN
             case "remove_server":
-                return self._server is not None and self._server_page is not None and self._server_page.is_removable
+                return page.is_removable
             case "log_out":
-                return self._server is not None and self._server_page is not None and self._server_page.has_login
+                return page.has_login
             case _:
                 return True
 
