@@ -53,6 +53,34 @@ def test_a_certificate_that_no_authority_signed_is_named_with_the_next_step(
 
 
 @pytest.mark.promise("MCP-3")
+def test_a_test_of_a_server_reports_the_invalid_parts_of_its_schemas(pegboard: Command) -> None:
+    done = pegboard("mcp", "test", "peer", "--mcp", f"peer={shlex.join(start_of(HOSTILE_SERVER, 'schemas'))}")
+    assert done.returncode == 0, "the other tools can be used"
+    for said in (
+        "The input schema of peer.dangling is invalid: `/properties/a/$ref`: the target of the reference #/$defs/x",
+        "The input schema of peer.remote is invalid: `/$ref`: the target of the reference http://127.0.0.1:9/",
+        "The input schema of peer.invalid is invalid: `/properties/a/type`: must name JSON types.",
+    ):
+        assert f"warning: {said}" in done.stderr
+    for fine in ("peer.ok ", "peer.loop "):
+        assert f"schema of {fine}" not in done.stderr
+
+
+@pytest.mark.promise("MCP-3")
+def test_a_test_of_a_server_that_prints_on_stdout_quotes_the_first_line(pegboard: Command, tmp_path: Path) -> None:
+    script = tmp_path / "printing.py"
+    script.write_text(
+        f"import runpy\nprint('Loading notes', flush=True)\nrunpy.run_path({PLAIN_SERVER!r}, run_name='__main__')\n"
+    )
+    done = pegboard("mcp", "test", "peer", "--mcp", f"peer={shlex.join([sys.executable, str(script)])}")
+    assert done.returncode == 0, done.stderr
+    [warning] = [line for line in done.stderr.splitlines() if line.startswith("warning: ")]
+    assert "The server printed 1 line on stdout that isn't MCP, such as “Loading notes”." in warning
+    assert "log to stderr" in warning
+
+
+@pytest.mark.promise("MCP-3")
+@pytest.mark.promise("MCP-3")
 def test_an_error_in_the_entry_of_a_server_is_reported_once(pegboard: Command, home: Path) -> None:
     (home / "config.toml").write_text('[mcp.servers.files]\ncommand = "files-server"\nallow = 5\n')
     for command in (("mcp", "list"), ("tools", "list")):

@@ -178,7 +178,7 @@ def try_(
     from textwrap import indent
 
     from pegboard.cli.output import narrate, narrate_problems, print_json, print_table, print_text
-    from pegboard.cli.servers import status_problem
+    from pegboard.cli.servers import problems_of, status_problem
     from pegboard.results.clean import clean
 
     runtime = _connected(context, name, fails=False)
@@ -201,7 +201,7 @@ def try_(
         if status.instructions:
             print_text(f"\nInstructions:\n{indent(clean(status.instructions), '  ')}\n")
     if is_usable:
-        narrate_problems(problem for problem in runtime.problems() if problem.pack == status.name)
+        narrate_problems(problems_of(runtime, status))
         return
     narrate_problems([status_problem(status)])
     if status.stderr and not json:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -194,6 +194,17 @@ def status_problem(status: ServerStatus) -> Problem:
     lack = "needs a login" if status.state is ServerState.NEEDS_LOGIN else "is not connected"
     reason = status.reason or "It did not answer in time."
     return Problem(message=f"{name} {lack}. {reason}", fix=status.fix)
+
+
+def problems_of(runtime: Runtime, status: ServerStatus) -> Iterator[Problem]:
+    """Yield what the author of a connected server can improve: stray output, problems of its lists, invalid schemas."""
+    from pegboard.models import Problem, ServerState
+
+    if status.state is ServerState.READY and status.reason:
+        yield Problem(message=status.reason, fix=status.fix, severity="warning")
+    yield from (problem for problem in runtime.problems() if problem.pack == status.name)
+    for spec in runtime.tools.named(status.name):
+        yield from runtime.tools.schema_problems(spec)
 
 
 def _configured(runtime: Runtime, name: str | None) -> list[str]:

@@ -266,9 +266,9 @@ class ServerConnection:
             return self.status if login is None else self.status.model_copy(update={"has_login": login.has_login})
         update: dict[str, object] = {"stderr": process.stderr}
         if process.reader.garbage and not self.status.reason:
-            number = count(process.reader.garbage, "line")
+            number, verb = count(process.reader.garbage, "line"), "isn't" if process.reader.garbage == 1 else "aren't"
             sample = quotation(process.reader.sample)
-            update["reason"] = f"The server printed {number} on stdout that aren't messages, such as {sample}."
+            update["reason"] = f"The server printed {number} on stdout that {verb} MCP, such as {sample}."
             update["fix"] = "Configure the server to log to stderr."
         return self.status.model_copy(update=update)
 

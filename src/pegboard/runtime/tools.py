@@ -128,6 +128,24 @@ class Tools:
 
         return prepare(spec, arguments)
 
+    def schema_problems(self, spec: ToolSpec) -> tuple[Problem, ...]:
+        """Return a warning for each schema of the tool that has invalid parts, which validation ignores."""
+        from pegboard.schema.validation import validator
+
+        found: list[Problem] = []
+        for name, schema in (("input", spec.input_schema), ("output", spec.output_schema)):
+            flaws = () if schema is None else validator(schema).flaws
+            wrong = [f"`{flaw.path or '/'}`: {flaw.message}" for flaw in flaws]
+            if name == "input" and spec.input_schema.get("type", "object") != "object":
+                wrong.insert(0, "`/type`: must be `object`; no call is valid")
+            if wrong:
+                more = f" ({len(wrong) - 1} more)" if len(wrong) > 1 else ""
+                message = f"The {name} schema of {spec.name} is invalid: {wrong[0]}{more}."
+                found.append(
+                    models.Problem(message=message, severity="warning", file=spec.file, pack=spec.pack, tool=spec.name)
+                )
+        return tuple(found)
+
     def output_fault(self, spec: ToolSpec, data: JsonValue) -> str:
         """Return why data doesn't match the tool's output schema; empty if it does, or if the tool has none."""
         schema = spec.output_schema
