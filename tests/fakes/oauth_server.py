@@ -32,6 +32,10 @@ class OAuthServer:
         self.expires_in = 3600
         self.issuer: str | None = None
         """The issuer in the metadata; the server's own by default."""
+        self.authorization_server: str | None = None
+        """The authorization server in the metadata of the MCP server; this one by default."""
+        self.registers = True
+        """Whether clients can register themselves."""
         self.denies = False
         """Whether the user refuses the login."""
         self.revocation_status: int | None = None
@@ -85,14 +89,14 @@ class _Handler(BaseHTTPRequestHandler):
         state, parts = self.state, urlsplit(self.path)
         query = dict(parse_qsl(parts.query))
         if parts.path.startswith("/.well-known/oauth-protected-resource"):
-            self._answer({"resource": state.url, "authorization_servers": [state.origin]})
+            self._answer({"resource": state.url, "authorization_servers": [state.authorization_server or state.origin]})
         elif parts.path == "/.well-known/oauth-authorization-server":
             self._answer(
                 {
                     "issuer": state.issuer or state.origin,
                     "authorization_endpoint": f"{state.origin}/authorize",
                     "token_endpoint": f"{state.origin}/token",
-                    "registration_endpoint": f"{state.origin}/register",
+                    **({"registration_endpoint": f"{state.origin}/register"} if state.registers else {}),
                     **({"revocation_endpoint": f"{state.origin}/revoke"} if state.revocation_status else {}),
                     "code_challenge_methods_supported": ["S256"],
                     "token_endpoint_auth_methods_supported": ["client_secret_basic", "none"],
@@ -113,7 +117,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         match urlsplit(self.path).path:
-            case "/register":
+            case "/register" if self.state.registers:
                 sent = json.loads(body)
                 self.state.requests.append(("/register", {"redirect": sent["redirect_uris"][0]}))
                 self._answer({**sent, "client_id": "registered"}, 201)

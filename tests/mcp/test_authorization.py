@@ -188,6 +188,26 @@ async def test_a_login_that_fails_says_why(server: OAuthServer, session: object)
 
 
 @pytest.mark.promise("MCP-7")
+async def test_an_authorization_server_that_does_not_run_is_named_instead_of_the_mcp_server(
+    server: OAuthServer, session: object
+) -> None:
+    server.authorization_server = "http://127.0.0.1:1"
+    said = await session().log_in(Person())  # type: ignore[operator]
+    assert "The authorization server can't be reached at http://127.0.0.1:1/" in said
+    assert server.url not in said
+
+
+@pytest.mark.promise("MCP-7")
+async def test_an_authorization_server_that_registers_no_clients_needs_a_client_id(
+    server: OAuthServer, session: object
+) -> None:
+    server.registers = False
+    said = await session().log_in(Person())  # type: ignore[operator]
+    assert "Registration failed: 404" in said
+    assert "set `client_id` in `[mcp.servers.vault.oauth]`" in said
+
+
+@pytest.mark.promise("MCP-7")
 async def test_a_configured_client_is_used_instead_of_a_registration(server: OAuthServer, session: object) -> None:
     oauth = OAuthClient(client_id="mine", client_secret="hidden-secret")
     assert await session(oauth=oauth).log_in(Person()) == ""  # type: ignore[operator]

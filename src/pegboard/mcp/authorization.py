@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlsplit
 
 import httpx2
-from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider, OAuthFlowError
+from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider, OAuthFlowError, OAuthRegistrationError
 from mcp.client.auth.utils import (
     extract_field_from_www_auth,
     extract_scope_from_www_auth,
@@ -68,6 +68,7 @@ class ServerAuthorization(OAuthClientProvider):
     ) -> None:
         assert config.url is not None, "only servers with a URL need authorization"
         self._client = config.oauth
+        self._name = config.name if config.saved else ""
         self._log_in = log_in
         self._redirect: Redirect | None = None
         self._store = _Store(self, config.url, logins, learn or (lambda _: None))
@@ -91,6 +92,10 @@ class ServerAuthorization(OAuthClientProvider):
         """Whether the user logs in with the next request, even if the server doesn't require it for that request."""
         self.error = ""
         """Why the login failed; empty if it didn't."""
+        self.error_fix = ""
+        """What to do about it; empty if that isn't known."""
+        self.unanswered = ""
+        """Address of the request to the authorization server that has no response; empty if there is none."""
         self._refreshing = AsyncExitStack()
         """The lock of the login, from when an expired token is read until it is refreshed."""
 
@@ -143,7 +148,9 @@ class ServerAuthorization(OAuthClientProvider):
             while outgoing is not None:
                 if outgoing is request:
                     await self._refreshing.aclose()
+                self.unanswered = "" if outgoing is request else str(outgoing.url.copy_with(query=None))
                 response = yield outgoing
+                self.unanswered = ""
                 if outgoing is request:
                     is_refreshed = False
                     # The token may have been revoked before its expiry; refreshing costs no login.
@@ -195,6 +202,10 @@ class ServerAuthorization(OAuthClientProvider):
         # The transport replaces the error by one of its own.
         if isinstance(error, OAuthFlowError | ValidationError | httpx2.HTTPError):
             self.error = str(error).strip().split("\n")[0]
+            if isinstance(error, OAuthRegistrationError) and self._own_client is None:
+                self.error_fix = "If it registers no clients itself, set `client_id` in " + (
+                    f"`[mcp.servers.{self._name}.oauth]`." if self._name else "the `oauth` table of the server's entry."
+                )
 
     def _bound_redirect(self) -> Redirect:
         """Bind the address that the browser returns to; if possible, the one that was registered earlier."""

@@ -134,6 +134,20 @@ def login_needed(config: ServerConfig, why: str) -> ServerFailure:
     return ServerFailure(why, fix, is_final=True, needs_login=True)
 
 
+def authorization_unreachable(url: str, error: BaseException) -> ServerFailure | None:
+    """Return the failure of a connection that ended with a request to the authorization server; None if it didn't.
+
+    Args:
+        url: Address of the request; empty if it was answered.
+        error: What the SDK raised.
+    """
+    cause = next((one for one in _causes(error) if isinstance(one, httpx2.TransportError)), None)
+    if not url or cause is None:
+        return None
+    reason = f"The authorization server can't be reached at {url}: {quotation(str(cause) or type(cause).__name__)}."
+    return ServerFailure(reason, "Start it, or correct its address in the metadata of the server.")
+
+
 def explain(
     config: ServerConfig, error: BaseException, process: ServerProcess | None, last: LastResponse | None
 ) -> ServerFailure:

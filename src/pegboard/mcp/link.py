@@ -13,6 +13,7 @@ from pegboard.mcp.environment import server_environment
 from pegboard.mcp.failures import (
     ServerFailure,
     UnusableServerError,
+    authorization_unreachable,
     command_missing,
     ended,
     explain,
@@ -50,7 +51,12 @@ class ServerLink(NamedTuple):
         Args:
             error: What the SDK raised.
         """
-        return self.login_failure or explain(self.config, error, self.process, self.last)
+        unanswered = "" if self.login is None else self.login.unanswered
+        return (
+            self.login_failure
+            or authorization_unreachable(unanswered, error)
+            or explain(self.config, error, self.process, self.last)
+        )
 
     def no_answer(self) -> ServerFailure:
         """Return the failure of a server that didn't answer in time."""

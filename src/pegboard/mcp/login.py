@@ -7,7 +7,7 @@ import asyncio
 from mcp import Client
 
 from pegboard.mcp.authorization import Learn, LogIn, ServerAuthorization
-from pegboard.mcp.failures import ERRORS, explain
+from pegboard.mcp.failures import ERRORS, authorization_unreachable, explain
 from pegboard.mcp.http import LastResponse, http_streams
 from pegboard.mcp.logins import Logins
 from pegboard.mcp.texts import quotation
@@ -46,9 +46,10 @@ async def log_in(config: ServerConfig, logins: Logins, ask: LogIn, learn: Learn)
     except TimeoutError:
         reason = f"It took more than {_PATIENCE / 60:g} minutes."
     except ERRORS as error:
-        reason, fix = explain(config, error, None, last)[:2]
+        unreachable = authorization_unreachable(authorization.unanswered, error)
+        reason, fix = (unreachable or explain(config, error, None, last))[:2]
     if authorization.is_logged_in:
         return None
     if authorization.error:
-        reason, fix = f"The login failed: {quotation(authorization.error)}.", ""
+        reason, fix = f"The login failed: {quotation(authorization.error)}.", authorization.error_fix
     return Problem(message=f"You are not logged in to {config.name or config.url}. {reason}".strip(), fix=fix)
