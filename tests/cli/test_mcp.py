@@ -192,6 +192,39 @@ def test_resources_and_prompts_of_a_server_are_printed(pegboard: Command, start:
     assert "no argument tpoic. Known arguments: topic." in done.stderr
 
 
+FAILING = """
+import logging, sys
+from mcp.server import MCPServer
+
+logging.disable()
+server = MCPServer("failing")
+print("starting", file=sys.stderr)
+
+@server.resource("note://lost")
+@server.prompt()
+def lost() -> str:
+    print("the disk is full", *range(200), sep=chr(10), file=sys.stderr)
+    raise OSError
+
+server.run()
+"""
+
+
+@pytest.mark.promise("CLI-1", "MCP-3")
+@pytest.mark.parametrize("command", [("read", "note://lost"), ("prompt", "lost")], ids=lambda command: command[0])
+def test_a_request_that_fails_shows_what_the_server_wrote_to_stderr_meanwhile(
+    pegboard: Command, tmp_path: Path, command: tuple[str, str]
+) -> None:
+    script = tmp_path / "failing.py"
+    script.write_text(FAILING)
+    done = pegboard("mcp", *command, "--mcp", shlex.join([sys.executable, str(script)]))
+    assert done.returncode == 1
+    lines = done.stderr.splitlines()
+    assert "the disk is full" in lines
+    assert "starting" not in lines
+    assert lines[-1].startswith("error: The server failing answered with an error: ")
+
+
 @pytest.mark.promise("MCP-5")
 @pytest.mark.parametrize(
     ("answer", "data", "said"),

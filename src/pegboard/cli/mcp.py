@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -19,7 +19,7 @@ from pegboard.cli.server_entries import (
     print_found,
     write_entries,
 )
-from pegboard.cli.servers import ElicitOption, answer_questions, check_prompt, narrate_new_problems
+from pegboard.cli.servers import ElicitOption, answer_questions, check_prompt, narrate_new_problems, requested
 
 if TYPE_CHECKING:
     from pegboard.models import Problem, ServerConfig, ServerStatus
@@ -310,8 +310,8 @@ def resources(
     runtime = _connected(context, name)
     name = _chosen(runtime, name)
     known = [*runtime.problems()]
-    listed = _requested(runtime.servers.resources(name))
-    templates = _requested(runtime.servers.templates(name))
+    listed = _or_exit(requested(runtime, name, runtime.servers.resources(name)))
+    templates = _or_exit(requested(runtime, name, runtime.servers.templates(name)))
     narrate_new_problems(runtime, known)
     if json:
         print_json({"resources": listed, "templates": templates})
@@ -345,7 +345,8 @@ def read(
         server = name
     runtime = _connected(context, server)
     answer_questions(context, runtime, elicit)
-    contents = _requested(runtime.servers.read(_chosen(runtime, server), uri))
+    chosen = _chosen(runtime, server)
+    contents = _or_exit(requested(runtime, chosen, runtime.servers.read(chosen, uri)))
     if json:
         print_json(contents)
     else:
@@ -368,7 +369,7 @@ def prompts(
     runtime = _connected(context, name)
     name = _chosen(runtime, name)
     known = [*runtime.problems()]
-    listed = _requested(runtime.servers.prompts(name))
+    listed = _or_exit(requested(runtime, name, runtime.servers.prompts(name)))
     narrate_new_problems(runtime, known)
     if json:
         print_json(listed)
@@ -407,9 +408,9 @@ def prompt(
     arguments = dict(pair(text, "=", "--arg") for text in arg or [])
     runtime = _connected(context, server)
     chosen = _chosen(runtime, server)
-    check_prompt(_requested(runtime.servers.prompts(chosen)), wanted, arguments)
+    check_prompt(_or_exit(requested(runtime, chosen, runtime.servers.prompts(chosen))), wanted, arguments)
     answer_questions(context, runtime, elicit)
-    filled = _requested(runtime.servers.prompt(chosen, wanted, arguments))
+    filled = _or_exit(requested(runtime, chosen, runtime.servers.prompt(chosen, wanted, arguments)))
     if json:
         print_json(filled)
         return
@@ -456,13 +457,6 @@ def _chosen(runtime: Runtime, name: str | None, given: object = ()) -> str:
         fix = f"Did you mean {near[0]}?" if near else f"Known servers: {', '.join(names) or 'none'}."
         narrate(f"No MCP server is named {name!r}. {fix}")
     raise typer.Exit(USAGE)
-
-
-def _requested(request: Awaitable[_T | Problem]) -> _T:
-    async def run() -> _T | Problem:
-        return await request
-
-    return _or_exit(asyncio.run(run()))
 
 
 def _or_exit(answer: _T | Problem) -> _T:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 _PATIENCE = 5.0
 """Seconds after which a message names the servers that are still waited for."""
+_STDERR_SECONDS = 0.2
+"""Time that stderr may lag behind a response; it comes through another pipe."""
+
+_T = TypeVar("_T")
 
 ElicitOption = Annotated[
     list[str] | None,
@@ -217,6 +221,29 @@ def _configured(runtime: Runtime, name: str | None) -> list[str]:
         return [pack]
     # The pack of a server whose name is taken has a suffix.
     return [] if runtime.tools.get(name) else [server for server in servers if pack.startswith(server)]
+
+
+def requested(runtime: Runtime, name: str, request: Awaitable[_T | Problem]) -> _T | Problem:
+    """Return the answer to a request to a server; if it fails, print what the server wrote to stderr meanwhile."""
+    import asyncio
+
+    from pegboard.cli.output import narrate
+    from pegboard.models import Problem
+    from pegboard.results.clean import clean_line
+
+    async def run() -> _T | Problem:
+        answer = await request
+        if isinstance(answer, Problem):
+            await asyncio.sleep(_STDERR_SECONDS)
+        return answer
+
+    before = runtime.servers.stderr(name)
+    answer = asyncio.run(run())
+    if isinstance(answer, Problem):
+        now = runtime.servers.stderr(name)
+        for line in now[len(before) :] if now[: len(before)] == before else now:
+            narrate(clean_line(line))
+    return answer
 
 
 def narrate_new_problems(runtime: Runtime, known: Collection[Problem]) -> None:

@@ -18,7 +18,7 @@ from pegboard import __version__
 from pegboard.discovery.collector import collector_paused
 from pegboard.mcp.announcements import Announcements
 from pegboard.mcp.backoff import pause
-from pegboard.mcp.failures import ERRORS, ServerFailure, UnusableServerError, request_failure
+from pegboard.mcp.failures import ERRORS, ServerFailure, UnusableServerError, request_failure, stray_output
 from pegboard.mcp.limits import FIRST_REST, LAST_ANSWERS, LONGEST_REST
 from pegboard.mcp.link import ServerLink, link
 from pegboard.mcp.listing import list_tools
@@ -28,7 +28,6 @@ from pegboard.mcp.specs import tool_specs
 from pegboard.mcp.texts import log_line, quotation, server_facts
 from pegboard.mcp.watch import Watch, dropped_items
 from pegboard.models import JsonObject, Problem, ServerConfig, ServerState, ServerStatus, ToolCall, ToolResult, ToolSpec
-from pegboard.results.sizes import count
 
 if TYPE_CHECKING:
     from pegboard.mcp.contents import Listed
@@ -266,11 +265,13 @@ class ServerConnection:
             return self.status if login is None else self.status.model_copy(update={"has_login": login.has_login})
         update: dict[str, object] = {"stderr": process.stderr}
         if process.reader.garbage and not self.status.reason:
-            number, verb = count(process.reader.garbage, "line"), "isn't" if process.reader.garbage == 1 else "aren't"
-            sample = quotation(process.reader.sample)
-            update["reason"] = f"The server printed {number} on stdout that {verb} MCP, such as {sample}."
-            update["fix"] = "Configure the server to log to stderr."
+            update["reason"], update["fix"] = stray_output(process.reader.garbage, process.reader.sample)[:2]
         return self.status.model_copy(update=update)
+
+    @property
+    def kept_stderr(self) -> tuple[str, ...]:
+        """More of the last lines of stderr than the status has."""
+        return () if self._link is None or self._link.process is None else self._link.process.kept_stderr
 
     @property
     def is_ready(self) -> bool:

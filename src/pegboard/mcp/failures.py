@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from pegboard.mcp.session import LostSession
 from pegboard.mcp.stderr_lines import telling_line
 from pegboard.mcp.texts import NOT_JSON_RPC, RESPONSE, OwnWords, is_old_transport, quotation, with_data
+from pegboard.results.sizes import count
 
 if TYPE_CHECKING:
     from pegboard.mcp.http import LastResponse
@@ -108,6 +109,18 @@ def more_time(config: ServerConfig, seconds: float) -> str:
     is_own = config.saved and seconds == config.timeout
     setting = f"a longer {_entry(config, 'timeout')}" if is_own else "`timeouts` under `[tools]` in the configuration"
     return f"If it needs more time, set {setting}, or pass `--timeout` on the command line."
+
+
+def stray_output(lines: int, sample: str) -> ServerFailure:
+    """Return that a server prints on stdout, which it can be used despite.
+
+    Args:
+        lines: Number of lines that weren't messages.
+        sample: The first of them.
+    """
+    verb = "isn't" if lines == 1 else "aren't"
+    reason = f"The server printed {count(lines, 'line')} on stdout that {verb} MCP, such as {quotation(sample)}."
+    return ServerFailure(reason, "Configure the server to log to stderr.")
 
 
 def ended(config: ServerConfig, process: ServerProcess) -> ServerFailure:

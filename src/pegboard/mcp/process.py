@@ -46,6 +46,8 @@ _GARBAGE_AT_ONCE = 64
 _LONGEST_SKIPPED = 256 * 2**20
 """Bytes of one line, after which the server is ended; what exceeds the limit of a message is dropped as it comes."""
 _STDERR_LINES, _STDERR_WIDTH = 50, 500
+_STDERR_KEPT = 400
+"""Lines of stderr for requests that fail: the traceback of a chain of exceptions begins with the first cause."""
 
 _CLOSE_SECONDS, _TERMINATE_SECONDS, _KILL_SECONDS = 1.5, 1.0, 3.0
 """Time for the server to end after its stdin was closed, after SIGTERM, and after SIGKILL."""
@@ -75,7 +77,7 @@ class ServerProcess:
         self._environment = dict(environment)
         self._folder = folder
         self._on_stderr = on_stderr
-        self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
+        self._stderr: deque[str] = deque(maxlen=_STDERR_KEPT)
         self._stderr_rest = ""
         self._process: subprocess.Popen[bytes] | None = None
         self._ended: asyncio.Event = asyncio.Event()
@@ -90,7 +92,13 @@ class ServerProcess:
     @property
     def stderr(self) -> tuple[str, ...]:
         """The last lines of stderr."""
-        return (*self._stderr, self._stderr_rest) if self._stderr_rest.strip() else tuple(self._stderr)
+        last = tuple(self._stderr)[-_STDERR_LINES:]
+        return (*last, self._stderr_rest) if self._stderr_rest.strip() else last
+
+    @property
+    def kept_stderr(self) -> tuple[str, ...]:
+        """The last lines of stderr, and many before them."""
+        return tuple(self._stderr)
 
     @property
     def exit(self) -> str:
@@ -191,7 +199,7 @@ class ServerProcess:
 
     def _add_stderr(self, text: str) -> None:
         self._on_stderr(text)
-        *lines, rest = (self._stderr_rest + text[-_STDERR_LINES * _STDERR_WIDTH :]).split("\n")
+        *lines, rest = (self._stderr_rest + text[-_STDERR_KEPT * _STDERR_WIDTH :]).split("\n")
         self._stderr.extend(line.rstrip("\r")[:_STDERR_WIDTH] for line in lines if line.strip())
         self._stderr_rest = rest[-_STDERR_WIDTH:]
 

@@ -67,6 +67,11 @@ class Servers:
         """Return the status of the server with this name, or None."""
         return self._parts.hub.status(name) if self._parts.has_servers else None
 
+    def stderr(self, name: str) -> tuple[str, ...]:
+        """Return the last lines that a server wrote to stderr, more than its status has."""
+        connection = self._parts.hub.connection(name) if self._parts.has_servers else None
+        return () if connection is None else connection.kept_stderr
+
     def instructions(self, tools: Iterable[ToolSpec]) -> str:
         """Return how the MCP servers of tools want to be used, in their own words, for a system prompt.
 
