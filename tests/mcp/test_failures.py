@@ -74,6 +74,12 @@ async def test_a_command_that_ends_with_a_message(
     assert fix.startswith(f"Run the command in a terminal to see more: {sys.executable}")
 
 
+async def test_a_command_to_try_in_a_terminal_names_the_folder_that_it_needs(open_server: Open, tmp_path: Path) -> None:
+    runtime = await open_server(HOSTILE_SERVER, command=sys.executable, args=("lost.py",), cwd=str(tmp_path))
+    fix = explanation(runtime)[2]
+    assert fix == f"Run the command in a terminal in the folder {tmp_path} to see more: {sys.executable} lost.py"
+
+
 NODE = """file:///srv/index.mjs:3
   throw new Error("ACME_API_KEY is required");
         ^

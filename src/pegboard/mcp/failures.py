@@ -343,7 +343,8 @@ def _try_yourself(config: ServerConfig) -> str:
     if config.command is None:
         return ""
     command = shlex.join([config.command, *config.args])
-    return f"Run the command in a terminal to see more: {command if len(command) <= 200 else config.command}"
+    folder = f" in the folder {config.cwd}" if config.cwd else ""
+    return f"Run the command in a terminal{folder} to see more: {command if len(command) <= 200 else config.command}"
 
 
 def cannot_ask(config: ServerConfig, protocol: str, message: str) -> str:
