@@ -80,7 +80,6 @@ def test_a_test_of_a_server_that_prints_on_stdout_quotes_the_first_line(pegboard
 
 
 @pytest.mark.promise("MCP-3")
-@pytest.mark.promise("MCP-3")
 def test_an_error_in_the_entry_of_a_server_is_reported_once(pegboard: Command, home: Path) -> None:
     (home / "config.toml").write_text('[mcp.servers.files]\ncommand = "files-server"\nallow = 5\n')
     for command in (("mcp", "list"), ("tools", "list")):
