@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable
@@ -64,6 +65,27 @@ def test_a_test_of_a_server_reports_the_invalid_parts_of_its_schemas(pegboard: C
         assert f"warning: {said}" in done.stderr
     for fine in ("peer.ok ", "peer.loop "):
         assert f"schema of {fine}" not in done.stderr
+
+
+@pytest.mark.promise("MCP-3")
+def test_the_messages_of_a_server_are_printed_as_they_were_sent(pegboard: Command) -> None:
+    peer = f"peer={shlex.join(start_of(SDK_SERVER))}"
+    done = pegboard("mcp", "test", "peer", "--mcp", peer, "--messages")
+    assert re.search(r'^[\d:.]{12} → {"jsonrpc":"2.0","id":1,"method":"server/discover"', done.stdout, re.MULTILINE)
+    assert re.search(r'^[\d:.]{12} ← {"jsonrpc":"2.0","id":1,"result":', done.stdout, re.MULTILINE)
+    done = pegboard("mcp", "test", "peer", "--mcp", peer, "--messages", "--json")
+    assert [one["method"] for one in json.loads(done.stdout)["messages"] if one["kind"] == "response"] == [
+        "server/discover",
+        "tools/list",
+    ]
+    assert "messages" not in json.loads(pegboard("mcp", "test", "peer", "--mcp", peer, "--json").stdout)
+    call = ("tools", "invoke", "peer.add", "--arg", "a=1", "--arg", "b=2", "--mcp", peer, "--data")
+    done = pegboard(*call, "--messages")
+    assert json.loads(done.stdout) == {"total": 3}
+    assert '"method":"tools/call"' in done.stderr
+    assert "tools/call" not in pegboard(*call).stderr
+    broken = pegboard("mcp", "test", "peer", "--mcp", f"peer={sys.executable} -c 'print(5)'", "--messages")
+    assert re.search(r"^[\d:.]{12} ← 5$", broken.stdout, re.MULTILINE)
 
 
 @pytest.mark.promise("MCP-3")

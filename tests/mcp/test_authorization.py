@@ -122,6 +122,10 @@ async def test_a_login_is_kept_in_a_private_file_and_used_by_later_runs(
     assert asked["redirect_uri"].startswith("http://127.0.0.1:")
     assert stored(home).stat().st_mode & 0o777 == 0o600
     assert (await first.connect()).state == "ready"
+    kept = "".join(message.text for message in first.runtime.servers.messages("vault"))
+    assert "tools/list" in kept
+    assert not [token for token in server.tokens if token in kept], "requests for a login aren't messages"
+    assert "code_verifier" not in kept
     assert (await session().connect()).state == "ready"  # type: ignore[operator]  # as above
     assert server.paths().count("/authorize") == 1
 

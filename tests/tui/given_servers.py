@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pegboard.models import ServerConfig, ServerStatus
 from pegboard.models.server_content import PromptInfo, ResourceInfo, ResourceTemplate
+from pegboard.models.server_message import ServerMessage
 
 if TYPE_CHECKING:
     from pegboard.ports import ServerQuestions
@@ -21,6 +22,7 @@ class GivenServers:
         self.found: tuple[ServerStatus, ...] = ()
         self.has_resources: tuple[ResourceInfo, ...] = ()
         self.has_prompts: tuple[PromptInfo, ...] = ()
+        self.has_messages: tuple[ServerMessage, ...] = ()
 
     def all(self) -> Sequence[ServerStatus]:
         return self.found
@@ -47,6 +49,9 @@ class GivenServers:
 
     async def prompts(self, name: str) -> tuple[PromptInfo, ...]:
         return self.has_prompts if name else ()
+
+    def messages(self, name: str, after: int = 0) -> tuple[ServerMessage, ...]:
+        return tuple(message for message in self.has_messages if name and message.number > after)
 
 
 class _GivenConfigured:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from test_health_pictures import SIZES, Compare, after
 
 from pegboard.models import Elicitation, ServerState, ServerStatus
 from pegboard.models.server_content import PromptArgument, PromptInfo, ResourceInfo
+from pegboard.models.server_message import ServerMessage
 from pegboard.models.spec import McpHandler
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.dialogs.configured_servers import AddServerScreen, ServerChangesScreen
@@ -67,6 +69,34 @@ def test_the_page_of_a_server(given: GivenRuntime, snap_compare: Compare, size: 
         stage.screen.open_server(name)
         await stage.until(lambda: stage.screen.settled, "the server is selected")
         await stage.until_seen("review(note)" if name == "notes" else "requires a login")
+
+    assert snap_compare(PegboardApp(as_runtime(given)), terminal_size=size, run_before=after(steps))
+
+
+@SIZES
+@pytest.mark.promise("MCP-1")
+def test_the_messages_of_a_server(given: GivenRuntime, snap_compare: Compare, size: tuple[int, int]) -> None:
+    log = [
+        (True, "request", "tools/call", "3", "search", '{"jsonrpc": "2.0", "id": 3, "method": "tools/call"}'),
+        (False, "notification", "notifications/message", "", "[bold]Not markup[/bold]", '{"method": "…"}'),
+        (False, "other", "", "", "", "Loading \x1b[31mnotes\x1b[0m"),
+        (False, "error", "tools/call", "3", "No such note.", '{"id": 3, "error": {"code": -32602, "message": "No."}}'),
+    ]
+    given.servers.has_messages = tuple(
+        ServerMessage(
+            number=number, at=datetime(2026, 7, 31, 12, 30, number).astimezone(), sent=sent, kind=kind, method=method,
+            id=id_, about=about, milliseconds=12.5 if kind == "error" else None, size=len(text), text=text,
+            is_cut=False,
+        )
+        for number, (sent, kind, method, id_, about, text) in enumerate(log, 1)
+    )  # fmt: skip
+
+    async def steps(stage: Stage) -> None:
+        await stage.until(lambda: stage.screen.settled and stage.marked is not None, "the first tool is shown")
+        stage.screen.open_server("notes")
+        await stage.until(lambda: stage.screen.settled, "the server is selected")
+        await stage.press("alt+m")
+        await stage.until_seen("error of tools/call")
 
     assert snap_compare(PegboardApp(as_runtime(given)), terminal_size=size, run_before=after(steps))
 

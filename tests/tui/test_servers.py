@@ -22,7 +22,7 @@ from provider import says as answers
 from servers import COMPLETING_SERVER, HOSTILE_SERVER, SDK_SERVER, start_of
 from stage import Stage, on_stage
 
-from pegboard.models import ServerConfig, ServerState
+from pegboard.models import ServerConfig, ServerState, ToolCall
 from pegboard.runtime import Runtime
 from pegboard.tui.dialogs.result import ResultScreen
 from pegboard.tui.dialogs.server_contents import VariablesScreen
@@ -133,6 +133,33 @@ async def test_a_changed_server_is_reconnected_from_the_form_of_its_tool_which_k
         await stage.press("alt+r")
         await stage.until_seen("peer is not connected.")
         await stage.until_seen("no database")
+
+
+@pytest.mark.promise("MCP-1")
+async def test_the_messages_of_a_server_are_listed_while_they_are_sent(tmp_path: Path) -> None:
+    async with with_servers(server(SDK_SERVER)) as stage:
+        await ready(stage)
+        await stage.open("peer.add")
+        await stage.type("17")
+        await stage.press("tab", *"5", "alt+m")
+        await stage.until_seen("response to tools/list #2")
+        runtime = stage.app.runtime
+        sent = asyncio.create_task(runtime.result(ToolCall(name="peer.add", args={"a": 1, "b": 2}, source="form")))
+        await stage.until_seen("response to tools/call #3  add")
+        await sent
+        await stage.until_seen('"total": 3')
+        await stage.type("discover")
+        await stage.until_seen("2 of 8")
+        assert "tools/call #3" not in stage.text
+        await stage.press("down", "enter")
+        await stage.until_seen("─ response to server/discover ─")
+        await stage.press("escape", "escape", "escape")
+        await stage.until(lambda: stage.screen is stage.app.screen, "the dialogs are closed")
+        assert stage.form.form is not None
+        assert stage.form.form.draft() == {"a": 17, "b": 5}
+        await select(stage)
+        await stage.press("alt+m")
+        await stage.until_seen("Messages of peer")
 
 
 @pytest.mark.promise("MCP-1")

@@ -172,13 +172,17 @@ def remove(context: typer.Context, name: ServerArgument, packs: PacksOption = No
 
 @mcp.command("test")
 def try_(
-    context: typer.Context, name: OptionalServer = None, json: JsonOption = False, packs: PacksOption = None
+    context: typer.Context,
+    name: OptionalServer = None,
+    messages: Annotated[bool, typer.Option("--messages", help="Also print every message as it was sent.")] = False,
+    json: JsonOption = False,
+    packs: PacksOption = None,
 ) -> None:
     """Connect to a server, list its tools, and report protocol, capabilities and latency; exit with 1 on failure."""
     from textwrap import indent
 
     from pegboard.cli.output import narrate, narrate_problems, print_json, print_table, print_text
-    from pegboard.cli.servers import problems_of, status_problem
+    from pegboard.cli.servers import message_lines, problems_of, status_problem
     from pegboard.results.clean import clean
 
     runtime = _connected(context, name, fails=False)
@@ -186,8 +190,9 @@ def try_(
     config, status = next(pair for pair in _configs(runtime) if name in {pair[0].name, pair[1].name})
     row = _row(runtime, config, status)
     is_usable = status.state.is_usable
+    sent = runtime.servers.messages(status.name) if messages else ()
     if json:
-        print_json(row)
+        print_json(row | {"messages": sent} if messages else row)
     elif is_usable:
         facts = {
             "state": str(status.state),
@@ -200,13 +205,14 @@ def try_(
         print_table([(key, value) for key, value in facts.items() if value])
         if status.instructions:
             print_text(f"\nInstructions:\n{indent(clean(status.instructions), '  ')}\n")
+    if sent and not json:
+        print_text(message_lines(sent) + "\n")
     if is_usable:
         narrate_problems(problems_of(runtime, status))
         return
     narrate_problems([status_problem(status)])
     if status.stderr and not json:
-        narrate("Its last lines on stderr:")
-        narrate("\n".join(f"  {line}" for line in status.stderr[-10:]))
+        narrate("\n".join(["Its last lines on stderr:", *(f"  {line}" for line in status.stderr[-10:])]))
     raise typer.Exit(TOOL_FAILED)
 
 

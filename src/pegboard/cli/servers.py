@@ -11,8 +11,9 @@ import typer
 from pegboard.cli.exit_codes import OK, USAGE
 
 if TYPE_CHECKING:
-    from pegboard.models import Problem, ServerState, ServerStatus
+    from pegboard.models import Problem, ServerState, ServerStatus, ToolSpec
     from pegboard.models.server_content import PromptInfo
+    from pegboard.models.server_message import ServerMessage
     from pegboard.runtime import Runtime
 
 _PATIENCE = 5.0
@@ -198,6 +199,23 @@ def status_problem(status: ServerStatus) -> Problem:
     lack = "needs a login" if status.state is ServerState.NEEDS_LOGIN else "is not connected"
     reason = status.reason or "It did not answer in time."
     return Problem(message=f"{name} {lack}. {reason}", fix=status.fix)
+
+
+def message_lines(messages: Sequence[ServerMessage]) -> str:
+    """Return messages as lines with their time and an arrow for their direction."""
+    from pegboard.results.clean import clean_line
+
+    lines = [f"{one.at.astimezone():%H:%M:%S.%f}"[:-3] + f" {'→' if one.sent else '←'} {one.text}" for one in messages]
+    return "\n".join(map(clean_line, lines))
+
+
+def narrate_messages(runtime: Runtime, spec: ToolSpec | None) -> None:
+    """Print the messages to and from the MCP server of a tool to stderr."""
+    from pegboard.cli.output import narrate
+    from pegboard.models.spec import McpHandler
+
+    if spec is not None and isinstance(spec.handler, McpHandler):
+        narrate(message_lines(runtime.servers.messages(spec.handler.server)))
 
 
 def problems_of(runtime: Runtime, status: ServerStatus) -> Iterator[Problem]:

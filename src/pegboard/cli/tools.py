@@ -29,7 +29,7 @@ from pegboard.cli.root import (
     group,
     scanned,
 )
-from pegboard.cli.servers import ElicitOption, answer_questions
+from pegboard.cli.servers import ElicitOption, answer_questions, narrate_messages
 
 if TYPE_CHECKING:
     from pegboard.forms import CopyKind
@@ -106,6 +106,9 @@ def invoke(
         float | None, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="Timeout of the call in seconds.")
     ] = None,
     elicit: ElicitOption = None,
+    messages: Annotated[
+        bool, typer.Option("--messages", help="Also print all messages to and from the tool's MCP server, on stderr.")
+    ] = False,
     data: Annotated[bool, typer.Option("--data", help="Print only the result's data, text unchanged.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print call and result as JSON (the default).")] = False,
     tool_allow: AllowOption = None,
@@ -136,6 +139,8 @@ def invoke(
     except ArgumentError as unreadable:
         call = call.model_copy(update={"name": spec.name if spec else name, "args": unreadable.arguments})
         call, result = reject(runtime, call, unreadable, records=print_ is None)
+    if messages:
+        narrate_messages(runtime, spec)
     print_outcome(runtime, call, result, only_data=data and not json)
     raise typer.Exit(interruption or exit_code_of(result))
 

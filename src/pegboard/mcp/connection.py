@@ -6,6 +6,7 @@ import asyncio
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
 
 import anyio
@@ -22,6 +23,7 @@ from pegboard.mcp.failures import ERRORS, ServerFailure, UnusableServerError, re
 from pegboard.mcp.limits import FIRST_REST, LAST_ANSWERS, LONGEST_REST
 from pegboard.mcp.link import ServerLink, link
 from pegboard.mcp.listing import list_tools
+from pegboard.mcp.messages import MessageLog
 from pegboard.mcp.questions import RequestAnswers
 from pegboard.mcp.session import in_session
 from pegboard.mcp.specs import tool_specs
@@ -71,8 +73,8 @@ class ServerConnection:
         name_pack: Callable[[ServerConnection, str], str],
         changed: Callable[[], None],
     ) -> None:
-        self.config = config
-        self.services = services
+        self.config, self.services = config, services
+        self.messages = MessageLog()
         self._name_pack = name_pack
         self._changed = changed
         self.pack = config.name
@@ -317,12 +319,8 @@ class ServerConnection:
         self._is_stale = False
         self._list_problems.clear()
         try:
-            made = link(
-                config,
-                resolved.config,
-                authorize=self.services.authorize,
-                on_stderr=lambda text: self._log("stderr", text),
-            )
+            log, services = partial(self._log, "stderr"), self.services
+            made = link(config, resolved.config, authorize=services.authorize, on_stderr=log, messages=self.messages)
         except UnusableServerError as error:
             return error.failure
         self._link, self._watch = made, Watch(made.transport, made.last)

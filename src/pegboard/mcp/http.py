@@ -12,6 +12,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from pegboard.data.message_id import message_id
 from pegboard.mcp.limits import LONGEST_MESSAGE
+from pegboard.mcp.messages import MessageLog
 from pegboard.mcp.specs import readable_message
 from pegboard.mcp.texts import RESPONSE, error_in, said_in
 from pegboard.results.sizes import size
@@ -72,11 +73,13 @@ class _Readable(httpx2.AsyncByteStream):
     Args:
         stream: The body.
         is_events: Whether it is a stream of events, whose lines are messages; else it is one message.
+        messages: Receives each message; None if they aren't messages of the server.
     """
 
-    def __init__(self, stream: httpx2.AsyncByteStream, *, is_events: bool) -> None:
+    def __init__(self, stream: httpx2.AsyncByteStream, *, is_events: bool, messages: MessageLog | None) -> None:
         self._stream = stream
         self._is_events = is_events
+        self._messages = messages
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         held: list[bytes] = []
@@ -92,9 +95,12 @@ class _Readable(httpx2.AsyncByteStream):
         yield self._readable(b"".join(held))
 
     def _readable(self, text: bytes) -> bytes:
-        if not self._is_events:
-            return readable_message(text)
-        return _DATA + readable_message(text.removeprefix(_DATA)) if text.startswith(_DATA) else text
+        if self._is_events and not text.startswith(_DATA):
+            return text
+        message = text.removeprefix(_DATA) if self._is_events else text
+        if self._messages is not None and message.strip():
+            self._messages.add(message, sent=False)
+        return (_DATA if self._is_events else b"") + readable_message(message)
 
     async def aclose(self) -> None:
         await self._stream.aclose()
@@ -105,10 +111,17 @@ class _Hook:
 
     Args:
         last: Is updated at each response.
+        messages: Receives each message.
     """
 
-    def __init__(self, last: LastResponse) -> None:
+    def __init__(self, last: LastResponse, messages: MessageLog) -> None:
         self._last = last
+        self._messages = messages
+
+    async def sending(self, request: httpx2.Request) -> None:
+        """Keep a message that is sent; requests for a login aren't messages."""
+        if request.method == "POST" and _is_for_messages(request):
+            self._messages.add(request.content, sent=True)
 
     async def __call__(self, response: httpx2.Response) -> None:
         assert isinstance(response.stream, httpx2.AsyncByteStream), "the client is asynchronous"
@@ -120,8 +133,12 @@ class _Hook:
             response.stream = _Bounded(response.stream, self._last)
         if kind in {"application/json", "text/event-stream"}:
             assert isinstance(response.stream, httpx2.AsyncByteStream), "as above"
-            response.stream = _Readable(response.stream, is_events=kind == "text/event-stream")
-        if response.request.method == "POST" and "event-stream" in response.request.headers.get("accept", ""):
+            response.stream = _Readable(
+                response.stream,
+                is_events=kind == "text/event-stream",
+                messages=self._messages if _is_for_messages(response.request) else None,
+            )
+        if response.request.method == "POST" and _is_for_messages(response.request):
             await self._note(response, kind)
 
     async def _note(self, response: httpx2.Response, kind: str) -> None:
@@ -147,9 +164,14 @@ class _Hook:
             self._last.lost.add(str(number))
 
 
+def _is_for_messages(request: httpx2.Request) -> bool:
+    """Return whether a request carries or awaits messages, unlike those of a login."""
+    return "event-stream" in request.headers.get("accept", "")
+
+
 @asynccontextmanager
 async def http_streams(
-    url: str, headers: Mapping[str, str], last: LastResponse, auth: httpx2.Auth | None = None
+    url: str, headers: Mapping[str, str], last: LastResponse, messages: MessageLog, auth: httpx2.Auth | None = None
 ) -> AsyncGenerator[TransportStreams]:
     """Connect to a streamable HTTP endpoint; yield the streams of an MCP client.
 
@@ -157,14 +179,16 @@ async def http_streams(
         url: The endpoint.
         headers: Headers of every request, with secrets.
         last: Is updated at each response.
+        messages: Receives each message.
         auth: Authorization of the requests.
     """
     timeout = httpx2.Timeout(_CONNECT_SECONDS, read=_READ_SECONDS)
+    hook = _Hook(last, messages)
     client = httpx2.AsyncClient(
         headers={**headers, "accept-encoding": "identity"},
         timeout=timeout,
         auth=auth,
-        event_hooks={"response": [_Hook(last)]},
+        event_hooks={"request": [hook.sending], "response": [hook]},
     )
     async with client, streamable_http_client(url, http_client=client, max_sse_event_size=LONGEST_MESSAGE) as streams:
         yield streams

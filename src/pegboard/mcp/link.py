@@ -23,6 +23,7 @@ from pegboard.mcp.failures import (
     no_answer,
 )
 from pegboard.mcp.http import LastResponse, http_streams
+from pegboard.mcp.messages import MessageLog
 from pegboard.mcp.process import ServerProcess
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def link(
     *,
     authorize: Callable[[ServerConfig], ServerAuthorization | None],
     on_stderr: Callable[[str], None],
+    messages: MessageLog,
 ) -> ServerLink:
     """Return the transport to a server; it connects when it is entered.
 
@@ -83,13 +85,15 @@ def link(
         resolved: The same with its secrets.
         authorize: Returns the authorization of requests.
         on_stderr: Receiver of each piece of stderr.
+        messages: Receives each message.
 
     Raises:
         UnusableServerError: The command or its folder doesn't exist.
     """
     if resolved.url is not None:
         last, login = LastResponse(), authorize(resolved)
-        return ServerLink(config, http_streams(resolved.url, resolved.headers, last, login), last=last, login=login)
+        streams = http_streams(resolved.url, resolved.headers, last, messages, login)
+        return ServerLink(config, streams, last=last, login=login)
     assert resolved.command is not None, "a server without both has a problem"
     environment = server_environment(os.environ, resolved.env)
     program = shutil.which(resolved.command, path=environment.get("PATH"))
@@ -102,6 +106,11 @@ def link(
     if not Path(folder).is_dir():
         raise UnusableServerError(folder_missing(config, folder))
     process = ServerProcess(
-        str(Path(program).absolute()), resolved.args, environment=environment, folder=folder, on_stderr=on_stderr
+        str(Path(program).absolute()),
+        resolved.args,
+        environment=environment,
+        folder=folder,
+        on_stderr=on_stderr,
+        messages=messages,
     )
     return ServerLink(config, process, process=process)

@@ -10,6 +10,7 @@ from pegboard.mcp.authorization import Learn, LogIn, ServerAuthorization
 from pegboard.mcp.failures import ERRORS, authorization_unreachable, explain
 from pegboard.mcp.http import LastResponse, http_streams
 from pegboard.mcp.logins import Logins
+from pegboard.mcp.messages import MessageLog
 from pegboard.mcp.texts import quotation
 from pegboard.models import Problem, ServerConfig
 
@@ -35,7 +36,7 @@ async def log_in(config: ServerConfig, logins: Logins, ask: LogIn, learn: Learn)
     last = LastResponse()
     reason, fix = "", ""
     try:
-        streams = http_streams(config.url, config.headers, last, authorization)
+        streams = http_streams(config.url, config.headers, last, MessageLog(), authorization)
         async with asyncio.timeout(_PATIENCE), Client(streams, cache=None) as client:
             if not authorization.is_logged_in:
                 await client.list_tools()

@@ -29,6 +29,7 @@ from pydantic_core import from_json
 
 from pegboard.data.message_id import LOOKED_AT, message_id
 from pegboard.mcp.limits import LONGEST_MESSAGE
+from pegboard.mcp.messages import MessageLog
 from pegboard.mcp.texts import RESPONSE, OwnWords
 from pegboard.results.sizes import size as size_text
 from pegboard.worker.keeper import TERMINATE
@@ -62,6 +63,7 @@ class ServerProcess:
         environment: All its environment variables.
         folder: Its working directory.
         on_stderr: Receiver of each piece of stderr.
+        messages: Receives each message, and each line of stdout that isn't a message.
     """
 
     def __init__(
@@ -72,17 +74,19 @@ class ServerProcess:
         environment: Mapping[str, str],
         folder: str,
         on_stderr: Callable[[str], None],
+        messages: MessageLog,
     ) -> None:
         self._command = [program, *arguments]
         self._environment = dict(environment)
         self._folder = folder
         self._on_stderr = on_stderr
+        self._messages = messages
         self._stderr: deque[str] = deque(maxlen=_STDERR_KEPT)
         self._stderr_rest = ""
         self._process: subprocess.Popen[bytes] | None = None
         self._ended: asyncio.Event = asyncio.Event()
         self._report = b""
-        self.reader = _MessageReader(self._terminate)
+        self.reader = _MessageReader(self._terminate, messages)
 
     @property
     def pid(self) -> int:
@@ -140,7 +144,7 @@ class ServerProcess:
         flow = _Flow()
         stdin, _ = await loop.connect_write_pipe(lambda: flow, self._process.stdin)
         self._pipes.append(stdin)
-        self.writer = _MessageWriter(stdin, flow)
+        self.writer = _MessageWriter(stdin, flow, self._messages)
         return self.reader, self.writer
 
     async def __aexit__(
@@ -241,16 +245,18 @@ class _TextReader(asyncio.Protocol):
 class _MessageWriter(ObjectSendStream[SessionMessage]):
     """The server's stdin as an MCP write stream."""
 
-    def __init__(self, transport: asyncio.WriteTransport, flow: _Flow) -> None:
+    def __init__(self, transport: asyncio.WriteTransport, flow: _Flow, messages: MessageLog) -> None:
         self._transport = transport
         self._flow = flow
+        self._messages = messages
 
     async def send(self, item: SessionMessage, /) -> None:
         """Write a message; wait while the server doesn't read."""
         if self._flow.is_lost or self._transport.is_closing():
             raise anyio.ClosedResourceError
-        line = item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
-        self._transport.write(line)
+        line = item.message.model_dump_json(by_alias=True, exclude_unset=True).encode()
+        self._messages.add(line, sent=True)
+        self._transport.write(line + b"\n")
         await self._flow.wait()
 
     async def aclose(self) -> None:
@@ -267,10 +273,12 @@ class _MessageReader(asyncio.Protocol, ObjectReceiveStream[SessionMessage]):
 
     Args:
         on_flood: Callback for too much output that isn't messages.
+        messages: Receives each line.
     """
 
-    def __init__(self, on_flood: Callable[[], None]) -> None:
+    def __init__(self, on_flood: Callable[[], None], messages: MessageLog) -> None:
         self._on_flood = on_flood
+        self._messages = messages
         self._transport: asyncio.ReadTransport | None = None
         self._lines: deque[bytes | SessionMessage] = deque()
         self._size = 0
@@ -331,6 +339,7 @@ class _MessageReader(asyncio.Protocol, ObjectReceiveStream[SessionMessage]):
         elif line and not line.isspace():
             self._lines.append(line)
             self._size += len(line)
+            self._messages.add(line, sent=False)
         else:
             return
         if not self._is_paused and (len(self._lines) >= _QUEUED_LINES or self._size >= _QUEUED_BYTES):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         ResourceInfo,
         ResourceTemplate,
     )
+    from pegboard.models.server_message import ServerMessage
     from pegboard.ports import ClientRequests, ServerQuestions
     from pegboard.runtime.models import Models
     from pegboard.runtime.parts import Parts
@@ -71,6 +72,16 @@ class Servers:
         """Return the last lines that a server wrote to stderr, more than its status has."""
         connection = self._parts.hub.connection(name) if self._parts.has_servers else None
         return () if connection is None else connection.kept_stderr
+
+    def messages(self, name: str, after: int = 0) -> tuple[ServerMessage, ...]:
+        """Return the last messages to and from a server, oldest first.
+
+        Args:
+            name: Name of the server.
+            after: Number of a message; only later ones are returned.
+        """
+        connection = self._parts.hub.connection(name) if self._parts.has_servers else None
+        return () if connection is None else connection.messages.messages(after)
 
     def instructions(self, tools: Iterable[ToolSpec]) -> str:
         """Return how the MCP servers of tools want to be used, in their own words, for a system prompt.

@@ -27,7 +27,7 @@ class JsonScreen(Dialog[None]):
 
     Args:
         title: Title of the dialog; plain text.
-        shown: The object.
+        shown: The object, or a text.
         note: Text at the lower edge of the frame, before the keys.
     """
 
@@ -49,14 +49,14 @@ class JsonScreen(Dialog[None]):
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
-    def __init__(self, title: str, shown: Mapping[str, object], note: str = "") -> None:
+    def __init__(self, title: str, shown: Mapping[str, object] | str, note: str = "") -> None:
         super().__init__(title, f"{note}{{definition.copy}} copies · {{definition.close}} closes")
-        self._text = json.dumps(shown, ensure_ascii=False, indent=2)
+        self._text = shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False, indent=2)
 
     def compose_body(self) -> ComposeResult:
         """Compose the JSON."""
         with VerticalScroll(id="scroll"):
-            yield Static(_coloured(clean(self._text)), id="json")
+            yield Static(colored_json(clean(self._text)), id="json")
 
     def action_copy(self) -> None:
         """Copy the JSON."""
@@ -78,7 +78,8 @@ class DefinitionScreen(JsonScreen):
         super().__init__(clean_line(spec.name), shown, f"≈ {token_weight(spec):,} tokens · ")
 
 
-def _coloured(text: str) -> Content:
+def colored_json(text: str) -> Content:
+    """Return JSON with highlighting unless it is very long; plain text, without control characters."""
     if len(text) > _LONGEST:
         return Content(f"{text[:_LONGEST]}\n… {len(text) - _LONGEST:,} more characters")
     from textual.highlight import highlight

@@ -6,7 +6,7 @@ import asyncio
 import gc
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual import events, on, work
 from textual.app import ComposeResult
@@ -16,7 +16,6 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.worker import Worker, WorkerCancelled, WorkerFailed
 
-from pegboard.models import ServerState
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import CHOOSE_MODEL, Command, assigned_key, bindings, key_of
 from pegboard.tui.messages import KeepCall
@@ -29,7 +28,7 @@ from pegboard.tui.state.remembered import Remembered
 from pegboard.tui.tools.lost_tool import leave_lost_tool
 from pegboard.tui.tools.tool_list import LEGEND, ToolList
 from pegboard.tui.tools.tool_pane import ListAndPage, ToolListPane
-from pegboard.tui.tools.tool_server import reconnect, server_of
+from pegboard.tui.tools.tool_server import SelectedServer, ServerStep
 from pegboard.tui.tools.tools_commands import TOOLS_COMMANDS
 from pegboard.tui.widgets.keys_line import KeysLine
 
@@ -232,14 +231,13 @@ class ToolsScreen(PageScreen):
         if self._server_page is not None and self._server_page.display:
             self._server_page.focus_first()
 
-    def action_server(self, step: Literal["reconnect", "log_in", "log_out", "remove_server"]) -> None:
-        """Reconnect to the MCP server, also that of the selected tool, or log in to, log out of or remove it."""
-        page = self._server_page
-        if self._server is None:
-            work = reconnect(self.app, self._runtime, server_of(self.tool_list.list.row))
-            self.run_worker(work, group="server connection", exclusive=True)
-        elif page is not None:
-            getattr(page, step)()
+    @property
+    def _selected_server(self) -> SelectedServer:
+        return SelectedServer.of(self.tool_list.list.row, self._server, self._server_page)
+
+    def action_server(self, step: ServerStep) -> None:
+        """Take a step with the selected MCP server, or with that of the selected tool."""
+        self._selected_server.take(step, self, self._runtime)
 
     def _settle(self) -> None:
         """Show the form, the last result and the use of the selected tool."""
@@ -361,23 +359,7 @@ class ToolsScreen(PageScreen):
             case "run" | "definition" | "checks" | "keep" | "result":
                 return self._server is None
             case "server":
-                return self._may_take_step(str(parameters[0]))
-            case _:
-                return True
-
-    def _may_take_step(self, step: str) -> bool:
-        server, page = self._server, self._server_page
-        if server is None or page is None:
-            return step == "reconnect" and bool(server_of(self.tool_list.list.row))
-        match step:
-            case "reconnect":
-                return server.state is not ServerState.DISABLED
-            case "log_in":
-                return server.state is ServerState.NEEDS_LOGIN
-            case "remove_server":
-                return page.is_removable
-            case "log_out":
-                return page.has_login
+                return self._selected_server.may_take(cast("ServerStep", parameters[0]))
             case _:
                 return True
 

@@ -101,6 +101,7 @@ class ServerPage(Vertical):
                 yield Button(Content(f"Log in {self._keys[1]}"), id="login", variant="warning", compact=True)
                 yield Button("Log out", id="logout", compact=True)
                 yield Button("Remove…", id="remove", compact=True)
+                yield Button("Messages", id="messages", compact=True)
         with Vertical(id="contents") as contents:
             contents.border_title = "Resources and prompts"
             yield FilterLine("type to filter")
@@ -125,6 +126,16 @@ class ServerPage(Vertical):
         if self._pack is None or self._pack.server is None:
             return None
         return self._runtime.servers.status(self._pack.server.name) or self._pack.server
+
+    @property
+    def is_enabled(self) -> bool:
+        """Whether the server isn't disabled."""
+        return self.server is not None and self.server.state is not ServerState.DISABLED
+
+    @property
+    def needs_login(self) -> bool:
+        """Whether the user must log in to the server."""
+        return self.server is not None and self.server.state is ServerState.NEEDS_LOGIN
 
     @property
     def has_login(self) -> bool:
@@ -249,8 +260,17 @@ class ServerPage(Vertical):
                 self.log_out()
             case "remove":
                 self.remove_server()
+            case "messages":
+                self.show_messages()
             case _:
                 self.reconnect()
+
+    def show_messages(self) -> None:
+        """Show the last messages to and from the server."""
+        from pegboard.tui.dialogs.server_messages import MessagesScreen
+
+        if self.server is not None:
+            self.app.push_screen(MessagesScreen(self._runtime, self.server.name))
 
     @work(exclusive=True, group="server connection")
     async def reconnect(self) -> None:

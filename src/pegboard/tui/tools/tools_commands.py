@@ -120,6 +120,14 @@ TOOLS_COMMANDS: Final = (
         meaning="Refresh",
     ),
     Command(
+        "tools.messages",
+        "alt+m",
+        "server('messages')",
+        "Messages",
+        "Show the last messages to and from the MCP server.",
+        words="protocol traffic raw json rpc log inspect",
+    ),
+    Command(
         "tools.log_in", "alt+l", "server('log_in')", "Log in", "Log in to the MCP server in the browser.", footer=True
     ),
     Command(

@@ -1,0 +1,137 @@
+"""The last messages to and from a server, as they were sent."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections import deque
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from threading import Lock
+from typing import NamedTuple
+
+from pegboard.models.server_message import MessageKind, ServerMessage
+
+_MOST = 1_000
+_MOST_BYTES = 8 * 2**20
+_LONGEST = 64 * 2**10
+"""Bytes of a message that are kept."""
+_TAIL = 200
+"""Bytes at the end of a longer message that are kept for its id."""
+_METHOD = re.compile(r'"method"\s*:\s*"((?:[^"\\]|\\.)*)"')
+_ID = re.compile(r'"id"\s*:\s*(-?\d+|"(?:[^"\\]|\\.)*")')
+
+
+class _Facts(NamedTuple):
+    kind: MessageKind
+    method: str = ""
+    id: str = ""
+    about: str = ""
+
+
+@dataclass(slots=True)
+class _Kept:
+    number: int
+    at: float
+    sent: bool
+    head: bytes
+    tail: bytes
+    size: int
+    facts: _Facts | None = None
+
+
+class MessageLog:
+    """The last messages to and from one server, of a bounded number and size. Thread-safe.
+
+    Messages are kept as bytes, and read only when they are asked for, so that calls don't become slower.
+    """
+
+    def __init__(self) -> None:
+        self._kept: deque[_Kept] = deque()
+        self._bytes = 0
+        self._total = 0
+        self._guard = Lock()
+
+    def add(self, message: bytes, *, sent: bool) -> None:
+        """Keep a message.
+
+        Args:
+            message: Its bytes.
+            sent: Whether Pegboard sends it.
+        """
+        tail = message[-_TAIL:] if len(message) > _LONGEST else b""
+        with self._guard:
+            self._total += 1
+            self._kept.append(_Kept(self._total, time.time(), sent, message[:_LONGEST], tail, len(message)))
+            self._bytes += min(len(message), _LONGEST)
+            while len(self._kept) > _MOST or self._bytes > _MOST_BYTES:
+                self._bytes -= len(self._kept.popleft().head)
+
+    def messages(self, after: int = 0) -> tuple[ServerMessage, ...]:
+        """Return the messages whose number is greater than `after`, oldest first."""
+        with self._guard:
+            kept = [*self._kept]
+        requests: dict[tuple[bool, str], tuple[_Facts, float]] = {}
+        found: list[ServerMessage] = []
+        for one in kept:
+            if one.facts is None:
+                one.facts = _facts(one)
+            kind, method, id_, about = one.facts
+            milliseconds = None
+            if kind == "request":
+                requests[one.sent, id_] = one.facts, one.at
+            elif (request := requests.get((not one.sent, id_))) is not None:
+                method, about = request[0].method, about or request[0].about
+                milliseconds = (one.at - request[1]) * 1000
+            if one.number > after:
+                message = ServerMessage(
+                    number=one.number,
+                    at=datetime.fromtimestamp(one.at, UTC),
+                    sent=one.sent,
+                    kind=kind,
+                    method=method,
+                    id=id_,
+                    about=about,
+                    milliseconds=milliseconds,
+                    size=one.size,
+                    text=one.head.decode("utf-8", "replace").strip(),
+                    is_cut=bool(one.tail),
+                )
+                found.append(message)
+        return tuple(found)
+
+
+def _facts(kept: _Kept) -> _Facts:
+    text = kept.head.decode("utf-8", "replace")
+    if kept.tail:
+        return _facts_of_cut(text[:_TAIL], kept.tail.decode("utf-8", "replace"))
+    try:
+        message = json.loads(text)
+    except (ValueError, RecursionError):
+        return _Facts("other")
+    if not isinstance(message, dict):
+        return _Facts("other")
+    method, id_ = message.get("method"), message.get("id")
+    number = "" if id_ is None else json.dumps(id_, ensure_ascii=False)
+    if isinstance(method, str):
+        about = _first_text(message.get("params"), "name", "uri", "message", "data")
+        return _Facts("request" if number else "notification", method, number, about)
+    if "error" in message:
+        return _Facts("error", "", number, _first_text(message["error"], "message"))
+    return _Facts("response", "", number) if number else _Facts("other")
+
+
+def _first_text(of: object, *names: str) -> str:
+    """Return the first of these values that is a text; empty if none is."""
+    values = [of.get(name) for name in names] if isinstance(of, dict) else []
+    return next((value for value in values if isinstance(value, str)), "")
+
+
+def _facts_of_cut(head: str, tail: str) -> _Facts:
+    """Return the facts of a long message from its beginning and end, in which most servers write them."""
+    method, id_ = (pattern.search(head) or pattern.search(tail) for pattern in (_METHOD, _ID))
+    number = "" if id_ is None else id_[1]
+    if method is not None:
+        return _Facts("request" if number else "notification", method[1], number)
+    return _Facts("response", "", number) if number else _Facts("other")
