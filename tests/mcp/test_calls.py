@@ -408,3 +408,28 @@ async def test_the_sdk_is_not_imported_on_the_event_loop(tmp_path: Path) -> None
     )
     out, _ = await asyncio.wait_for(process.communicate(), 60)
     assert out.decode().split("\n") == ["ready", ""]
+
+
+LOGGING = """
+import warnings
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
+
+warnings.simplefilter("ignore")
+server = MCPServer("logging")
+
+@server.tool()
+async def noisy(ctx: Context) -> str:
+    await ctx.debug("looking for the file")
+    return "done"
+
+server.run()
+"""
+
+
+@pytest.mark.promise("MCP-1")
+async def test_log_messages_of_every_level_are_events_of_the_call(open_server: Open, tmp_path: Path) -> None:
+    script = tmp_path / "logging_server.py"
+    script.write_text(LOGGING)
+    events = await events_of(await open_server(script), "peer.noisy")
+    assert "looking for the file" in "".join(event.text for event in events if isinstance(event, Log))

@@ -343,7 +343,7 @@ class ServerConnection:
             client_info=Implementation(name="pegboard", version=__version__),
             cache=None,
             mode="auto" if self.config.protocol is None else "legacy",
-            log_level="info",
+            log_level="debug",
             elicitation_callback=self._questions.elicit,
             sampling_callback=self._questions.sample,
             list_roots_callback=self._questions.roots,
