@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -53,6 +55,19 @@ async def test_a_line_that_is_not_a_message_is_kept_too(open_server: Open, tmp_p
     runtime = await open_server(script)
     [other] = [one for one in runtime.servers.messages("peer") if one.kind == "other"]
     assert (other.sent, other.text, other.size) == (False, "Loading", 7)
+
+
+@pytest.mark.promise("MCP-1")
+async def test_lines_of_stderr_are_kept_between_the_messages(open_server: Open) -> None:
+    runtime = await open_server(SDK_SERVER)
+    await run(runtime, "peer.work", steps=1)
+    async with asyncio.timeout(20):
+        for _ in itertools.count():
+            kept = [one.text for one in runtime.servers.messages("peer") if one.kind == "stderr"]
+            if kept:
+                break
+            await asyncio.sleep(0.01)
+    assert kept == ["working"]
 
 
 @pytest.mark.promise("MCP-1")

@@ -80,6 +80,7 @@ def test_the_messages_of_a_server(given: GivenRuntime, snap_compare: Compare, si
         (True, "request", "tools/call", "3", "search", '{"jsonrpc": "2.0", "id": 3, "method": "tools/call"}'),
         (False, "notification", "notifications/message", "", "[bold]Not markup[/bold]", '{"method": "…"}'),
         (False, "other", "", "", "", "Loading \x1b[31mnotes\x1b[0m"),
+        (False, "stderr", "", "", "", "cache is cold"),
         (False, "error", "tools/call", "3", "No such note.", '{"id": 3, "error": {"code": -32602, "message": "No."}}'),
     ]
     given.servers.has_messages = tuple(

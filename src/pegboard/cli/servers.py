@@ -202,10 +202,12 @@ def status_problem(status: ServerStatus) -> Problem:
 
 
 def message_lines(messages: Sequence[ServerMessage]) -> str:
-    """Return messages as lines with their time and an arrow for their direction."""
+    """Return messages as lines with their time and an arrow for their direction; `!` for stderr."""
     from pegboard.results.clean import clean_line
 
-    lines = [f"{one.at.astimezone():%H:%M:%S.%f}"[:-3] + f" {'→' if one.sent else '←'} {one.text}" for one in messages]
+    signs = ["!" if one.kind == "stderr" else "→" if one.sent else "←" for one in messages]
+    times = [f"{one.at.astimezone():%H:%M:%S.%f}"[:-3] for one in messages]
+    lines = [f"{at} {sign} {one.text}" for at, sign, one in zip(times, signs, messages, strict=True)]
     return "\n".join(map(clean_line, lines))
 
 

@@ -1,4 +1,4 @@
-"""The last messages to and from a server, as they were sent."""
+"""The last messages to and from a server, as they were sent, and the last lines of its stderr."""
 
 from __future__ import annotations
 
@@ -53,17 +53,22 @@ class MessageLog:
         self._total = 0
         self._guard = Lock()
 
-    def add(self, message: bytes, *, sent: bool) -> None:
+    def add_stderr(self, line: str) -> None:
+        """Keep a line that the server wrote to stderr."""
+        self.add(line.encode("utf-8", "replace"), sent=False, facts=_Facts("stderr"))
+
+    def add(self, message: bytes, *, sent: bool, facts: _Facts | None = None) -> None:
         """Keep a message.
 
         Args:
             message: Its bytes.
             sent: Whether Pegboard sends it.
+            facts: Facts about it; by default they are read from it when needed.
         """
         tail = message[-_TAIL:] if len(message) > _LONGEST else b""
         with self._guard:
             self._total += 1
-            self._kept.append(_Kept(self._total, time.time(), sent, message[:_LONGEST], tail, len(message)))
+            self._kept.append(_Kept(self._total, time.time(), sent, message[:_LONGEST], tail, len(message), facts))
             self._bytes += min(len(message), _LONGEST)
             while len(self._kept) > _MOST or self._bytes > _MOST_BYTES:
                 self._bytes -= len(self._kept.popleft().head)

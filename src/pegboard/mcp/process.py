@@ -63,7 +63,7 @@ class ServerProcess:
         environment: All its environment variables.
         folder: Its working directory.
         on_stderr: Receiver of each piece of stderr.
-        messages: Receives each message, and each line of stdout that isn't a message.
+        messages: Receives each message, each line of stdout that isn't a message, and each line of stderr.
     """
 
     def __init__(
@@ -204,7 +204,10 @@ class ServerProcess:
     def _add_stderr(self, text: str) -> None:
         self._on_stderr(text)
         *lines, rest = (self._stderr_rest + text[-_STDERR_KEPT * _STDERR_WIDTH :]).split("\n")
-        self._stderr.extend(line.rstrip("\r")[:_STDERR_WIDTH] for line in lines if line.strip())
+        complete = [line.rstrip("\r")[:_STDERR_WIDTH] for line in lines if line.strip()]
+        self._stderr.extend(complete)
+        for line in complete:
+            self._messages.add_stderr(line)
         self._stderr_rest = rest[-_STDERR_WIDTH:]
 
 

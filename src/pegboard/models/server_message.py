@@ -7,11 +7,11 @@ from typing import Literal
 
 from pegboard.models.model import DataModel
 
-MessageKind = Literal["request", "response", "error", "notification", "other"]
+MessageKind = Literal["request", "response", "error", "notification", "other", "stderr"]
 
 
 class ServerMessage(DataModel):
-    """One message as it was sent."""
+    """One message as it was sent, or one line that the server wrote to stderr."""
 
     number: int
     """Number among all messages of the connection and of earlier connections to the server."""

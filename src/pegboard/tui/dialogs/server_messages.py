@@ -1,4 +1,4 @@
-"""A dialog with the last messages to and from an MCP server."""
+"""A dialog with the last messages to and from an MCP server, and the lines that it wrote to stderr."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class MessagesScreen(ListDialog[None]):
 
 
 def _arrow(message: ServerMessage) -> str:
-    return "→" if message.sent else "←"
+    return "!" if message.kind == "stderr" else "→" if message.sent else "←"
 
 
 def _title(message: ServerMessage) -> str:
@@ -123,10 +123,12 @@ def _title(message: ServerMessage) -> str:
 
 
 def _line(message: ServerMessage) -> PickLine:
-    about = message.text if message.kind == "other" else message.about
+    about = message.text if message.kind in {"other", "stderr"} else message.about
     number = f" #{message.id}" if message.id else ""
     text = f"{message.at.astimezone():%H:%M:%S} {_arrow(message)} {_title(message)}{number}  {about[:_LONGEST_LINE]}"
-    return PickLine(clean_line(text).rstrip(), _time(message) or size(message.size))
+    return PickLine(
+        clean_line(text).rstrip(), _time(message) or ("" if message.kind == "stderr" else size(message.size))
+    )
 
 
 def _time(message: ServerMessage) -> str:
@@ -135,7 +137,7 @@ def _time(message: ServerMessage) -> str:
 
 def _about(message: ServerMessage) -> str:
     """Return the direction, time, size and duration of a message."""
-    to = "sent" if message.sent else "received"
+    to = "written to stderr" if message.kind == "stderr" else "sent" if message.sent else "received"
     at = f"{message.at.astimezone():%H:%M:%S.%f}"[:-3]
     parts = [f"{to} {at}", size(message.size) + (", only its beginning" if message.is_cut else ""), _time(message)]
     return " · ".join(filter(None, parts))
