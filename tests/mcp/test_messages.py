@@ -61,6 +61,7 @@ async def test_a_line_that_is_not_a_message_is_kept_too(open_server: Open, tmp_p
 async def test_lines_of_stderr_are_kept_between_the_messages(open_server: Open) -> None:
     runtime = await open_server(SDK_SERVER)
     await run(runtime, "peer.work", steps=1)
+    kept: list[str] = []
     async with asyncio.timeout(20):
         for _ in itertools.count():
             kept = [one.text for one in runtime.servers.messages("peer") if one.kind == "stderr"]
