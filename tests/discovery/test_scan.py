@@ -96,6 +96,26 @@ def test_built_in_packs_are_found_like_any_other() -> None:
     assert problems == ()
 
 
+@pytest.mark.promise("DSC-2", "DSC-8")
+@pytest.mark.parametrize(
+    ("file", "first", "name"),
+    [
+        ("shop/tools.py", "", "shop.run"),
+        ("my shop/tools.py", "", "my_shop.run"),
+        ("shop/tools/tools.py", "", "shop.run"),
+        ("shop/tools.py", 'pack = "store"', "store.run"),
+        ("shop/tool.py", "", "tool.run"),
+    ],
+)
+def test_a_pack_in_a_file_tools_is_called_like_its_folder(tmp_path: Path, file: str, first: str, name: str) -> None:
+    (pack := tmp_path / file).parent.mkdir(parents=True)
+    pack.write_text(f'{first}\ndef run() -> None:\n    """Run."""\n')
+    specs, problems = scan([Path(pegboard.packs.__file__).parent, pack.parent])
+    assert problems == ()
+    assert {"tools.echo", name} <= {spec.name for spec in specs}
+    assert {spec.pack for spec in specs if spec.file == str(pack)} == {name.removesuffix(".run")}
+
+
 @pytest.mark.promise("DSC-7")
 @pytest.mark.parametrize(
     ("content", "reason", "line"),

@@ -296,7 +296,7 @@ def test_a_pack_finds_modules_of_its_folder_package_and_project(
         "script_app/__init__.py": "from .client import get\n",
         "script_app/client.py": "from script_core.part import PART\ndef get(): return PART\n",
         "script_app/inner/__init__.py": "",
-        "script_app/inner/asking.py": """
+        "script_app/inner/script_asking.py": """
             from ..client import get
             from script_app import get as same
             def ask():
@@ -312,7 +312,7 @@ def test_a_pack_finds_modules_of_its_folder_package_and_project(
     assert call_tool("flat.ask") == "beside"
     monkeypatch.setenv("PEGBOARD_PACKS", str(tmp_path / "script_app" / "inner"))
     install(Host())
-    assert call_tool("asking.ask") == "projectproject"
+    assert call_tool("script_asking.ask") == "projectproject"
 
 
 def test_a_pack_that_fails_to_load_is_an_error_with_the_reason(script: Script) -> None:
@@ -320,6 +320,11 @@ def test_a_pack_that_fails_to_load_is_an_error_with_the_reason(script: Script) -
     with pytest.raises(RuntimeError, match=r"^The pack bad could not be loaded: ModuleNotFoundError: No module named"):
         call_tool("bad.f")
     assert get_pack("worse") is None
+
+
+def test_a_pack_in_a_file_tools_is_called_like_its_folder(script: Script, tmp_path: Path) -> None:
+    script(tools='def f():\n    """A."""\n    return "mine"\n')
+    assert call_tool("packs.f") == "mine"
 
 
 def test_the_first_of_two_packs_with_the_same_name_is_used(script: Script) -> None:

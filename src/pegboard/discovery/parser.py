@@ -114,7 +114,7 @@ def _read_tree(tree: ast.Module, source: str | bytes, stem: str, file: str, modu
     found = exports.functions(scope, report)
     if not found:
         return {"pack": stem, "tools": [], "problems": problems}
-    pack = exports.pack_name(scope, stem, report)
+    pack = exports.pack_name(scope, report)
     needs = requirements.read(tree, source, {node.name for node in found})
     for item in needs.unreadable_elsewhere() if needs else ():
         report(item.message, item.fix, "warning", line=item.line)

@@ -6,6 +6,7 @@ Discovery and plain scripts share this definition of a tool.
 from __future__ import annotations
 
 import ast
+import os
 import re
 from collections.abc import Callable
 from pathlib import PurePath
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
+_BUILT_IN = os.path.realpath(PurePath(__file__).parents[1] / "packs" / "tools.py")
 PACK_NAME = re.compile(r"[A-Za-z0-9_-]+")
 """Valid pack names. A tool's name is `pack.function`, so a pack's name contains no dot."""
 
@@ -161,17 +163,27 @@ def _wraps(binding: Binding | None, name: str) -> bool:
     return any(isinstance(argument, ast.Name) and argument.id == name for argument in binding.args)
 
 
-def name_of_file(stem: str) -> str:
-    """Return the name of a pack that doesn't name itself, from its file name without `.py`."""
+def name_of_file(file: str) -> str:
+    """Return the name of a pack that doesn't name itself: that of its file; of a file `tools.py`, that of its folder.
+
+    `tools` is a built-in pack, so that no other pack can have this name.
+    """
+    stem = _stem(file)
+    if stem == "tools" and os.path.realpath(file) != _BUILT_IN:
+        folders = (folder.name for folder in PurePath(file).parents)
+        stem = next((name for name in folders if name not in {"", "tools"}), stem)
     return stem if PACK_NAME.fullmatch(stem) else re.sub(r"[^A-Za-z0-9_-]+", "_", stem) or "_"
 
 
-def pack_name(scope: Scope, stem: str, report: Report) -> str:
+def _stem(file: str) -> str:
+    return file.rpartition(os.sep)[2].removesuffix(".py")
+
+
+def pack_name(scope: Scope, report: Report) -> str:
     """Return the name of the pack: the value of `pack = "name"`, or else the name of the file.
 
     Args:
         scope: Scope of the file.
-        stem: File name without `.py`.
         report: Callback for invalid names.
     """
     binding = scope.names.get("pack")
@@ -184,8 +196,8 @@ def pack_name(scope: Scope, stem: str, report: Report) -> str:
             "Use letters, digits, `_` and `-` only.",
             line=getattr(binding, "lineno", None),
         )
-    name = name_of_file(stem)
-    if named is None and name != stem:
+    name, stem = name_of_file(scope.file), _stem(scope.file)
+    if named is None and not PACK_NAME.fullmatch(stem):
         report(
             f"The file name is not a valid pack name, so the pack is called `{name}`.",
             'Rename the file, or write `pack = "name"` in it.',

@@ -48,7 +48,7 @@ class PackSource:
         self.file = file
         scope = Scope(tree, file)
         functions = exports.functions(scope, _ignore)
-        self.name = exports.pack_name(scope, Path(file).stem, _ignore)
+        self.name = exports.pack_name(scope, _ignore)
         self.tools = tuple(node.name for node in functions)
         self.aliases: dict[str, str] = {}
         """Alias → function, for its tools."""
@@ -90,7 +90,7 @@ class _PackFile:
 
     def may_be(self, pack: str) -> bool:
         """Return whether the file may be a pack of this name, without parsing it."""
-        return exports.name_of_file(Path(self.file).stem) == pack or self._names_itself
+        return exports.name_of_file(self.file) == pack or self._names_itself
 
 
 class LocalPacks:
