@@ -512,3 +512,52 @@ def test_a_context_manager_is_not_a_tool_and_a_hint_says_so(listed: str) -> None
 @pytest.mark.promise("DSC-5")
 def test_a_function_that_is_chosen_by_its_first_argument_needs_it_by_position() -> None:
     assert problems_of("from functools import singledispatch\n@singledispatch\ndef f(value: object):\n    'Do.'") == ()
+
+
+@pytest.mark.promise("DSC-2")
+@pytest.mark.parametrize(
+    ("source", "line", "message"),
+    [
+        (
+            "from agents import function_tool as tool\nclass Menu:\n    @tool\n    def specials(self): 'Do.'\n",
+            2,
+            "`specials` is a method of `Menu`, so it is not a tool: tools are functions of the file.",
+        ),
+        (
+            "import semantic_kernel.functions as k\nclass Menu:\n"
+            + "".join(f"    @k.kernel_function(description='Do.')\n    def {name}(self): ...\n" for name in "abcde"),
+            2,
+            "`a`, `b`, `c` and 2 more are methods of `Menu`, so they are not tools: tools are functions of the file.",
+        ),
+        (
+            "def serve():\n  if s:\n    @s.tool()\n    async def f(): ...\n  @s.tool\n  def g(): ...\n  return s\n",
+            1,
+            "`f` and `g` are defined in `serve`, so they are not tools: tools are functions of the file.",
+        ),
+        (
+            "from agno.tools import Toolkit\nclass Sums(Toolkit):\n    def add(self, a: int): ...\n",
+            2,
+            "`Sums` is a class, so it is not a tool: tools are functions of the file.",
+        ),
+    ],
+)
+def test_a_hint_names_methods_inner_functions_and_classes_that_a_framework_offers_as_tools(
+    source: str, line: int, message: str
+) -> None:
+    [hint] = [problem for problem in problems_of(source) if "docstring, so" not in problem.message]
+    assert (hint.severity, hint.line, hint.message) == ("hint", line, message)
+    assert "function" in hint.fix or "top level" in hint.fix
+    assert not problems_of(f"{source}__all__ = []\n")
+    assert not [one for one in read(source, "/packs/test_sample.py")[1] if one.message == message]
+
+
+def test_other_methods_and_classes_cause_no_hint() -> None:
+    assert not problems_of("""
+        import functools
+        from . import Shape
+        class Tool:
+            @functools.cache
+            def method(self): ...
+        class Saw(Tool): ...
+        class Box(Shape): ...
+    """)

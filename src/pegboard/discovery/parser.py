@@ -11,6 +11,7 @@ from pegboard import sdk
 from pegboard.discovery import functions, requirements
 from pegboard.discovery.files import content
 from pegboard.discovery.project_modules import ProjectModules
+from pegboard.discovery.unlisted import report_unlisted
 from pegboard.sdk import exports
 from pegboard.sdk.scope import Scope
 from pegboard.signatures.definitions import Definitions
@@ -112,6 +113,7 @@ def _read_tree(tree: ast.Module, source: str | bytes, stem: str, file: str, modu
 
     scope = Scope(tree, file, modules.scope)
     found = exports.functions(scope, report)
+    report_unlisted(scope, source, report)
     if not found:
         return {"pack": stem, "tools": [], "problems": problems}
     pack = exports.pack_name(scope, report)

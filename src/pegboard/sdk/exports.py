@@ -70,7 +70,7 @@ def functions(scope: Scope, report: Report) -> list[Function]:
         del defined[node.name]
     if names is None:
         public = [node for name, node in defined.items() if not name.startswith("_")]
-        tests = _TESTS.match(PurePath(scope.file).name) is not None
+        tests = is_test_file(scope)
         for node in public:
             if not (docstring(node).strip() or tests or node.name.startswith("test_")):
                 report(
@@ -91,6 +91,11 @@ def functions(scope: Scope, report: Report) -> list[Function]:
                 line=line,
             )
     return [node for name, node in defined.items() if name in names]
+
+
+def is_test_file(scope: Scope) -> bool:
+    """Return whether a file contains the tests of a pack, by its name."""
+    return _TESTS.match(PurePath(scope.file).name) is not None
 
 
 def _not_defined_here(binding: Binding | None, name: str) -> str | None:
