@@ -40,6 +40,11 @@ Tool = Callable[[str], ToolSpec]
             "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from google.adk.tools import ToolContext",
             "'ToolContext'",
         ),
+        ("from mirascope import llm", "llm.Context[int]"),
+        ("from strands import Agent", "Agent | None"),
+        ("from agno.agent import Agent\nfrom agno.team import Team", "Agent | Team"),
+        ("from semantic_kernel import Kernel", "Kernel"),
+        ("from pipecat.services.llm_service import FunctionCallParams", "FunctionCallParams"),
     ],
 )  # fmt: skip
 def test_a_parameter_that_a_framework_supplies_is_neither_a_field_nor_shown(
@@ -48,6 +53,27 @@ def test_a_parameter_that_a_framework_supplies_is_neither_a_field_nor_shown(
     found = tool(f"{imports}\ndef f(ctx: {parameter} = None, *, a: int):\n    'Do.'")
     assert found.input_schema["properties"] == {"a": {"type": "integer"}}
     assert found.signature == "sample.f(*, a: int)"
+    assert found.problems == ()
+
+
+@pytest.mark.promise("DSC-3")
+@pytest.mark.parametrize(
+    ("decorator", "fields"),
+    [
+        ("from strands import tool\n@tool", ["files"]),
+        ("import strands\n@strands.tool(name='other')", ["files"]),
+        ("from agno.tools import tool\n@tool(show_result=True)", []),
+        ("from langchain_core.tools import tool\n@tool", ["agent", "files"]),
+        ("import strands\ntool = print\n@tool", ["agent", "files"]),
+    ],
+)
+def test_a_parameter_that_a_framework_supplies_by_its_name_is_not_a_field(
+    tool: Tool, decorator: str, fields: list[str]
+) -> None:
+    found = tool(f"{decorator}\ndef f(*, agent: object = None, files: list[str] | None = None):\n    'Do.'")
+    properties = found.input_schema["properties"]
+    assert isinstance(properties, dict)
+    assert list(properties) == fields
     assert found.problems == ()
 
 

@@ -15,7 +15,7 @@ from pegboard.signatures.definitions import Definitions
 from pegboard.signatures.expressions import written
 from pegboard.signatures.names import canonical
 from pegboard.signatures.runtime_names import unconverted
-from pegboard.signatures.supplied import imports_framework, is_marker, is_supplied
+from pegboard.signatures.supplied import imports_framework, is_marker, is_supplied, supplied_names
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -87,10 +87,12 @@ class _Description:
         ]
         self.filled = filled_by_decorators(node, self.scope) if node.decorator_list else frozenset()
         may_be_supplied = imports_framework(self.scope)  # most files import none, which saves time in each scan
+        named = supplied_names(node.decorator_list, self.scope) if may_be_supplied else ()
         self.supplied = [
             parameter
             for parameter in self.declared
             if parameter.name in self.filled
+            or parameter.name in named
             or (may_be_supplied and is_supplied(parameter.annotation, parameter.default, self.scope))
         ]
         self.parameters = [parameter for parameter in self.declared if parameter not in self.supplied]

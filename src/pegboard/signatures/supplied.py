@@ -26,10 +26,13 @@ _TYPES = {
     "langchain": ("RunnableConfig", "ToolRuntime", "CallbackManagerForToolRun", "AsyncCallbackManagerForToolRun"),
     "langgraph": ("ToolRuntime", "Runtime"),
     "google.adk": ("ToolContext", "Context"),
-    "strands": ("ToolContext",),
+    "strands": ("ToolContext", "Agent"),
     "livekit.agents": ("RunContext",),
     "llama_index.core": ("Context",),
-    "agno": ("RunContext",),
+    "agno": ("RunContext", "Agent", "Team"),
+    "mirascope": ("Context",),
+    "semantic_kernel": ("Kernel", "KernelArguments"),
+    "pipecat": ("FunctionCallParams",),
     "autogen_core": ("CancellationToken",),
     "agent_framework": ("FunctionInvocationContext",),
 }
@@ -50,6 +53,9 @@ _DEFAULTS = {
     "fast_depends": ("Depends",),
 }
 """Package of a framework → calls that mark such a parameter as its default."""
+
+_NAMES = {"strands": ("agent",), "agno": ("agent", "team", "run_context", "images", "videos", "audios", "files")}
+"""Package of a framework → names of parameters that its decorator `@tool` fills in, whatever their types are."""
 
 _WITHOUT_FRAMEWORK = sys.stdlib_module_names | {
     "annotated_types", "httpx", "numpy", "pandas", "pegboard", "pydantic", "requests", "typing_extensions",
@@ -79,6 +85,13 @@ def is_supplied(annotation: ast.expr | None, default: ast.expr | None, scope: Sc
     if default is not None and is_marker(default, scope):
         return True
     return annotation is not None and _is_supplied_type(annotation, scope, _DEEPEST)
+
+
+def supplied_names(decorators: list[ast.expr], scope: Scope) -> tuple[str, ...]:
+    """Return the names of parameters that the decorators of a function fill in."""
+    called = [node.func if isinstance(node, ast.Call) else node for node in decorators]
+    found = [name for node in called if (name := scope.qualified(node)) and name.endswith(".tool")]
+    return tuple(name for one in found for name in _NAMES.get(one.partition(".")[0], ()))
 
 
 def is_marker(default: ast.expr, scope: Scope) -> bool:
