@@ -281,7 +281,10 @@ async def test_values_are_converted_for_a_function_whose_decorator_hides_its_ann
 
 
 @pytest.mark.promise("DSC-2")
-@pytest.mark.parametrize(("function", "data"), [("in_closure", 6), ("takes_text", 6), ("takes_keywords", "checked 6")])
+@pytest.mark.parametrize(
+    ("function", "data"),
+    [("in_closure", 6), ("takes_text", 6), ("takes_context", 6), ("takes_keywords", "checked 6")],
+)
 async def test_a_function_that_a_decorator_put_into_an_object_is_called(
     harness: Any, function: str, data: object
 ) -> None:

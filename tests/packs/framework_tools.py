@@ -31,6 +31,13 @@ class TakesKeywords(TakesText):
         return f"checked {self.func(**arguments)}"
 
 
+class TakesContext(TakesText):
+    """A tool that is called with a context, which only its framework has."""
+
+    def __call__(self, ctx: object, *args: object, **arguments: object) -> str:  # type: ignore[override] # see above
+        return f"called in {ctx}"
+
+
 def forgotten(function: Callable[..., Any]) -> None:
     """Keep nothing."""
 
@@ -49,6 +56,12 @@ async def takes_text(*, a: int, b: int) -> int:
 
 @TakesKeywords
 def takes_keywords(*, a: int, b: int) -> int:
+    """Multiply."""
+    return a * b
+
+
+@TakesContext
+def takes_context(ctx: object = None, *, a: int, b: int) -> int:
     """Multiply."""
     return a * b
 

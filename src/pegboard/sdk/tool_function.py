@@ -28,13 +28,13 @@ def tool_function(namespace: Mapping[str, object], name: str) -> Callable[..., A
     found = namespace.get(name)
     if not callable(found):
         return _kept(namespace, name)
-    called: CodeType | None = getattr(type(found).__call__, "__code__", None)
-    if called is None:  # a function, or something written in C
+    called = type(found).__call__
+    if not isinstance(called, FunctionType):  # that of a function, or of something written in C
         return _with_keywords(found) if hasattr(found, "registry") and hasattr(found, "dispatch") else found
     kept = _kept(namespace, name)
     if any(base.__module__.endswith("click.core") for base in type(found).__mro__):  # it parses a command line
         return kept
-    return found if kept is None or _takes(called, kept.__code__) else kept
+    return found if kept is None or _takes(called, kept) else kept
 
 
 def _with_keywords(function: Any) -> Callable[..., Any]:  # noqa: ANN401 - `singledispatch` has no public type
@@ -52,9 +52,19 @@ def _with_keywords(function: Any) -> Callable[..., Any]:  # noqa: ANN401 - `sing
     return call
 
 
-def _takes(called: CodeType, kept: CodeType) -> bool:
-    """Return whether code has the parameters of other code, or `**kwargs`."""
-    return bool(called.co_flags & _HAS_VARIABLE_KEYWORDS) or _names(kept) <= _names(called)
+def _takes(called: FunctionType, kept: FunctionType) -> bool:
+    """Return whether a method can be called with the arguments of a function, and requires no others."""
+    if not set(_required(called)[1:]) <= set(_required(kept)):
+        return False
+    return bool(called.__code__.co_flags & _HAS_VARIABLE_KEYWORDS) or _names(kept.__code__) <= _names(called.__code__)
+
+
+def _required(function: FunctionType) -> list[str]:
+    """Return the names of the parameters of a function that have no default, in order."""
+    code = function.__code__
+    positional = code.co_varnames[: code.co_argcount - len(function.__defaults__ or ())]
+    others = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    return [*positional, *(name for name in others if name not in (function.__kwdefaults__ or {}))]
 
 
 def _names(code: CodeType) -> set[str]:
