@@ -183,6 +183,22 @@ async def test_a_pack_that_fails_to_load_fails_its_call_with_the_reason(
     assert (await harness.run("ask", pack)).data == "repaired"
 
 
+@pytest.mark.promise("EXE-3")
+@pytest.mark.parametrize(
+    ("top", "words"),
+    [
+        ("def main(): raise ValueError('no key.')\nmain()\n", "ValueError: no key. broken.py raised this in line 2 "),
+        ("import os\n\nkey = os.environ['NO_SUCH_KEY']\n", "`get_secret`. broken.py raised this in line 3 "),
+    ],
+)
+async def test_the_message_of_a_failed_import_says_that_the_tool_was_not_called(
+    harness: Any, write: Write, top: str, words: str
+) -> None:
+    message = (await harness.run("ask", write("broken.py", top))).error.message
+    assert f"{words}while it was loaded, so the tool was not called" in message
+    assert message.endswith('below `if __name__ == "__main__":`') != ("get_secret" in message)
+
+
 async def test_a_library_is_installed_by_the_name_it_is_distributed_under(harness: Any, write: Write) -> None:
     pack = write("vision.py", "import cv2\n")
     result = await harness.run("ask", pack)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import suppress
 from contextvars import copy_context
@@ -12,7 +13,7 @@ from pegboard.sdk.arguments import ConversionError
 from pegboard.sdk.failure import ToolFailed
 from pegboard.sdk.layers import by_name, missing_arguments, not_supplied, positional_only
 from pegboard.sdk.values import NotSerializableError, encode
-from pegboard.worker.errors import failure, raised
+from pegboard.worker.errors import described, failure, raised
 from pegboard.worker.leftovers import is_unfinished_business
 from pegboard.worker.loader import LoadedPacks, LoadedTool, ToolMissingError
 
@@ -96,7 +97,7 @@ class Caller:
         except MemoryError:
             raise
         except BaseException as error:  # noqa: BLE001 - the top level of a pack may raise anything
-            return CallOutcome(error=raised(error, file, "import_failed"), spent=not isinstance(error, Exception))
+            return CallOutcome(error=_unloaded(error, file), spent=not isinstance(error, Exception))
         try:
             return CallOutcome(encode(self._run_tool(tool, args)))
         except ConversionError as unfit:
@@ -191,3 +192,24 @@ def flush_native() -> None:
     ctypes = sys.modules.get("ctypes")
     if ctypes is not None:
         ctypes.CDLL(None).fflush(None)
+
+
+def _unloaded(error: BaseException, file: str) -> dict[str, object]:
+    """Return the error for an exception that a pack raised while it was loaded, before its tool was called."""
+    found = raised(error, file, "import_failed")
+    message = str(found["message"])
+    if found["detail"] == "import_failed" and not isinstance(error, ImportError | SyntaxError):
+        lines, trace = [], error.__traceback__
+        while trace:
+            if trace.tb_frame.f_code.co_filename == file:
+                lines.append(f" in line {trace.tb_lineno}")
+            trace = trace.tb_next
+        name = os.path.basename(file)  # noqa: PTH119 - pathlib is too heavy for a worker
+        where = f"{name} raised this{lines[0] if lines else ''} while it was loaded, so the tool was not called"
+        fix = (
+            '. Move what the tools don\'t need below `if __name__ == "__main__":`'
+            if message == described(error)
+            else ""
+        )
+        found["message"] = f"{message.rstrip('.')}. {where}{fix}"
+    return found
