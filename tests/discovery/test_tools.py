@@ -561,3 +561,12 @@ def test_other_methods_and_classes_cause_no_hint() -> None:
         class Saw(Tool): ...
         class Box(Shape): ...
     """)
+
+
+@pytest.mark.promise("DSC-5")
+def test_the_fix_of_an_unreadable_type_says_what_follows_for_a_parameter_and_for_a_result() -> None:
+    problems = problems_of("from ours import Agent\ndef f(*, a: Agent) -> Agent:\n    'Do.'")
+    assert [problem.fix.partition(" Use")[0] for problem in problems] == [
+        "Any value is accepted.",
+        "Its result has no schema.",
+    ]

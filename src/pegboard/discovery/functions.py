@@ -269,10 +269,10 @@ class _Description:
         return annotations.field(parameter.annotation, parameter.default)
 
     def _unresolved(self, text: str, line: int | None) -> None:
+        effect = "Its result has no schema." if self.context == "return value" else "Any value is accepted."
         self.report(
             f"`{self.node.name}`, {self.context}: {text}.",
-            "Any value is accepted. Use a type of the standard library, of this file, or of another module of the "
-            "project.",
+            f"{effect} Use a type of the standard library, of this file, or of another module of the project.",
             line=line or self.line,
         )
 
