@@ -308,6 +308,56 @@ def test_the_schema_of_a_class_equals_that_of_pydantic(annotation: str) -> None:
     assert _comparable(ours) == _comparable(theirs)
 
 
+NESTED = """
+from enum import Enum
+from pydantic import BaseModel
+
+class Tank(BaseModel):
+    class Shrimp(BaseModel):
+        class Eye(BaseModel):
+            size: int
+        eyes: list[Eye]
+    class Color(Enum):
+        RED = "red"
+    shrimps: list[Shrimp]
+    color: "Color" = Color.RED
+
+class Pond(BaseModel):
+    class Shrimp(BaseModel):
+        legs: int
+    shrimp: Shrimp
+"""
+
+
+@pytest.mark.promise("DSC-4")
+def test_classes_inside_classes_are_found_by_the_class_and_from_outside() -> None:
+    spec, problems = tool("tank: Tank, pond: Pond, one: Tank.Shrimp, eye: Tank.Shrimp.Eye, color: Tank.Color", NESTED)
+    assert problems == ()
+    schema: Any = spec.input_schema
+    assert {name: field.get("$ref", field) for name, field in schema["properties"].items()} == {
+        "tank": "#/$defs/Tank",
+        "pond": "#/$defs/Pond",
+        "one": "#/$defs/Tank.Shrimp",
+        "eye": "#/$defs/Tank.Shrimp.Eye",
+        "color": {"const": "red", "type": "string"},
+    }
+    fields = {name: [*definition["properties"]] for name, definition in schema["$defs"].items()}
+    assert fields == {
+        "Tank": ["shrimps", "color"],
+        "Tank.Shrimp": ["eyes"],
+        "Tank.Shrimp.Eye": ["size"],
+        "Pond": ["shrimp"],
+        "Pond.Shrimp": ["legs"],
+    }
+    assert schema["$defs"]["Pond"]["properties"]["shrimp"] == {"$ref": "#/$defs/Pond.Shrimp"}
+
+
+def test_a_class_inside_a_class_is_not_found_by_its_bare_name_from_outside() -> None:
+    spec, problems = tool("one: Shrimp", NESTED)
+    assert spec.input_schema["properties"] == {"one": {}}
+    assert len(problems) == 1
+
+
 def _comparable(value: Any) -> Any:
     """Remove generated docstrings of dataclasses, defaults of factories, which pydantic omits, and bans of other keys.
 

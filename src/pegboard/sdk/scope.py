@@ -174,9 +174,16 @@ class Scope:
             module, name = _split(scope.qualified(node) or "")
             found = scope._modules(module) if scope._modules and module else None
             if found is None:
-                return None
+                return scope._find_inner(node)
             scope, node = found, ast.Name(name)
         return None
+
+    def _find_inner(self, node: ast.AST) -> NameDefinition | None:
+        """Return the definition of a class inside a class (`Tank.Shrimp`), or None."""
+        if not isinstance(node, ast.Attribute):
+            return None
+        outer = self.find(node.value)
+        return None if outer is None else outer.inner(node.attr)
 
     def lineage(self, node: ast.ClassDef) -> Lineage:
         """Return the ancestors of a class of this file."""
@@ -215,6 +222,12 @@ class NameDefinition(NamedTuple):
     scope: Scope
     name: str
     definition: ast.AST
+
+    def inner(self, name: str) -> NameDefinition | None:
+        """Return the definition of a class inside this class, or None."""
+        body = self.definition.body if isinstance(self.definition, ast.ClassDef) else ()
+        found = next((node for node in body if isinstance(node, ast.ClassDef) and node.name == name), None)
+        return None if found is None else NameDefinition(self.scope, f"{self.name}.{name}", found)
 
 
 def _split(qualified: str) -> tuple[str, str]:

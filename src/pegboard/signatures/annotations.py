@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from pegboard.sdk.literals import NotLiteralError, enum_members, is_enum, is_flag, read
+from pegboard.sdk.scope import NameDefinition, Scope
 from pegboard.signatures import classes, constraints
 from pegboard.signatures.converter import FieldInfo
 from pegboard.signatures.definitions import Definition, Definitions, Report
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from pegboard.models import JsonObject
-    from pegboard.sdk.scope import Scope
 
 _DEEPEST = 50
 _MOST_NODES = 3_000
@@ -60,6 +60,7 @@ class Annotations:
         self._plain = definitions.plain(self.scope)
         self._used: dict[str, None] = {}
         self._bound: dict[str, JsonObject] = {}  # by type parameter of the class being converted
+        self._outer: NameDefinition | None = None  # the class being converted
         self._depth = 0
         self._left = _MOST_NODES
         self._line: int | None = None
@@ -244,9 +245,10 @@ class Annotations:
         if key in known:
             return known[key]
         definition = known[key] = Definition()  # before `build`, for recursive types
-        outside = self.report, self._used, self._bound, self._depth, self._left, self._line
+        outside = self.report, self._used, self._bound, self._outer, self._depth, self._left, self._line
         self.report = lambda text, where: definition.reports.append(self._with_file(text, where or line))
-        self._used, self._bound, self._depth, self._left, self._line = definition.uses, {}, 0, _MOST_NODES, None
+        self._used, self._bound, self._outer = definition.uses, {}, None
+        self._depth, self._left, self._line = 0, _MOST_NODES, None
         try:
             definition.schema = build()
             definition.cost = _MOST_NODES - self._left
@@ -255,7 +257,7 @@ class Annotations:
             del known[key]
             raise
         finally:
-            self.report, self._used, self._bound, self._depth, self._left, self._line = outside
+            self.report, self._used, self._bound, self._outer, self._depth, self._left, self._line = outside
         return definition
 
     def _with_file(self, text: str, line: int | None) -> tuple[str, int | None]:
@@ -290,7 +292,8 @@ class Annotations:
             node: The name.
             arguments: Arguments in its brackets, if it is a generic class.
         """
-        found = self.scope.find(node)
+        inner = self._outer.inner(node.id) if self._outer and isinstance(node, ast.Name) else None
+        found = inner or self.scope.find(node)
         if found is None:
             return None
         bound: dict[str, JsonObject] = {}
@@ -316,7 +319,7 @@ class Annotations:
             used = dict(self._used) if bound else {}
 
             def build() -> JsonObject | None:
-                self._bound = bound
+                self._bound, self._outer = bound, NameDefinition(self.scope, name, definition)
                 self._used.update(used)
                 return classes.schema(self, definition)
 
