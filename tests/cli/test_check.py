@@ -482,6 +482,32 @@ def test_watching_reruns_the_checks_of_a_changed_pack_but_only_read_only_tools_o
             assert process.wait(20) == 130
 
 
+@pytest.mark.promise("BAT-3")
+def test_watching_reruns_the_checks_of_a_pack_that_imports_a_changed_module_of_its_project(
+    tmp_path: Path, write_pack: Callable[[str, str], Path], check_file: Callable[[str, str], Path]
+) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (module := tmp_path / "prices.py").write_text("PRICE = 10\n")
+    source = "from pegboard.sdk import hints\nfrom prices import PRICE\n\n"
+    pack = write_pack(
+        "store.py", f'{source}@hints(read_only=True)\ndef price() -> int:\n    """Say it."""\n    return PRICE\n'
+    )
+    check_file("price", 'tool = "store.price"\nexpect.exact = 10\n')
+    command = [sys.executable, "-m", "pegboard", "--packs", str(pack), "check", "watch"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=os.environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as process:
+        try:
+            _wait_for(process, "Waiting for changes")
+            module.write_text("PRICE = 11\n")
+            _wait_for(process, "1 failed")
+            module.write_text("PRICE = 10\n")
+            _wait_for(process, "1 passed")
+        finally:
+            process.send_signal(signal.SIGINT)
+            assert process.wait(20) == 130
+
+
 def _wait_for(process: subprocess.Popen[bytes], text: str) -> str:
     """Return the output up to a text."""
     assert process.stdout is not None

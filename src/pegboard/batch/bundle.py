@@ -1,4 +1,4 @@
-"""The source of a pack with its helper modules, identified by a hash of its content."""
+"""The source of a pack with the modules that it imports, identified by a hash of its content."""
 
 from __future__ import annotations
 

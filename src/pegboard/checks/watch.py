@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, suppress
-from itertools import chain
 from pathlib import PurePath
-from typing import Final
+from typing import Final, TypeAlias
 
 from pegboard.checks.revision import is_built_in
 from pegboard.discovery import watch
+from pegboard.discovery.files import FileMark, mark_of
 from pegboard.discovery.project_modules import imported_files
 from pegboard.runtime import Runtime
 
@@ -19,6 +20,9 @@ _QUIET: Final = 0.3
 """Seconds without a change after which changes are reported."""
 _PATIENCE: Final = 2.0
 """Longest time that further changes delay the report, in seconds."""
+
+
+_Marks: TypeAlias = dict[str, FileMark | None]
 
 
 async def changed_packs(runtime: Runtime) -> AsyncGenerator[frozenset[str]]:
@@ -32,9 +36,11 @@ async def changed_packs(runtime: Runtime) -> AsyncGenerator[frozenset[str]]:
     """
     stop = asyncio.Event()
     waiting: asyncio.Queue[frozenset[str]] = asyncio.Queue()
+    imports: dict[str, _Marks] = {}
     # The baseline for changes is taken here, before the scan.
-    imports: dict[str, list[str]] = {}
-    changes = await asyncio.to_thread(watch, runtime.folders, stop=stop, modules=lambda: chain(*imports.values()))
+    changes = await asyncio.to_thread(
+        watch, runtime.folders, stop=stop, modules=lambda: dict(ChainMap(*imports.values()))
+    )
 
     async def follow() -> None:
         async with aclosing(changes):
@@ -73,13 +79,13 @@ async def _gathered(waiting: asyncio.Queue[frozenset[str]]) -> frozenset[str]:
     return files
 
 
-def _imports(runtime: Runtime) -> dict[str, list[str]]:
+def _imports(runtime: Runtime) -> dict[str, _Marks]:
     """Return the files that each pack imports from its project, by the file of the pack; block."""
-    files = {spec.file for spec in runtime.tools.all() if spec.file}
-    return {file: [] if is_built_in(file) else imported_files(file) for file in files}
+    packs = {spec.file for spec in runtime.tools.all() if spec.file and not is_built_in(spec.file)}
+    return {pack: {file: mark_of(file) for file in imported_files(pack)} for pack in packs}
 
 
-def _packs(runtime: Runtime, files: frozenset[str], imports: Mapping[str, Sequence[str]]) -> frozenset[str]:
+def _packs(runtime: Runtime, files: frozenset[str], imports: Mapping[str, _Marks]) -> frozenset[str]:
     """Return the packs in these files, or that import them; a helper module belongs to every pack of its folder."""
     changed = {os.path.realpath(file) for file in files}
     helpers = {PurePath(file).parent for file in changed if PurePath(file).name.startswith("_")}

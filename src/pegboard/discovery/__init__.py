@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
+    from pegboard.discovery.files import FileMark
     from pegboard.discovery.watcher import Stop
     from pegboard.models import Problem, ToolSpec
 
@@ -50,7 +51,7 @@ def read(source: str | bytes, file: str) -> tuple[tuple[ToolSpec, ...], tuple[Pr
 
 
 def watch(
-    paths: Sequence[Path | str], *, stop: Stop, modules: Callable[[], Iterable[str]] = tuple
+    paths: Sequence[Path | str], *, stop: Stop, modules: Callable[[], Mapping[str, FileMark | None]] = dict
 ) -> AsyncGenerator[frozenset[str], None]:
     """Watch for added, changed and removed `.py` files directly in the paths, and for changes of certain other files.
 
@@ -60,12 +61,11 @@ def watch(
     Args:
         paths: Packs folders or single files.
         stop: Signal that ends the iteration within about a second. Cancelling ends it immediately.
-        modules: Function that returns the absolute paths of the other files, such as modules of the project that types
-            come from. Changes between two of its answers are noticed about a second later.
+        modules: Function that returns the other files by their absolute paths, such as modules of the project that
+            types come from, each with its mark when it was read. Changes are noticed about a second later.
 
     Yields:
-        The changed files; an empty set if an empty folder was created or removed, or if there are further files to
-        watch, because those may have changed since they were read.
+        The changed files; an empty set if an empty folder was created or removed.
     """
     from pegboard.discovery.watcher import watch as run
 

@@ -39,6 +39,19 @@ def stamp_of(file: str) -> Stamp | None:
         return None
 
 
+FileMark = tuple[int, int]
+"""Modification time of a file in nanoseconds, and its size in bytes; differs after most changes."""
+
+
+def mark_of(file: str) -> FileMark | None:
+    """Return the mark of a file, or None if it is missing."""
+    try:
+        status = os.stat(file)  # noqa: PTH116 - asked at every call, and `Path` costs three times as much
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
+
+
 class Candidate(NamedTuple):
     """A file that may be a pack."""
 

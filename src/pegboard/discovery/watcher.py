@@ -9,7 +9,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from pegboard.discovery.files import Stamp, absolute, stamp_of
+from pegboard.discovery.files import FileMark, Stamp, absolute, mark_of, stamp_of
 
 if TYPE_CHECKING:
     from watchfiles import Change
@@ -22,8 +22,8 @@ _POLL_INTERVAL = 0.5
 Stamps = dict[str, Stamp]
 """Stamp of each existing file and folder."""
 
-Modules = Callable[[], Iterable[str]]
-"""Function that returns the files that tools were read from."""
+Modules = Callable[[], Mapping[str, FileMark | None]]
+"""Function that returns the files that tools were read from, each with its mark when it was read."""
 
 
 class Stop(Protocol):
@@ -37,26 +37,27 @@ class Stop(Protocol):
 def watch(paths: Sequence[Path | str], *, stop: Stop, modules: Modules) -> AsyncGenerator[frozenset[str], None]:
     """Implement `pegboard.discovery.watch`."""
     roots = [absolute(path) for path in paths]
-    return _changes(roots, _stamps(roots), stop, modules, _stamps_elsewhere(modules(), roots))
+    return _changes(roots, _stamps(roots), stop, modules)
 
 
 async def _changes(
-    roots: Sequence[str], seen: Stamps, stop: Stop, modules: Modules, elsewhere: Mapping[str, Stamp | None]
+    roots: Sequence[str], seen: Stamps, stop: Stop, modules: Modules
 ) -> AsyncGenerator[frozenset[str], None]:
+    elsewhere: Mapping[str, FileMark | None] = {}
     while not stop.is_set():
         present = [root for root in roots if root in seen]
         async with aclosing(_notices(present, stop)) as notices:
             async for _ in notices:
                 now = await asyncio.to_thread(_stamps, roots)
                 changed = {path for path in seen.keys() | now.keys() if seen.get(path) != now.get(path)}
-                known, elsewhere = elsewhere, await asyncio.to_thread(_stamps_elsewhere, modules(), roots)
-                changed |= {path for path, stamp in elsewhere.items() if known.get(path, stamp) != stamp}
+                known = {path: elsewhere.get(path, mark) for path, mark in modules().items()}
+                elsewhere = await asyncio.to_thread(_marks_elsewhere, known, roots)
+                changed |= {path for path, mark in elsewhere.items() if known[path] != mark}
                 moved = any(_identity(seen, root) != _identity(now, root) for root in roots)
                 seen = now
                 # any change in a folder changes its own stamp
                 files = frozenset(path for path in changed if path.endswith(".py"))
-                # a file that was not known until now may have changed after it was read
-                if files or moved or elsewhere.keys() - known.keys():
+                if files or moved:
                     yield files
                 if moved:
                     break
@@ -82,11 +83,11 @@ def _stamps(roots: Sequence[str]) -> Stamps:
     return found
 
 
-def _stamps_elsewhere(files: Iterable[str], roots: Sequence[str]) -> dict[str, Stamp | None]:
-    """Return the stamps of those files that aren't directly in the folders; None for missing ones."""
+def _marks_elsewhere(files: Iterable[str], roots: Sequence[str]) -> dict[str, FileMark | None]:
+    """Return the marks of those files that aren't directly in the folders; None for missing ones."""
     places = {*roots}
     outside = [file for file in files if file not in places and file.rpartition(os.sep)[0] not in places]
-    return {file: stamp_of(file) for file in outside}
+    return {file: mark_of(file) for file in outside}
 
 
 def _add_stamp(path: str, found: Stamps) -> None:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING
 
 from pegboard import models
+from pegboard.discovery.files import FileMark, mark_of
 
 if TYPE_CHECKING:
     from pegboard.models import Problem, ToolResult, ToolSpec
     from pegboard.ports import ToolSource
     from pegboard.registry.allow import AllowList
-
-_FileMark = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -26,7 +24,7 @@ class _Snapshot:
     specs: dict[str, ToolSpec] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
-    files: dict[str, _FileMark | None] = field(default_factory=dict)
+    files: dict[str, FileMark | None] = field(default_factory=dict)
     began_ns: int = 0
 
 
@@ -76,9 +74,9 @@ class Registry:
         """Return the problems of files, packs and tools."""
         return self._snapshot.problems
 
-    def files(self) -> Collection[str]:
-        """Return the absolute paths of all files that tools were read from."""
-        return self._snapshot.files.keys()
+    def files(self) -> Mapping[str, FileMark | None]:
+        """Return all files that tools were read from by their absolute paths, each with its mark at the last scan."""
+        return self._snapshot.files
 
     def get(self, name: str) -> ToolSpec | None:
         """Return the tool with this name or alias, or None."""
@@ -124,7 +122,7 @@ class Registry:
         """Return whether a file that the tool was read from has changed since the last scan (one `stat` per file)."""
         snapshot = self._snapshot
         for file in spec.files:
-            mark = _mark(file)
+            mark = mark_of(file)
             if mark != snapshot.files.get(file, mark):
                 return True
             # Written during the scan, which may have read the old content. A time in the future proves nothing.
@@ -149,7 +147,7 @@ def _merge(specs: Iterable[ToolSpec], problems: list[Problem], began_ns: int) ->
             kept = tuple(alias for alias in spec.aliases if alias not in taken)
             by_name[spec.name] = spec.model_copy(update={"aliases": kept})
             problems += [_alias_taken(spec, alias, owner) for alias, owner in taken.items()]
-    files = {file: _mark(file) for file in {file for spec in by_name.values() for file in spec.files}}
+    files = {file: mark_of(file) for file in {file for spec in by_name.values() for file in spec.files}}
     return _Snapshot(by_name, aliases, tuple(problems), files, began_ns)
 
 
@@ -175,11 +173,3 @@ def _twice(kept: ToolSpec, other: ToolSpec) -> Problem:
         pack=other.pack,
         tool=other.name,
     )
-
-
-def _mark(file: str) -> _FileMark | None:
-    try:
-        status = os.stat(file)  # noqa: PTH116 - asked at every call, and `Path` costs three times as much
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size
