@@ -208,6 +208,16 @@ async def test_a_folder_of_data_is_not_a_missing_library(harness: Any, project: 
     assert (await harness.run("ask", folder / "main.py")).error.detail == "dependency_missing"
 
 
+@pytest.mark.promise("DSC-6")
+@pytest.mark.parametrize("name", ["common", "_common"])
+async def test_a_module_that_lacked_a_function_can_be_completed(harness: Any, project: Project, name: str) -> None:
+    folder = project({"pack.py": f"from {name} import get\ndef ask(): return get()\n", f"{name}.py": "VALUE = 1\n"})
+    error = (await harness.run("ask", folder / "pack.py")).error
+    assert f"cannot import name 'get' from '{name}'" in error.message
+    project({f"{name}.py": "def get(): return 'completed'\n"})
+    assert (await harness.run("ask", folder / "pack.py")).data == "completed"
+
+
 async def test_a_missing_init_file_can_be_added(harness: Any, project: Project) -> None:
     folder = project(
         {"app/sub/tools.py": "from ..core import VALUE\ndef ask(): return VALUE\n", "app/core.py": "VALUE = 1\n"}

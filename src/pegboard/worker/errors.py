@@ -6,7 +6,7 @@ import os
 import sys
 
 from pegboard.sdk.distributions import install_command
-from pegboard.worker.loader import public_name
+from pegboard.worker.loader import public_name, without_private_names
 
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ def described(error: BaseException) -> str:
         text = str(error)
     except BaseException as second:  # noqa: BLE001 - the author's code may raise anything, including `SystemExit`
         text = f"(no message: __str__ raised {type(second).__name__})"
+    text = without_private_names(text)
     return f"{name}: {text}" if text else name
 
 

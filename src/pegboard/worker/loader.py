@@ -32,6 +32,15 @@ def public_name(module: str) -> str:
     return name if package.startswith(_PREFIX) else module
 
 
+def without_private_names(text: str) -> str:
+    """Return a text with the names of modules as their authors know them."""
+    if _PREFIX not in text:
+        return text
+    import re
+
+    return re.sub(rf"\b{_PREFIX}\d+\.", "", text)
+
+
 class ToolMissingError(Exception):
     """The pack has no function with this name.
 
@@ -108,7 +117,9 @@ class LoadedPacks:
             BaseException: Any exception raised at the top level of the pack; `FileNotFoundError` if it was deleted.
         """
         name = self._module_name(file)
-        if name in self._packs and not self._forget_changed(name):
+        # after a failure, the modules that the pack had imported before may have changed
+        self._forget_changed([name] if name in self._packs else [*self._stamps])
+        if name in self._packs:
             return self._packs[name]
         _forget_folders()
         self._places.clear()
@@ -228,15 +239,12 @@ class LoadedPacks:
         assert spec is not None, "it has a loader"
         return spec
 
-    def _forget_changed(self, name: str) -> bool:
-        """If `name` depends on a changed file, forget all modules that do, and return True."""
-        changed = {module for module in self._dependencies(name) if self._has_changed(module)}
-        if not changed:
-            return False
-        for module in [*self._stamps]:
+    def _forget_changed(self, names: Sequence[str]) -> None:
+        """Forget all modules that depend on a changed file, if one of these does."""
+        changed = {module for name in names for module in self._dependencies(name) if self._has_changed(module)}
+        for module in [*self._stamps] if changed else ():
             if changed & self._dependencies(module):
                 self._forget(module)
-        return True
 
     def _dependencies(self, name: str) -> set[str]:
         """Return the module itself, its packages and all modules beside it that it imports, directly or indirectly."""
