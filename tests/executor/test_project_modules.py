@@ -218,6 +218,16 @@ async def test_a_module_that_lacked_a_function_can_be_completed(harness: Any, pr
     assert (await harness.run("ask", folder / "pack.py")).data == "completed"
 
 
+@pytest.mark.promise("DSC-6")
+async def test_a_module_that_a_function_imports_can_be_written_after_the_first_call(
+    harness: Any, project: Project
+) -> None:
+    folder = project({"pack.py": "def ask():\n    import absent_module\n    return absent_module.VALUE\n"})
+    assert (await harness.run("ask", folder / "pack.py")).error.detail == "dependency_missing"
+    project({"absent_module.py": "VALUE = 'written'\n"})
+    assert (await harness.run("ask", folder / "pack.py")).data == "written"
+
+
 async def test_a_missing_init_file_can_be_added(harness: Any, project: Project) -> None:
     folder = project(
         {"app/sub/tools.py": "from ..core import VALUE\ndef ask(): return VALUE\n", "app/core.py": "VALUE = 1\n"}

@@ -163,6 +163,21 @@ async def test_the_messages_of_a_server_are_listed_while_they_are_sent(tmp_path:
 
 
 @pytest.mark.promise("MCP-1")
+async def test_only_the_newest_of_many_messages_are_listed(tmp_path: Path) -> None:
+    async with with_servers(server(SDK_SERVER)) as stage:
+        await ready(stage)
+        await stage.open("peer.add")
+        await stage.press("alt+m")
+        await stage.until_seen("response to tools/list #2")
+        call = ToolCall(name="peer.work", args={"steps": 1_500}, source="form")
+        sent = asyncio.create_task(stage.app.runtime.result(call))
+        await stage.until_seen("← response #3")  # its request is no longer kept
+        await sent
+        await stage.type("discover")
+        await stage.until_seen("0 of 1,000")
+
+
+@pytest.mark.promise("MCP-1")
 async def test_a_server_that_connects_keeps_the_selection_and_the_form(tmp_path: Path) -> None:
     program = tmp_path / "server"
     async with with_servers(server(SDK_SERVER, command=str(program))) as stage:

@@ -98,7 +98,7 @@ class _Readable(httpx2.AsyncByteStream):
         if self._is_events and not text.startswith(_DATA):
             return text
         message = text.removeprefix(_DATA) if self._is_events else text
-        if self._messages is not None and message.strip():
+        if self._messages is not None and message and not message.isspace():
             self._messages.add(message, sent=False)
         return (_DATA if self._is_events else b"") + readable_message(message)
 

@@ -122,7 +122,7 @@ class LoadedPacks:
         if name in self._packs:
             return self._packs[name]
         _forget_folders()
-        self._places.clear()
+        self.forget_places()
         before = ImportScope()
         try:
             module = self._load(name, file)
@@ -186,6 +186,10 @@ class LoadedPacks:
             package = found and (self.home(folder) if found[0] == folder else self._package(found[0]))
             self._places[key] = f"{package}.{module}" if package else None
         return self._places[key]
+
+    def forget_places(self) -> None:
+        """Look for each module again when it is imported the next time."""
+        self._places.clear()
 
     def imported(self, by: str, module: str, names: Sequence[str]) -> None:
         """Note that a module was imported, and perhaps submodules of these names; all by their private names."""
@@ -294,7 +298,11 @@ class _Importer:
         names = fromlist or ()
         full = self._private_name(name, names, globals or {}, level)
         if full is None:
-            return builtins.__import__(name, globals, locals, names, level)
+            try:
+                return builtins.__import__(name, globals, locals, names, level)
+            except ModuleNotFoundError:
+                self._packs.forget_places()  # the author may write the module before the next call
+                raise
         self._packs.imported(str((globals or {}).get("__name__")), full, names)
         if level:
             return builtins.__import__(name, globals, locals, names, level)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pegboard.runtime import Runtime
 
 _UPDATE_SECONDS: Final = 0.5
+_MOST: Final = 1_000
+"""Number of messages that are listed; a server may send thousands while the dialog is open."""
 _LONGEST_PREVIEW: Final = 10_000
 _LONGEST_LINE: Final = 200
 
@@ -57,6 +59,7 @@ class MessagesScreen(ListDialog[None]):
         self._runtime = runtime
         self._server = server
         self._messages: list[ServerMessage] = []
+        self._lines: list[PickLine] = []
 
     def on_mount(self) -> None:
         """Read the messages, and again while the dialog is open."""
@@ -73,10 +76,11 @@ class MessagesScreen(ListDialog[None]):
             self.list.refresh()
             return
         marked = self.list.marked
-        follows = marked is None or marked == len(self._messages) - 1
-        self._messages += new
-        lines = [_line(message) for message in self._messages]
-        self.list.renew(lines, len(lines) - 1 if follows else marked)
+        kept = None if marked == len(self._messages) - 1 else marked  # None follows the newest
+        dropped = max(0, len(self._messages) + len(new) - _MOST)
+        self._messages = [*self._messages, *new][dropped:]
+        self._lines = [*self._lines, *map(_line, new)][dropped:]
+        self.list.renew(self._lines, len(self._lines) - 1 if kept is None else max(0, kept - dropped))
 
     @on(PickList.Marked)
     def _marked(self, event: PickList.Marked) -> None:
