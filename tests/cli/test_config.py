@@ -316,3 +316,27 @@ def test_a_credential_of_a_server_in_plain_text_is_a_warning(pegboard: Command, 
     assert "`pegboard auth set API_TOKEN`, and write ${API_TOKEN} in its place." in done.stderr
     assert "hunter2" not in done.stderr
     assert pegboard("config", "set", "mcp.servers.a.env.API_TOKEN", "${API_TOKEN}").stderr == ""
+
+
+@pytest.mark.promise("CFG-1", "TUI-6")
+@pytest.mark.parametrize(
+    ("key", "value", "warning"),
+    [
+        ("ui.theme", "pegboard-lihgt", "Unknown theme `pegboard-lihgt`. Did you mean `pegboard-light`?"),
+        ("keys.tools.runn", "f5", "Unknown command `tools.runn` in [keys]. Did you mean `tools.run`?"),
+        ("keys.tools.run", "esc", "No key is named `esc`; `tools.run` in [keys] needs one. Did you mean `escape`?"),
+        ("keys.tools.run", "f1", "[keys] assigns `f1` to both `app.help` and `tools.run`."),
+    ],
+)
+def test_a_theme_or_key_that_cannot_be_used_is_a_warning_when_it_is_set(
+    pegboard: Command, home: Path, key: str, value: str, warning: str
+) -> None:
+    done = pegboard("config", "set", key, value)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert f"{home / 'config.toml'}:2: {warning}" in done.stderr.replace("\n", " ")
+    assert f'"{value}"' in (home / "config.toml").read_text()
+
+
+def test_a_key_that_is_set_is_not_warned_about_because_of_other_keys(pegboard: Command, home: Path) -> None:
+    (home / "config.toml").write_text('[keys]\n"tools.nothing" = "f5"\n')
+    assert pegboard("config", "set", "keys.tools.run", "ctrl+y").stderr == ""

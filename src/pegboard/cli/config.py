@@ -68,6 +68,7 @@ def set_(
 
     Examples: `pegboard config set model.name openai:gpt-5`, `pegboard config set tools.timeout 30`.
     """
+    from pegboard.cli.output import narrate_problems
     from pegboard.config import Redactor, Secrets, shown_settings, typed_value
 
     runtime = open_runtime(context)
@@ -76,6 +77,12 @@ def set_(
     typed = typed_value(value, before)
     _write(runtime, key, typed, value)
     _warn_about_credentials(runtime, key, typed)
+    if key == "ui.theme":
+        narrate_problems(_theme_problems(open_runtime(context)))
+    elif key.startswith("keys."):
+        narrate_problems(
+            problem for problem in _key_problems(open_runtime(context)) if key.removeprefix("keys.") in problem.message
+        )
 
 
 @config.command()
@@ -168,3 +175,12 @@ def _theme_problems(runtime: Runtime) -> Iterator[Problem]:
         near = get_close_matches(settings.ui.theme, known, n=1)
         fix = f"Did you mean `{near[0]}`?" if near else f"Add it to {folder}."
         yield settings.warning("ui.theme", f"Unknown theme `{settings.ui.theme}`.", fix)
+
+
+def _key_problems(runtime: Runtime) -> list[Problem]:
+    """Return warnings about the keys that the configuration assigns; this imports the interface."""
+    from pegboard.tui.app import PegboardApp
+    from pegboard.tui.shell.keymap import command_groups, key_problems
+    from pegboard.tui.tools.screen import ToolsScreen
+
+    return key_problems(runtime.settings, command_groups(PegboardApp, ToolsScreen))
