@@ -113,6 +113,18 @@ async def test_the_page_of_a_failed_server_says_why_and_reconnects(tmp_path: Pat
 
 
 @pytest.mark.promise("MCP-1")
+async def test_the_page_of_a_failed_server_says_whether_pegboard_tries_again() -> None:
+    async with with_servers(
+        server(SDK_SERVER, name="ends", command="false"),
+        server(SDK_SERVER, name="locked", env={"API_TOKEN": "${NO_SUCH_SECRET}"}),
+    ) as stage:
+        for name, line in (("ends", "✖ failed · Pegboard tries again"), ("locked", "✖ failed · Pegboard has stopped")):
+            await stage.until(lambda name=name: "✖ failed" in line_of(stage, name), "the failed server is listed")
+            await select(stage, name)
+            await stage.until_seen(line)
+
+
+@pytest.mark.promise("MCP-1")
 async def test_a_changed_server_is_reconnected_from_the_form_of_its_tool_which_keeps_the_arguments(
     tmp_path: Path,
 ) -> None:

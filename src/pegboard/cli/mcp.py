@@ -494,7 +494,7 @@ def _configs(runtime: Runtime) -> Iterator[tuple[ServerConfig, ServerStatus]]:
 
 def _row(runtime: Runtime, config: ServerConfig, status: ServerStatus) -> dict[str, Any]:
     return {
-        **status.model_dump(mode="json", by_alias=True, exclude={"content_changes", "has_login"}),
+        **status.model_dump(mode="json", by_alias=True, exclude={"content_changes", "has_login", "retries"}),
         "target": runtime.servers.configured.target(config.command, config.args, config.url),
         "origin": _origin(runtime, config.name) if config.saved else "--mcp",
     }

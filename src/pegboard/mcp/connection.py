@@ -157,7 +157,8 @@ class ServerConnection:
     def end(self) -> None:
         """Fail all calls and requests, and never connect again; `run` is to be cancelled then."""
         self._is_over, self._client = True, None
-        self._set(state=ServerState.FAILED, reason="Its entry in the configuration was changed or removed.", fix="")
+        reason = "Its entry in the configuration was changed or removed."
+        self._set(state=ServerState.FAILED, reason=reason, fix="", retries=False)
         self._settled.set()
         message = f"The connection to the server {self.pack} ended during the call. {self.status.reason}"
         for call in [*self._calls]:
@@ -441,7 +442,7 @@ class ServerConnection:
         problem = self._problem(f"The MCP server {name} is not connected. {failure.reason}", failure.fix)
         # The configuration lists its own problem.
         self.snapshot = ServerTools(self.snapshot.specs, () if self.config.problem is not None else (problem,))
-        self._set(state=state, reason=failure.reason, fix=failure.fix)
+        self._set(state=state, reason=failure.reason, fix=failure.fix, retries=retries)
 
     def _set(self, **fields: object) -> None:
         self.status = self.status.model_copy(update=fields)

@@ -68,6 +68,8 @@ class ServerStatus(DataModel):
     """Why it isn't ready, as one sentence; empty if it is."""
     fix: str = ""
     """What to do about it."""
+    retries: bool = False
+    """Whether Pegboard goes on connecting by itself, if the server isn't connected."""
     stderr: tuple[str, ...] = ()
     """The last lines that the server's process wrote to stderr."""
     server_name: str = ""

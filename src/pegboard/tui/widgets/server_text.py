@@ -48,6 +48,8 @@ def server_state(server: ServerStatus) -> Content:
 def server_lines(server: ServerStatus) -> list[Content]:
     """Return all that is known about a server: state, reason, fix, facts and the last lines of stderr."""
     facts = [server_state(server)]
+    if server.state is ServerState.FAILED:
+        facts.append(Content("Pegboard tries again" if server.retries else "Pegboard has stopped trying"))
     if server.tools or server.protocol:
         facts.append(Content(count(server.tools, "tool")))
     if server.latency_ms is not None:
