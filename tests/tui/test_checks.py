@@ -219,3 +219,13 @@ async def test_a_call_of_activity_is_kept_as_check_and_the_checks_of_its_tool_ar
         await stage.until_seen("not run")
         await stage.press("ctrl+r")
         await stage.until_seen("✓ shop.items")
+
+
+@pytest.mark.promise("BAT-3")
+async def test_the_questions_of_a_check_are_shown_before_it_runs(
+    packs: Path, own_check: Callable[[str, str], Path]
+) -> None:
+    own_check("asked", 'tool = "shop.items"\nquestions = ["What do you [b]sell[/b]?"]\n')
+    async with on_stage(Runtime.from_environment(packs=[packs])) as stage:
+        await open_checks(stage, "shop.items")
+        await stage.until_seen("What do you [b]sell[/b]?")

@@ -227,7 +227,11 @@ def _table(check: Check) -> JsonObject:
     expect = {"outcome": check.expect.outcome} | expect
     described: JsonObject = {"description": check.description} if check.description else {}
     arguments: JsonObject = {"arguments": check.arguments} if check.arguments else {}
-    return {"tool": check.tool, **described, **arguments, "expect": expect}
+    asked: list[JsonValue] = [
+        one.text if one.arguments is None else {"text": one.text, "arguments": one.arguments} for one in check.questions
+    ]
+    questions: JsonObject = {"questions": asked} if asked else {}
+    return {"tool": check.tool, **described, **arguments, **questions, "expect": expect}
 
 
 def _with_snapshot(text: str, data: JsonValue) -> str:

@@ -32,7 +32,7 @@ def junit(reports: Sequence[CheckReport], problems: Sequence[Problem] = ()) -> b
     root = Element("testsuites", counts)
     suite = SubElement(root, "testsuite", {"name": "pegboard", **counts})
     for report in reports:
-        names = {"classname": _text(report.tool), "name": _text(report.check), "file": _text(report.file)}
+        names = {"classname": _text(report.tool), "name": _text(report.title), "file": _text(report.file)}
         case = SubElement(suite, "testcase", {**names, "time": _seconds(report.duration_ms)})
         if report.problem is not None:
             _outcome(case, "error", str(report.problem), "")

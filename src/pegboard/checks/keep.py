@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias
 
 from pydantic import JsonValue
 
 from pegboard.checks.file import CheckError
-from pegboard.checks.model import Check, Expectations, ExpectedError, StoredSnapshot
+from pegboard.checks.model import Check, Expectations, ExpectedError, ModelQuestion, StoredSnapshot
 from pegboard.data.mask import masked_secret
 from pegboard.models import CallRecord, JsonObject, ToolResult, ToolSpec
 from pegboard.results.export import whole
@@ -21,11 +22,12 @@ _LARGEST: Final = 1_000_000
 _SHORTEST_ID: Final = 4
 
 
-def new_check(spec: ToolSpec, name: str, arguments: JsonObject) -> Check:
+def new_check(spec: ToolSpec, name: str, arguments: JsonObject, questions: Sequence[str] = ()) -> Check:
     """Return a check that expects success, the output schema, and a snapshot that isn't stored yet."""
     schema = {} if spec.output_schema is None else {"result_schema": "output"}
     expect = Expectations.model_validate({"outcome": "ok", **schema, "snapshot": {"ignore": ()}})
-    return Check(name=name, tool=spec.name, arguments=arguments, expect=expect)
+    asked = tuple(ModelQuestion(text=text) for text in questions)
+    return Check(name=name, tool=spec.name, arguments=arguments, questions=asked, expect=expect)
 
 
 def recorded(runtime: Runtime, call_id: str) -> tuple[CallRecord, ToolResult]:
@@ -59,6 +61,8 @@ def recorded(runtime: Runtime, call_id: str) -> tuple[CallRecord, ToolResult]:
 def kept_check(runtime: Runtime, record: CallRecord, result: ToolResult, name: str, expect: Kept) -> Check:
     """Return a check that expects the result of a recorded call; may read the file of a large result.
 
+    A call that a model made also keeps the question to which the model made it.
+
     Args:
         runtime: The runtime with the tool.
         record: The call.
@@ -90,7 +94,18 @@ def kept_check(runtime: Runtime, record: CallRecord, result: ToolResult, name: s
         wanted["snapshot"] = StoredSnapshot(ignore=(), data=_data(result)).model_dump(mode="json")
     elif expect == "exact" and has_data:
         wanted["exact"] = _data(result)
-    return Check(name=name, tool=record.tool, arguments=record.args, expect=Expectations.model_validate(wanted))
+    expectations = Expectations.model_validate(wanted)
+    questions = _questions(runtime, record)
+    return Check(name=name, tool=record.tool, arguments=record.args, questions=questions, expect=expectations)
+
+
+def _questions(runtime: Runtime, record: CallRecord) -> tuple[ModelQuestion, ...]:
+    """Return the message of the user to which a model made a call; nothing if it isn't stored or has a secret."""
+    turn = runtime.activity.get(record.turn) if record.turn is not None and record.parent is None else None
+    text = turn.args.get("text") if turn is not None else None
+    if not isinstance(text, str) or not text.strip() or masked_secret(text) is not None:
+        return ()
+    return (ModelQuestion(text=text),)
 
 
 def _data(result: ToolResult) -> JsonValue:

@@ -8,6 +8,7 @@ from pydantic import Field, JsonValue, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from pegboard.models import DataModel, ErrorCode, JsonObject, Problem
+from pegboard.models.ask import AskedCall
 
 CheckStatus = Literal["passed", "failed", "error", "skipped"]
 """A check has an `error` if it could not run, such as in a folder that isn't trusted. It is `skipped` if the rules
@@ -76,6 +77,26 @@ class Expectations(DataModel):
         return name in self.model_fields_set
 
 
+class ModelQuestion(DataModel):
+    """A message to which a model is expected to make the call of a check. A text is a question without `arguments`."""
+
+    text: str
+    arguments: JsonObject | None = None
+    """Arguments that the call of the model must contain; None means those of the check."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, value: object) -> object:
+        return {"text": value} if isinstance(value, str) else value
+
+    @field_validator("text")
+    @classmethod
+    def _is_not_empty(cls, text: str) -> str:
+        if not text.strip():
+            raise PydanticCustomError("question", "must not be empty")
+        return text
+
+
 class Check(DataModel):
     """A call with its expectations."""
 
@@ -83,6 +104,7 @@ class Check(DataModel):
     tool: str
     description: str = ""
     arguments: JsonObject = Field(default_factory=dict)
+    questions: tuple[ModelQuestion, ...] = ()
     expect: Expectations = Expectations.model_construct()
     file: str = ""
     """Absolute path of its file; empty before it is saved."""
@@ -92,7 +114,7 @@ class FailedExpectation(DataModel):
     """One failed expectation, or one part of it."""
 
     expectation: str
-    """Name of the expectation: `outcome`, `error`, `schema`, `exact`, `subset`, `jq`, `snapshot` or `max_seconds`."""
+    """Name of the expectation, such as `outcome` or `subset`; `call` and `arguments` are those of a question."""
     path: str
     """JSON Pointer to the part of the data; empty for the whole."""
     message: str
@@ -116,3 +138,33 @@ class CheckReport(DataModel):
     duration_ms: float = 0.0
     updated: bool = False
     """Whether `--update` stored new data as the snapshot."""
+
+    @property
+    def title(self) -> str:
+        """Its name in a report on all checks."""
+        return self.check
+
+
+class QuestionReport(CheckReport):
+    """Number of times that a model made the call of a check when it was asked one question.
+
+    The duration is that of all times together.
+    """
+
+    question: str
+    model: str
+    asked: int = 0
+    """Number of times that the question was asked."""
+    made: int = 0
+    """Number of times that the model made the call."""
+    tokens: int = 0
+    """Tokens read and written, as far as the provider reports them."""
+    calls: tuple[AskedCall, ...] = ()
+    """The calls of the last time that the model didn't make the expected one."""
+    session: str | None = None
+    """The session of that time."""
+
+    @property
+    def title(self) -> str:
+        """Its name in a report on all checks."""
+        return f"{self.check}: {self.model}: {self.question}"

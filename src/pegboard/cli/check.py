@@ -1,37 +1,38 @@
-"""`pegboard check run | list | new | keep | delete | watch | compat`."""
+"""`pegboard check run | list | new | keep | delete | ask | watch | compat`."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from pegboard.cli.arguments import ArgOption, ArgsOption, ArgumentError, NameArgument, complete_checks, read_arguments
+from pegboard.cli.check_ask import ask
+from pegboard.cli.check_reports import (
+    JunitOption,
+    PatternArgument,
+    cancel,
+    checks_of,
+    conclude,
+    fail,
+    nothing,
+    print_report,
+    summary,
+)
 from pegboard.cli.engines import EMBEDDED, ClusterCalls, EngineOption, InsecureOption
-from pegboard.cli.exit_codes import failure_code
 from pegboard.cli.root import TOOL_FAILED, USAGE, JsonOption, PacksOption, find, group, open_runtime, scanned
 from pegboard.cli.servers import ElicitOption, answer_questions
 
 if TYPE_CHECKING:
-    import asyncio
-
-    from pegboard.checks import Check, CheckError, CheckReport, Checks
+    from pegboard.checks import Check, CheckReport, Checks
     from pegboard.checks.compare import ToolCompatibility
-    from pegboard.models import Problem
     from pegboard.runtime import Runtime
 
 _CALLS_PRINTED = 10
 
 check = group("check", "Keep calls as checks, run them, and compare the schemas of tools.")
+check.command()(ask)
 
-PatternArgument = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="[PATTERN]",
-        help="Only checks with this text in their name or tool, or that match a pattern such as 'fs.*'.",
-    ),
-]
 CheckNameOption = Annotated[
     str | None, typer.Option("--name", metavar="NAME", help="Name of the check; by default that of the tool.")
 ]
@@ -44,9 +45,7 @@ OwnOption = Annotated[
 def run_(
     context: typer.Context,
     pattern: PatternArgument = None,
-    junit: Annotated[
-        Path | None, typer.Option("--junit", metavar="FILE", help="Also write a JUnit XML report.", dir_okay=False)
-    ] = None,
+    junit: JunitOption = None,
     update: Annotated[bool, typer.Option("--update", help="Store the new data of snapshots that differ.")] = False,
     engine: EngineOption = None,
     insecure: InsecureOption = False,
@@ -60,32 +59,25 @@ def run_(
     Example: `pegboard check run 'fs.*' --junit report.xml`.
     """
     from pegboard.checks import CheckError
-    from pegboard.cli.output import narrate, narrate_problems, print_json
+    from pegboard.cli.output import narrate, narrate_problems
 
     runtime = scanned(context, connects=True)
     answer_questions(context, runtime, elicit)
-    files = _checks(runtime)
+    files = checks_of(runtime)
     checks, invalid = files.list(pattern)
     narrate_problems(invalid)
     if not checks and not invalid:
-        narrate(_nothing(pattern))
+        narrate(nothing(pattern))
         if pattern is not None:
             raise typer.Exit(USAGE)
     try:
         on = None if engine in (None, EMBEDDED) else ClusterCalls(runtime, engine or "", insecure=insecure)
         reports, interruption = _run(runtime, files, checks, on, update=update, quiet=json)
     except CheckError as error:
-        _fail(str(error))
+        fail(str(error))
     if any(report.status != "passed" for report in reports):
         narrate_problems(runtime.problems(packs=True))
-    if junit is not None:
-        _write_junit(junit, reports, invalid)
-    if json:
-        print_json({"checks": reports, "problems": invalid})
-    else:
-        narrate(_summary(reports, invalid))
-    failed = bool(invalid) or any(report.status != "passed" for report in reports)
-    raise typer.Exit(interruption or (TOOL_FAILED if failed else 0))
+    conclude(reports, invalid, junit=junit, json=json, interruption=interruption)
 
 
 @check.command("list")
@@ -97,7 +89,7 @@ def list_(
     from pegboard.config.trust import REVIEW
 
     runtime = open_runtime(context)
-    files = _checks(runtime)
+    files = checks_of(runtime)
     checks, invalid = files.list(pattern)
     narrate_problems(invalid)
     if json:
@@ -106,7 +98,7 @@ def list_(
     print_table(
         [(one.name, one.tool, ", ".join(_expected(one)), one.file) for one in checks],
         ("NAME", "TOOL", "EXPECTS", "FILE"),
-        empty=_nothing(pattern),
+        empty=nothing(pattern),
     )
     if any(not files.is_runnable(one) for one in checks):
         narrate(f"note: checks of this folder don't run because it is not trusted. {REVIEW}")
@@ -119,6 +111,12 @@ def new(
     name: CheckNameOption = None,
     args: ArgsOption = None,
     arg: ArgOption = None,
+    question: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--question", metavar="TEXT", help="A message to which a model should make this call; can be repeated."
+        ),
+    ] = None,
     own: OwnOption = False,
     json: JsonOption = False,
     packs: PacksOption = None,
@@ -133,15 +131,15 @@ def new(
 
     runtime = scanned(context, connects=True, tool=tool)
     spec = find(runtime, tool)
-    files = _checks(runtime)
+    files = checks_of(runtime)
     try:
         arguments = read_arguments(runtime, spec, args, arg or [])
         runtime.tools.prepare(spec, arguments)
     except ArgumentError as error:
-        _fail(str(error))
+        fail(str(error))
     except FormFaults as faults:
-        _fail(f"The check was not written because the arguments of {spec.name} are invalid: {faults}")
-    _save(files, new_check(spec, name or files.free_name(spec.name), arguments), own=own, as_json=json)
+        fail(f"The check was not written because the arguments of {spec.name} are invalid: {faults}")
+    _save(files, new_check(spec, name or files.free_name(spec.name), arguments, question or ()), own=own, as_json=json)
 
 
 @check.command()
@@ -167,12 +165,12 @@ def keep(
     from pegboard.checks.keep import kept_check, recorded
 
     runtime = scanned(context)
-    files = _checks(runtime)
+    files = checks_of(runtime)
     try:
         record, result = recorded(runtime, call)
         kept = kept_check(runtime, record, result, name or files.free_name(record.tool), expect)
     except CheckError as error:
-        _fail(str(error))
+        fail(str(error))
     _save(files, kept, own=own, as_json=json)
 
 
@@ -190,12 +188,12 @@ def delete(
     from pegboard.checks import CheckError
     from pegboard.cli.output import narrate, print_json
 
-    files = _checks(open_runtime(context))
+    files = checks_of(open_runtime(context))
     try:
         file = files.find(name)
         files.delete(file)
     except CheckError as error:
-        _fail(error)
+        fail(error)
     if json:
         print_json({"deleted": name, "file": str(file)})
     else:
@@ -215,7 +213,7 @@ def watch(context: typer.Context, pattern: PatternArgument = None, packs: PacksO
     from pegboard.cli.output import narrate, narrate_problems
 
     runtime = open_runtime(context)
-    files = _checks(runtime)
+    files = checks_of(runtime)
 
     async def follow() -> None:
         from contextlib import aclosing
@@ -239,11 +237,11 @@ def watch(context: typer.Context, pattern: PatternArgument = None, packs: PacksO
                     async for report in found:
                         reports.append(report)
                         print_report(report)
-                narrate(_summary(reports, ()))
+                narrate(summary(reports, ()))
 
     async def run() -> int:
         task = asyncio.create_task(follow())
-        with interruptible(lambda: _cancel(task)) as interruption:
+        with interruptible(lambda: cancel(task)) as interruption:
             try:
                 await task
             except asyncio.CancelledError:
@@ -285,7 +283,7 @@ def compat(
     from pegboard.cli.output import narrate, narrate_problems, print_json
 
     if accept and since is not None:
-        _fail("--accept and --since can't be combined.")
+        fail("--accept and --since can't be combined.")
     runtime = scanned(context, connects=True, tool=tool)
     narrate_problems(runtime.problems())
     if tool is not None and not runtime.tools.named(tool):
@@ -304,9 +302,9 @@ def compat(
         if accept:
             comparison.accept(specs, found)
     except CheckError as error:
-        _fail(str(error))
+        fail(str(error))
     except OSError as error:
-        _fail(
+        fail(
             f"The schemas of tools can't be stored: {error.strerror or error}. "
             "Check the disk space and the permissions of the state folder, then repeat the command."
         )
@@ -361,12 +359,6 @@ def _compatibility_summary(found: tuple[ToolCompatibility, ...], since: str | No
     return f"{count(len(found), 'tool')} compared, {bad} with breaking changes.{unknown}"
 
 
-def _checks(runtime: Runtime) -> Checks:
-    from pegboard.checks import Checks
-
-    return Checks(runtime.paths)
-
-
 def _run(
     runtime: Runtime,
     files: Checks,
@@ -392,7 +384,7 @@ def _run(
     async def run() -> int:
         task = asyncio.current_task()
         assert task is not None
-        with interruptible(lambda: _cancel(task)) as interruption:
+        with interruptible(lambda: cancel(task)) as interruption:
             try:
                 async with runtime:
                     try:
@@ -415,45 +407,6 @@ def _run(
     return reports, asyncio.run(run())
 
 
-def _cancel(task: asyncio.Task[int] | asyncio.Task[None]) -> None:
-    task.cancel()
-
-
-def print_report(report: CheckReport) -> None:
-    """Print a report on a check: a line, and a line for each difference."""
-    from pegboard.cli.output import print_coloured, print_text
-    from pegboard.results.clean import clean_line
-    from pegboard.results.sizes import duration
-
-    colours = {"passed": "green", "failed": "red", "error": "red", "skipped": "yellow"}
-    print_coloured(report.status, colours[report.status])
-    note = "  snapshot stored" if report.updated else ""
-    tool = "" if report.tool == report.check else f"  {report.tool}"
-    print_text(f"  {clean_line(report.check)}{clean_line(tool)}  {duration(report.duration_ms)}{note}\n")
-    for one in report.differences:
-        print_text(clean_line(f"    {one.expectation}: {one.message}") + "\n")
-    if report.problem is not None:
-        print_text(clean_line(f"    {report.problem}") + "\n")
-
-
-def _summary(reports: list[CheckReport], invalid: tuple[Problem, ...]) -> str:
-    statuses = ("passed", "failed", "error", "skipped")
-    counts = {status: sum(report.status == status for report in reports) for status in statuses}
-    counts["error"] += len(invalid)
-    names = {"passed": "passed", "failed": "failed", "error": "could not run", "skipped": "skipped"}
-    return ", ".join(f"{count} {names[status]}" for status, count in counts.items() if count) or "0 checks"
-
-
-def _write_junit(file: Path, reports: list[CheckReport], invalid: tuple[Problem, ...]) -> None:
-    from pegboard import storage
-    from pegboard.checks.junit import junit
-
-    try:
-        storage.write(file, junit(reports, invalid), mode=0o666)
-    except OSError as error:
-        _fail(f"The JUnit report can't be written to {file}: {error.strerror or error}.")
-
-
 def _save(files: Checks, made: Check, *, own: bool, as_json: bool) -> None:
     from pegboard.checks import CheckError
     from pegboard.cli.output import print_json, print_text
@@ -461,7 +414,7 @@ def _save(files: Checks, made: Check, *, own: bool, as_json: bool) -> None:
     try:
         saved = files.save(made, own=own)
     except CheckError as error:
-        _fail(error)
+        fail(error)
     if as_json:
         print_json(saved)
     else:
@@ -476,18 +429,5 @@ def _expected(one: Check) -> list[str]:
     names += [name for name in ("exact", "subset") if name in one.expect.model_fields_set]
     names += ["jq"] if one.expect.jq else []
     names += ["snapshot"] if one.expect.snapshot is not None else []
-    return names + (["max_seconds"] if one.expect.max_seconds is not None else [])
-
-
-def _nothing(pattern: str | None) -> str:
-    if pattern is not None:
-        return f"No check matches {pattern!r}. `pegboard check list` lists all."
-    return "No checks. `pegboard check keep` makes one from a recorded call."
-
-
-def _fail(reason: str | CheckError) -> NoReturn:
-    from pegboard.cli.output import narrate
-    from pegboard.results.clean import clean_line
-
-    narrate(clean_line(str(reason)))
-    raise typer.Exit(USAGE if isinstance(reason, str) else failure_code(reason))
+    names += ["max_seconds"] if one.expect.max_seconds is not None else []
+    return names + (["questions"] if one.questions else [])

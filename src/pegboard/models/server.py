@@ -69,7 +69,7 @@ class ServerStatus(DataModel):
     fix: str = ""
     """What to do about it."""
     retries: bool = False
-    """Whether Pegboard goes on connecting by itself, if the server isn't connected."""
+    """Whether Pegboard tries again by itself, if the server isn't connected."""
     stderr: tuple[str, ...] = ()
     """The last lines that the server's process wrote to stderr."""
     server_name: str = ""

@@ -297,7 +297,7 @@ class ChecksScreen(ListDialog[None]):
         if report is None:
             key = key_of(self.list, "pick.choose")
             heading = Content.assemble((name, "bold"), (f"  {key} runs it", "$text-muted"))
-            content = check.model_dump(mode="json", include={"arguments", "expect"}, exclude_unset=True)
+            content = check.model_dump(mode="json", include={"arguments", "questions", "expect"}, exclude_unset=True)
             return heading, Content(clean(write(content, indent=2)))
         status = (f"  {_SIGNS[report.status]} {report.status}", _STYLES[report.status])
         heading = Content.assemble((name, "bold"), status)

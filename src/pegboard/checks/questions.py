@@ -1,0 +1,159 @@
+"""Ask models the questions of checks: does a model make the call?"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Final
+
+from pegboard.checks.differences import differences, shortened
+from pegboard.checks.file import Checks
+from pegboard.checks.model import Check, FailedExpectation, ModelQuestion, QuestionReport
+from pegboard.config.trust import REVIEW
+from pegboard.errors import FormFaults
+from pegboard.models import JsonObject, Problem, ToolCall, ToolSpec
+from pegboard.models.ask import AskFinished, CallProposed, ModelSaid, Outcome
+from pegboard.models.conversation import TurnEnded
+from pegboard.runtime import Runtime
+
+if TYPE_CHECKING:
+    from pegboard.ask import Ask
+
+_NAMED: Final = 5
+"""Other tools that a message names."""
+
+
+class QuestionRunner:
+    """Questions of checks to models, asked one after the other, each in a new session.
+
+    A question ends when the model makes the expected call, which is not run. Other calls run as those of any model
+    that no person watches: read-only tools, and those that a rule allows.
+
+    Args:
+        runtime: The runtime whose tools are offered.
+        checks: The files of the checks.
+        base_url: Server of the models; by default the configured one.
+        repeat: How often each model is asked each question.
+        at_least: Percentage of these times that the model must make the call.
+    """
+
+    def __init__(
+        self, runtime: Runtime, checks: Checks, *, base_url: str | None = None, repeat: int = 1, at_least: float = 100
+    ) -> None:
+        self._runtime = runtime
+        self._checks = checks
+        self._base_url = base_url
+        self._repeat = repeat
+        self._at_least = at_least
+
+    async def run(self, checks: Sequence[Check], models: Sequence[str | None]) -> AsyncGenerator[QuestionReport]:
+        """Ask each model each question of the checks, and yield a report on each pair.
+
+        Args:
+            checks: The checks.
+            models: Models as `provider:name`; None is the configured one.
+        """
+        for check in checks:
+            if not check.questions:
+                continue
+            unusable = await asyncio.to_thread(self._unusable, check)
+            for question in check.questions:
+                for model in models:
+                    report = QuestionReport(
+                        check=check.name,
+                        tool=check.tool,
+                        file=check.file,
+                        status="error",
+                        problem=unusable,
+                        question=question.text,
+                        model=model or self._runtime.settings.model.name or "offline",
+                    )
+                    yield report if unusable is not None else await self._ask(check, question, model, report)
+
+    def _unusable(self, check: Check) -> Problem | None:
+        """Return why the questions of a check can't be asked, or None."""
+        if not self._checks.is_runnable(check):
+            message = f"The questions of `{check.name}` were not asked because this folder is not trusted."
+            return Problem(message=message, fix=REVIEW, file=check.file)
+        if self._runtime.tools.get(check.tool) is None:
+            message = f"No tool that models can use is named {check.tool}."
+            return Problem(message=message, fix="Correct `tool`, or allow the tool.", file=check.file)
+        return None
+
+    async def _ask(
+        self, check: Check, question: ModelQuestion, model: str | None, report: QuestionReport
+    ) -> QuestionReport:
+        """Ask a question as often as wanted, and return the report on it."""
+        spec = self._runtime.tools.get(check.tool)
+        assert spec is not None, "found before"
+        expected = check.arguments if question.arguments is None else question.arguments
+        clock = asyncio.get_running_loop().time
+        began, made, tokens = clock(), 0, 0
+        for number in range(1, self._repeat + 1):
+            asking = self._runtime.ask(model=model, base_url=self._base_url, send_key=True)  # the user named both
+            used, outcome = await self._ask_once(asking, spec, expected, question.text)
+            made += outcome is None
+            tokens += used
+            report = report.model_copy(
+                update={"asked": number, "made": made, "tokens": tokens, "duration_ms": (clock() - began) * 1000}
+            )
+            superfluous = asking.session if outcome is None else report.session
+            if superfluous is not None:
+                await asyncio.to_thread(self._runtime.sessions.delete, superfluous)
+            if outcome is None:
+                continue
+            report = report.model_copy(update={"session": asking.session, "calls": outcome.tool_calls})
+            if outcome.model_error is not None:
+                error = outcome.model_error
+                return report.model_copy(update={"problem": Problem(message=error.message, fix=error.fix)})
+            report = report.model_copy(update={"differences": self._differences(spec, expected, outcome)})
+        if made * 100 >= self._repeat * self._at_least:
+            return report.model_copy(update={"status": "passed"})
+        return report.model_copy(update={"status": "failed"})
+
+    async def _ask_once(
+        self, asking: Ask, spec: ToolSpec, expected: JsonObject, text: str
+    ) -> tuple[int, Outcome | None]:
+        """Ask a question; return the tokens, and the outcome unless the model made the call."""
+        tokens = 0
+        async with aclosing(asking.run(text)) as events:
+            async for event in events:
+                match event:
+                    case ModelSaid(event=TurnEnded(usage=usage)):
+                        tokens += usage.input_tokens + usage.output_tokens
+                    case CallProposed(call=call) if not self._faults(spec, expected, call):
+                        return tokens, None  # no call of this turn has started, and none does
+                    case AskFinished(outcome=outcome):
+                        return tokens, outcome
+        raise AssertionError("an ask always ends with AskFinished")
+
+    def _faults(self, spec: ToolSpec, expected: JsonObject, call: ToolCall) -> tuple[FailedExpectation, ...]:
+        """Return how a call differs from the expected one."""
+        if call.name != spec.name:
+            message = f"The model called {call.name} instead of {spec.name}."
+            return (FailedExpectation(expectation="call", path="", message=message),)
+        try:
+            got = self._runtime.tools.prepare(spec, call.args)
+        except FormFaults as faults:
+            message = f"The model called {spec.name} with invalid arguments: {faults}"
+            return (FailedExpectation(expectation="arguments", path="", message=message),)
+        properties = spec.input_schema.get("properties")
+        defaults: JsonObject = {
+            name: schema["default"]
+            for name, schema in (properties.items() if isinstance(properties, dict) else ())
+            if isinstance(schema, dict) and "default" in schema
+        }
+        return differences("arguments", expected, defaults | got, is_subset=True)
+
+    def _differences(self, spec: ToolSpec, expected: JsonObject, outcome: Outcome) -> tuple[FailedExpectation, ...]:
+        """Return how the calls of a model differ from the expected one: those of the nearest call of the tool."""
+        calls = [ToolCall(name=one.name, args=one.args, source=one.source) for one in outcome.tool_calls]
+        of_tool = [self._faults(spec, expected, call) for call in calls if call.name == spec.name]
+        if of_tool:
+            return min(of_tool, key=len)
+        others = [*dict.fromkeys(call.name for call in calls)]
+        called = f"It called {', '.join(others[:_NAMED])}." if others else "It called no tool."
+        said = f" Its answer: {shortened(outcome.answer)}" if outcome.answer else ""
+        message = f"The model didn't call {spec.name}. {called}{said}"
+        return (FailedExpectation(expectation="call", path="", message=message),)
