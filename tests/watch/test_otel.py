@@ -560,3 +560,128 @@ def test_only_a_free_port_is_accepted(receiver: Receiving) -> None:
             [PROGRAM, "watch", "--otel", *arguments], capture_output=True, text=True, timeout=60, check=False
         )
         assert (ended.returncode, text in ended.stderr) == (code, True), ended.stderr
+
+
+def openinference(number: int, kind: str, **values: Any) -> dict[str, Any]:
+    """Return a span as OpenInference's instrumentations send it."""
+    return span(number, openinference__span__kind=kind, **values)
+
+
+PROPOSED = {
+    "llm.output_messages.0.message.role": "assistant",
+    "llm.output_messages.0.message.contents.0.message_content.text": "I look it up.",
+    "llm.output_messages.0.message.content": "I look it up.",
+    "llm.output_messages.1.message.tool_calls.0.tool_call.id": "call_0",
+    "llm.output_messages.1.message.tool_calls.0.tool_call.function.name": "weather",
+    "llm.output_messages.1.message.tool_calls.0.tool_call.function.arguments": '{"city": "Oslo"}',
+}
+
+
+@pytest.mark.promise("WAT-6")
+@pytest.mark.parametrize(
+    ("arguments", "result"),
+    [
+        ('{"city": "Oslo"}', '{"rain": true}'),  # OpenAI Agents, Agno
+        ('{"args": [], "sanitize_inputs_outputs": true, "kwargs": {"city": "Oslo"}}', '{"rain": true}'),  # smolagents
+        (
+            '{"city": "Oslo"}',
+            '{"type": "tool", "data": {"content": "{\\"rain\\": true}", "name": "weather"}}',
+        ),  # LangChain
+    ],
+)
+def test_agents_that_are_instrumented_by_openinference_are_recorded(
+    receiver: Receiving, arguments: str, result: str
+) -> None:
+    chat: dict[str, Any] = {f"llm.input_messages.{n}.message.content": "before" for n in range(300)}
+    chat |= PROPOSED | {"llm.token_count.prompt": 100, "llm.token_count.completion": 20, "llm.model_name": "fake-1"}
+    weather = openinference(3, "TOOL", tool__name="weather", input__value=arguments, output__value=result)
+    thrown = attributes(**{"exception.type": "ValueError", "exception.message": "no such station"})
+    failed = openinference(4, "TOOL", tool__name="fail", input__value="{}") | {
+        "status": {
+            "code": 2,
+            "message": "ValueError('no such station')Traceback (most recent call last):\n\n\n File x",
+        },
+        "events": [{"name": "exception", "attributes": thrown}],
+    }
+    receiver.send(
+        openinference(1, "AGENT", agent__name="forecaster", session__id="talk-2"),
+        span(2, **chat | {"openinference.span.kind": "LLM"}),
+        weather,
+        failed,
+        openinference(5, "CHAIN", input__value="{}"),
+    )
+    assert "1 span was ignored" in receiver.end()
+    call, other = recorded(2)
+    assert (call.tool, call.args, call.ok, other.tool) == ("otel.weather", {"city": "Oslo"}, True, "otel.fail")
+    assert other.error is not None
+    assert other.error.message == "ValueError: no such station"
+    activity = Runtime.from_environment().activity
+    answer = activity.result(call.id)
+    assert answer is not None
+    assert answer.data == {"rain": True}
+    [turn, *_] = activity.timeline("otel:talk-2").bars
+    assert (turn.kind, turn.model, turn.label) == ("turn", "fake-1", 'I look it up. weather {"city": "Oslo"}')
+    assert turn.usage is not None
+    assert (turn.usage.input_tokens, turn.usage.output_tokens) == (100, 20)
+    assert call.turn == other.turn == turn.id
+
+
+@pytest.mark.promise("WAT-6")
+def test_content_in_events_of_a_span_is_recorded(receiver: Receiving) -> None:
+    def event(name: str, **values: Any) -> dict[str, Any]:
+        return {"name": name, "attributes": attributes(**values)}
+
+    parts = '[{"text": "I look."}, {"toolUse": {"toolUseId": "1", "name": "weather", "input": {"city": "Oslo"}}}]'
+    receiver.send(  # As Strands Agents do
+        span(1, gen_ai__operation__name="chat", gen_ai__request__model="m")
+        | {"events": [event("gen_ai.user.message", content="Hi"), event("gen_ai.choice", message=parts)]},
+        span(2, gen_ai__operation__name="execute_tool", gen_ai__tool__name="weather")
+        | {
+            "events": [
+                event("gen_ai.tool.message", role="tool", content='{"city": "Oslo"}'),
+                event("gen_ai.choice", message='[{"text": "{\\"rain\\": true}"}]'),
+            ]
+        },
+    )
+    receiver.end()
+    [call] = recorded(1)
+    assert call.args == {"city": "Oslo"}
+    activity = Runtime.from_environment().activity
+    result = activity.result(call.id)
+    assert result is not None
+    assert result.data == {"rain": True}
+    assert activity.timeline(str(call.session)).bars[0].label == 'I look. weather {"city":"Oslo"}'
+
+
+@pytest.mark.promise("WAT-6")
+def test_calls_and_turns_with_attributes_of_their_own_are_recorded(receiver: Receiving) -> None:
+    proposed = '[{"toolCallId": "call_0", "toolName": "weather", "input": {"city": "Oslo"}}]'
+    receiver.send(
+        # The AI SDK, before version 7
+        span(1, gen_ai__request__model="m", ai__response__text="I look.", ai__response__toolCalls=proposed),
+        span(
+            2,
+            ai__telemetry__functionId="forecaster",
+            ai__toolCall__name="weather",
+            ai__toolCall__id="call_0",
+            ai__toolCall__args='{"city": "Oslo"}',
+            ai__toolCall__result='{"rain": true}',
+        ),
+        # The Agent Development Kit
+        span(
+            3,
+            gen_ai__operation__name="execute_tool",
+            gen_ai__tool__name="weather",
+            gcp__vertex__agent__tool_call_args='{"city": "Oslo"}',
+            gcp__vertex__agent__tool_response='{"rain": true}',
+        ),
+        span(4, gen_ai__operation__name="execute_tool", gen_ai__tool__name="(merged tools)"),
+    )
+    receiver.end()
+    calls = recorded(2)
+    activity = Runtime.from_environment().activity
+    assert [call.args for call in calls] == [{"city": "Oslo"}] * 2
+    results = [activity.result(call.id) for call in calls]
+    assert [result.data for result in results if result] == [{"rain": True}] * 2
+    assert calls[0].agent == "forecaster"
+    assert activity.timeline(str(calls[0].session)).bars[0].label == 'I look. weather {"city":"Oslo"}'

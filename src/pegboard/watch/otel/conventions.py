@@ -1,9 +1,13 @@
-"""Calls and model turns in spans of the OpenTelemetry GenAI semantic conventions, older versions included."""
+"""Calls and model turns in spans of the OpenTelemetry GenAI semantic conventions, older versions included.
+
+Also those of OpenInference (LangChain, smolagents, Agno and others), of the AI SDK before version 7, and of
+Strands Agents and the Agent Development Kit, which have the content in events or in attributes of their own.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import blake2b, sha256
 from typing import Final, Literal
@@ -25,35 +29,65 @@ _LONGEST_NAME: Final = 150
 _MOST_TOKENS: Final = 10**12
 
 _CONVERSATION: Final = ("gen_ai.conversation.id", "session.id")
-_ARGUMENTS: Final = ("gen_ai.tool.call.arguments", "tool_arguments", "gen_ai.tool.arguments", "input.value")
-_RESULT: Final = ("gen_ai.tool.call.result", "tool_response", "gen_ai.tool.result", "output.value")
-_TOOL: Final = ("gen_ai.tool.name", "tool.name")
-_AGENT: Final = ("gen_ai.agent.name", "agent_name")
-_MODEL: Final = ("gen_ai.response.model", "gen_ai.request.model")
-_OUTPUT: Final = ("gen_ai.output.messages", "gen_ai.completion", "gen_ai.completion.0.content", "message", "events")
-_INPUT_TOKENS: Final = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
-_OUTPUT_TOKENS: Final = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
+_ARGUMENTS: Final = (
+    "gen_ai.tool.call.arguments",
+    "tool_arguments",
+    "gen_ai.tool.arguments",
+    "gcp.vertex.agent.tool_call_args",
+    "ai.toolCall.args",
+    "input.value",
+)
+_RESULT: Final = (
+    "gen_ai.tool.call.result",
+    "tool_response",
+    "gen_ai.tool.result",
+    "gcp.vertex.agent.tool_response",
+    "ai.toolCall.result",
+    "output.value",
+)
+_OLD_TOOL: Final = ("gen_ai.tool.name", "ai.toolCall.name")
+_TOOL: Final = (*_OLD_TOOL, "tool.name")
+_PROVIDER_ID: Final = ("gen_ai.tool.call.id", "ai.toolCall.id")
+_AGENT: Final = ("gen_ai.agent.name", "agent_name", "agent.name", "ai.telemetry.functionId")
+_MODEL: Final = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
+_OUTPUT: Final = ("gen_ai.output.messages", "gen_ai.completion", "message", "events")
+_INPUT_TOKENS: Final = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt")
+_OUTPUT_TOKENS: Final = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion")
 
 _AGENT_OPERATIONS: Final = frozenset({"invoke_agent", "create_agent", "invoke_workflow"})
 _TURN_OPERATIONS: Final = frozenset({"chat", "text_completion", "generate_content"})
+_CONTENT_EVENTS: Final[Mapping[Sequence[str], tuple[str, str]]] = {
+    _ARGUMENTS: ("gen_ai.tool.message", "content"),
+    _RESULT: ("gen_ai.choice", "message"),
+}
+"""Name and attribute of the events that have the content of a call, where its span has none."""
+_OUTPUT_ATTRIBUTE: Final = re.compile(
+    r"(llm\.output_messages\.\d+\.message|gen_ai\.completion\.\d+)\."
+    r"(?:content|contents\.\d+\.message_content\.text|(tool_calls\.\d+\.(?:tool_call\.function\.)?)name)"
+)
+"""Attributes of a response whose messages have an attribute per text and per name of a proposed call."""
 _ID: Final = re.compile(rf"[A-Za-z0-9_.@/+-]{{1,{_LONGEST_NAME}}}")
 
 Kind = Literal["agent", "turn", "call"]
+
+_OPENINFERENCE: Final[dict[JsonValue, Kind]] = {"TOOL": "call", "LLM": "turn", "AGENT": "agent"}
 
 
 def kind_of(span: TelemetrySpan) -> Kind | None:
     """Return what a span describes, or None if it isn't one of the conventions."""
     operation = span.attributes.get("gen_ai.operation.name")
     if operation == "execute_tool":
-        return "call"
+        return None if tool_of(span) == "(merged tools)" else "call"  # The Agent Development Kit's sum of other spans.
     if operation in _TURN_OPERATIONS:
         return "turn"
     if operation in _AGENT_OPERATIONS:
         return "agent"
     if operation is not None:
         return None
+    if "openinference.span.kind" in span.attributes:
+        return _OPENINFERENCE.get(_text(span.attributes, ("openinference.span.kind",)))
     # Older versions have no attribute for the operation.
-    if _text(span.attributes, ("gen_ai.tool.name",)):
+    if _text(span.attributes, _OLD_TOOL):
         return "call"
     return "turn" if _text(span.attributes, ("gen_ai.request.model",)) else None
 
@@ -102,7 +136,7 @@ def call_of(span: TelemetrySpan, session: str, redaction: Redaction) -> tuple[To
         source="otel",
         session=session,
         agent=_agent(span, redaction),
-        provider_id=_text(span.attributes, ("gen_ai.tool.call.id",))[:_LONGEST_NAME] or None,
+        provider_id=_text(span.attributes, _PROVIDER_ID)[:_LONGEST_NAME] or None,
     )
     process = span.resource.get("process.pid")
     meta = ResultMeta(
@@ -186,7 +220,10 @@ def _reason(span: TelemetrySpan) -> str:
     """Return why the operation failed."""
     thrown = next((attributes for name, attributes in span.events if name == "exception"), {})
     kind = _text(thrown, ("exception.type",)) or _text(span.attributes, ("error.type",))
-    message = span.message or _text(thrown, ("exception.message",)) or _text(span.attributes, ("error.message",))
+    reported = "" if "Traceback (most recent call last)" in span.message else span.message
+    message = (
+        reported or _text(thrown, ("exception.message",)) or span.message or _text(span.attributes, ("error.message",))
+    )
     if message:
         return message if not kind or kind in message else f"{kind}: {message}"
     return f"The agent reported {kind}." if kind else "The agent reported an error without a reason."
@@ -201,12 +238,27 @@ def _content(
     """Return arguments or a result, parsed if they are JSON, without secrets."""
     value = _first(span, keys)
     if value is None:
+        event, attribute = _CONTENT_EVENTS[keys]
+        value = next((attributes.get(attribute) for name, attributes in span.events if name == event), None)
+    if value is None:
         return None
     text = value if isinstance(value, str) else to_json(value).decode()
     if len(text) > LONGEST_CONTENT:
         warnings.append(f"{what} had {len(text):,} characters; the record has the first {LONGEST_CONTENT:,}.")
         return redaction.text(text)[:LONGEST_CONTENT]
-    return redaction.value(_parsed(value))
+    return redaction.value(_plain(_parsed(value)))
+
+
+def _plain(value: JsonValue) -> JsonValue:
+    """Return arguments or a result without what a framework adds around them."""
+    match value:
+        case {"args": [], "sanitize_inputs_outputs": _, "kwargs": dict(arguments)}:  # smolagents
+            return arguments
+        case {"type": "tool", "data": {"content": content}}:  # a message of LangChain
+            return _parsed(content)
+        case [{"text": str() as text, **rest}] if not rest:  # Strands Agents
+            return _parsed(text)
+    return value
 
 
 def _parsed(value: JsonValue) -> JsonValue:
@@ -227,14 +279,39 @@ def _shortened(text: str, longest: int, redaction: Redaction) -> str:
 
 def _answers(span: TelemetrySpan) -> Iterator[str]:
     """Yield the texts and the proposed calls of a response."""
+    listed = [*_listed_answers(span.attributes)]
+    if listed:
+        yield from listed
+        return
     found = _parsed(_first(span, _OUTPUT))
     messages = found if isinstance(found, list) else [found]
+    marks = {"role", "message", "parts", "content"}
+    if messages and all(isinstance(part, dict) and not marks & part.keys() for part in messages):
+        yield from _parts({"parts": [*messages]})  # An event may have only the parts of its message.
+        return
     for message in messages:
         inner = message.get("message", message) if isinstance(message, dict) else message
         if isinstance(inner, str):
             yield inner
         elif isinstance(inner, dict) and inner.get("role", "assistant") in ("assistant", "model"):
             yield from _parts(inner)
+
+
+def _listed_answers(attributes: Attributes) -> Iterator[str]:
+    """Yield the texts and the proposed calls of a response that has an attribute for each of them."""
+    for key, value in attributes.items():
+        found = _OUTPUT_ATTRIBUTE.fullmatch(key)
+        if not found or not isinstance(value, str):
+            continue
+        message, call = found.groups()
+        if call:
+            yield f"{value} {attributes.get(f'{message}.{call}arguments') or '{}'}"
+        elif key == f"{message}.content" or f"{message}.content" not in attributes:
+            yield value
+    if text := _text(attributes, ("ai.response.text",)):
+        yield text
+    proposed = _parsed(attributes.get("ai.response.toolCalls"))
+    yield from _parts({"parts": proposed})
 
 
 def _parts(message: dict[str, JsonValue]) -> Iterator[str]:
@@ -246,9 +323,19 @@ def _parts(message: dict[str, JsonValue]) -> Iterator[str]:
         if not isinstance(part, dict):
             continue
         text = part.get("content", part.get("text"))
-        if part.get("type") == "text" and isinstance(text, str):
+        if part.get("type", "text") == "text" and isinstance(text, str):
             yield text
-        elif part.get("type") == "tool_call":
+        elif call := _proposed(part):
+            yield call
+
+
+def _proposed(part: dict[str, JsonValue]) -> str:
+    """Return the name and the arguments of a proposed call; empty if a part isn't one."""
+    match part:
+        case {"type": "tool_call", "name": name}:
             arguments = part.get("arguments")
-            written = arguments if isinstance(arguments, str) else to_json(arguments or {}).decode()
-            yield f"{part.get('name')} {written}"
+        case {"toolUse": {"name": name, "input": arguments}} | {"toolName": name, "input": arguments}:
+            pass
+        case _:
+            return ""
+    return f"{name} {arguments if isinstance(arguments, str) else to_json(arguments or {}).decode()}"

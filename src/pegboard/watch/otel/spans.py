@@ -24,6 +24,8 @@ MOST_ATTRIBUTES: Final = 256
 """Attributes of a span or an event beyond which they are dropped."""
 MOST_EVENTS: Final = 128
 """Events of a span beyond which they are dropped."""
+_UNUSED: Final = ("llm.input_messages.", "gen_ai.prompt.")
+"""Prefixes of attributes that repeat the conversation before a response; they don't count."""
 _MOST_ITEMS: Final = 100_000
 """Items of a list or an object in an attribute beyond which they are dropped."""
 _LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC).timestamp() * 1e9
@@ -180,7 +182,8 @@ def _hex(identity: bytes | str) -> str:
 
 
 def _attributes(pairs: Iterable[Any], value: Callable[[Any], JsonValue]) -> Attributes:
-    return {pair.key: value(pair.value) for pair in islice(pairs, MOST_ATTRIBUTES)}
+    used = (pair for pair in pairs if not pair.key.startswith(_UNUSED))
+    return {pair.key: value(pair.value) for pair in islice(used, MOST_ATTRIBUTES)}
 
 
 # Protobuf
