@@ -685,3 +685,16 @@ def test_calls_and_turns_with_attributes_of_their_own_are_recorded(receiver: Rec
     assert [result.data for result in results if result] == [{"rain": True}] * 2
     assert calls[0].agent == "forecaster"
     assert activity.timeline(str(calls[0].session)).bars[0].label == 'I look. weather {"city":"Oslo"}'
+
+
+@pytest.mark.promise("WAT-6")
+def test_a_run_stays_one_session_if_only_its_last_span_names_the_conversation(receiver: Receiving) -> None:
+    def turn(number: int) -> dict[str, Any]:
+        return openinference(number, "LLM", llm__model_name="m")
+
+    receiver.send(turn(2), openinference(3, "TOOL", tool__name="weather"))  # exporters send every 5 seconds
+    receiver.send(turn(4), openinference(5, "TOOL", tool__name="fail"), openinference(1, "AGENT", session__id="talk-3"))
+    receiver.end()
+    first, second = recorded(2)
+    assert first.session == second.session
+    assert len(Runtime.from_environment().activity.timeline(str(first.session)).bars) == 4

@@ -74,7 +74,7 @@ class SpanRecorder:
             MOST_WAITING
         )
         self._conversations: OrderedDict[str, str] = OrderedDict()
-        """Conversations by trace: only some spans of a trace name theirs."""
+        """Conversations by trace: only some spans of a trace name theirs. A trace without one is its own."""
         self._known: OrderedDict[str, None] = OrderedDict()
         self._counts: OrderedDict[str, int] = OrderedDict()
         self._turns: OrderedDict[str, deque[tuple[int, str]]] = OrderedDict()
@@ -130,10 +130,11 @@ class SpanRecorder:
     def _record(self, spans: Sequence[TelemetrySpan]) -> None:
         self._redaction.renew_now()
         for span in spans:
-            conversation = conversation_of(span)
-            if conversation:
+            conversation, kind = conversation_of(span), kind_of(span)
+            # The span of an agent arrives after those in it, some of which may already be recorded without its name.
+            if conversation and (kind in ("call", "turn") or self._conversations.get(span.trace) != span.trace):
                 _keep(self._conversations, span.trace, conversation, _MOST_TRACES)
-            if kind_of(span) == "call":
+            if kind == "call":
                 _keep(self._tools, span.trace + span.id, tool_of(span)[:_LONGEST_TOOL], _MOST_KNOWN)
         for span in sorted(spans, key=lambda span: span.start):  # a turn before its calls
             try:
@@ -154,6 +155,8 @@ class SpanRecorder:
         if kind == "agent" or key in self._known or self._is_recorded_by_parent(span):
             return
         identity = conversation_of(span) or self._conversations.get(span.trace, span.trace)
+        if identity == span.trace:
+            _keep(self._conversations, span.trace, identity, _MOST_TRACES)
         session = session_of(self._redaction.text(identity))
         count = self._counts.get(session, 0) + 1
         if count > MOST_IN_SESSION:
