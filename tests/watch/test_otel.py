@@ -698,3 +698,23 @@ def test_a_run_stays_one_session_if_only_its_last_span_names_the_conversation(re
     first, second = recorded(2)
     assert first.session == second.session
     assert len(Runtime.from_environment().activity.timeline(str(first.session)).bars) == 4
+
+
+@pytest.mark.promise("WAT-6")
+def test_calls_of_langchain_lack_what_openllmetry_adds_around_arguments_and_results(receiver: Receiving) -> None:
+    arguments = {"input_str": "{'city': 'Oslo'}", "tags": [], "metadata": {"langgraph_step": 2}, "kwargs": {}}
+    message = {"content": '{"rain": true}', "type": "tool", "name": "weather", "tool_call_id": "call_0"}
+    result = {"output": {"lc": 1, "type": "constructor", "kwargs": message}, "kwargs": {"tags": []}}
+    receiver.send(
+        tool(
+            1,
+            arguments=json.dumps(arguments | {"inputs": {"city": "Oslo"}}),
+            gen_ai__tool__call__result=json.dumps(result),
+        )
+    )
+    receiver.end()
+    [call] = recorded(1)
+    assert call.args == {"city": "Oslo"}
+    stored = Runtime.from_environment().activity.result(call.id)
+    assert stored is not None
+    assert stored.data == {"rain": True}

@@ -254,7 +254,11 @@ def _plain(value: JsonValue) -> JsonValue:
     match value:
         case {"args": [], "sanitize_inputs_outputs": _, "kwargs": dict(arguments)}:  # smolagents
             return arguments
-        case {"type": "tool", "data": {"content": content}}:  # a message of LangChain
+        case {"input_str": _, "inputs": dict(arguments), "metadata": _}:  # OpenLLMetry, of LangChain
+            return arguments
+        case {"type": "tool", "data": {"content": content}} | {
+            "output": {"lc": _, "kwargs": {"type": "tool", "content": content}}
+        }:  # a message of LangChain, from OpenInference or OpenLLMetry
             return _parsed(content)
         case [{"text": str() as text, **rest}] if not rest:  # Strands Agents
             return _parsed(text)
