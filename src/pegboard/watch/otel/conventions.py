@@ -240,6 +240,9 @@ def _content(
     if value is None:
         event, attribute = _CONTENT_EVENTS[keys]
         value = next((attributes.get(attribute) for name, attributes in span.events if name == event), None)
+        match _parsed(value):
+            case [{"text": str() as text, **rest}] if not rest:  # the content of a message
+                value = text
     if value is None:
         return None
     text = value if isinstance(value, str) else to_json(value).decode()
@@ -260,8 +263,6 @@ def _plain(value: JsonValue) -> JsonValue:
             "output": {"lc": _, "kwargs": {"type": "tool", "content": content}}
         }:  # a message of LangChain, from OpenInference or OpenLLMetry
             return _parsed(content)
-        case [{"text": str() as text, **rest}] if not rest:  # Strands Agents
-            return _parsed(text)
     return value
 
 
