@@ -169,6 +169,35 @@ async def test_failures_are_results_that_the_model_can_read(connect: Connect) ->
     assert "doesn't match its output schema" in text(lie)
 
 
+FAILURES = """
+from pegboard.sdk import ToolFailed, hints
+
+@hints(read_only=True)
+def count(*, name: str) -> int:
+    \"\"\"Count the items of one kind.\"\"\"
+    raise ToolFailed("No such item.", data={"known": ["saw"]})
+
+@hints(read_only=True)
+def clear() -> None:
+    \"\"\"Return nothing.\"\"\"
+"""
+
+
+async def test_a_failure_has_no_structured_content_which_contradicts_the_output_schema(
+    connect: Connect, write_pack: Callable[[str, str], Path]
+) -> None:
+    write_pack("shelves.py", FAILURES)
+    async with connect() as client:
+        schemas = {tool.name: tool.output_schema for tool in (await client.list_tools()).tools}
+        failed = await client.call_tool("shelves_count", {"name": "axe"})
+        nothing = await client.call_tool("shelves_clear", {})
+    assert failed.is_error
+    assert [getattr(block, "text", None) for block in failed.content] == ["No such item.", '{"known":["saw"]}']
+    assert (schemas["shelves_count"] is None, failed.structured_content) == (False, None)
+    assert (schemas["shelves_clear"], nothing.structured_content, text(nothing)) == (None, None, "null")
+    assert schemas["kit_fail"] is None
+
+
 @pytest.mark.promise("EXE-7", "MCP-2")
 async def test_calls_of_unknown_tools_and_of_those_that_are_not_allowed_are_recorded(connect: Connect) -> None:
     async with connect("--tool-allow", "kit.add") as client:

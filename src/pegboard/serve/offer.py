@@ -72,14 +72,16 @@ def output_schema(spec: ToolSpec) -> JsonObject | None:
     schema = spec.output_schema
     if schema is None or schema.get("type") == "object":
         return schema
+    if not wraps_result(spec):
+        return None
     outer: JsonObject = {key: schema[key] for key in ("$schema", "$defs", "definitions") if key in schema}
     inner: JsonObject = {key: value for key, value in schema.items() if key not in outer}
     return {**outer, "type": "object", "properties": {RESULT: inner}, "required": [RESULT]}
 
 
 def wraps_result(spec: ToolSpec) -> bool:
-    """Return whether results of the tool get a key because its output schema doesn't describe objects."""
-    return spec.output_schema is not None and spec.output_schema.get("type") != "object"
+    """Return whether results of the tool get a key because its output schema describes data other than objects."""
+    return spec.output_schema is not None and spec.output_schema.get("type") not in ("object", "null")
 
 
 def _description(name: str, spec: ToolSpec) -> JsonObject:

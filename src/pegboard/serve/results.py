@@ -12,7 +12,7 @@ from pydantic_core import to_json
 from pegboard.models import JsonObject, ToolResult, ToolSpec
 from pegboard.results.export import whole
 from pegboard.results.images import ResultImage, images
-from pegboard.serve.offer import RESULT, wraps_result
+from pegboard.serve.offer import RESULT, output_schema, wraps_result
 
 
 def call_result(
@@ -40,7 +40,11 @@ def call_result(
     except (OSError, ValueError) as error:
         return _failure(f"The complete result of {spec.name} can't be read: {error}", None, folder)
     if result.error is not None:
-        return _failure("\n\n".join(text for text in (result.error.message, hint) if text), data, folder)
+        failure = _failure("\n\n".join(text for text in (result.error.message, hint) if text), data, folder)
+        # Clients reject structured content that doesn't match the output schema, even of failures.
+        if isinstance(data, dict) and output_schema(spec) is None:
+            failure["structuredContent"] = data
+        return failure
     if mismatch:
         # Clients reject a successful result that doesn't match, and would lose it.
         message = f"The result of {spec.name} doesn't match its output schema: {mismatch} The result is:\n{_text(data)}"
@@ -81,10 +85,7 @@ def _failure(message: str, data: JsonValue, folder: Path) -> JsonObject:
     content: list[JsonValue] = [{"type": "text", "text": message}]
     if data is not None:
         content += _content(data, folder)
-    answer: JsonObject = {"content": content, "isError": True}
-    if isinstance(data, dict):
-        answer["structuredContent"] = data
-    return answer
+    return {"content": content, "isError": True}
 
 
 def _content(data: JsonValue, folder: Path) -> list[JsonValue]:
