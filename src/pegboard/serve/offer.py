@@ -14,6 +14,8 @@ RESULT: Final = "result"
 """Key of a result that isn't an object, because the protocol allows only objects."""
 _LONGEST: Final = 48
 """Length of a name; clients put up to 16 characters before it, such as `mcp__pegboard__`."""
+_WRAPS: Final = "x-fastmcp-wrap-result"
+"""Keyword with which clients of FastMCP take the data out of this key."""
 _PAGE: Final = 500
 
 
@@ -76,7 +78,7 @@ def output_schema(spec: ToolSpec) -> JsonObject | None:
         return None
     outer: JsonObject = {key: schema[key] for key in ("$schema", "$defs", "definitions") if key in schema}
     inner: JsonObject = {key: value for key, value in schema.items() if key not in outer}
-    return {**outer, "type": "object", "properties": {RESULT: inner}, "required": [RESULT]}
+    return {**outer, "type": "object", "properties": {RESULT: inner}, "required": [RESULT], _WRAPS: True}
 
 
 def wraps_result(spec: ToolSpec) -> bool:
