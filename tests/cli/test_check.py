@@ -292,6 +292,29 @@ def test_the_data_of_a_call_that_fails_as_expected_is_verified(
 
 @pytest.mark.promise("BAT-3")
 @pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("def broken(:", "shop.py:1: The file could not be parsed: "),
+        ("import no_such_library", "no_such_library"),
+        ("raise OSError('no disk')", "no disk"),
+    ],
+)
+@pytest.mark.parametrize("outcome", ["failed", "ok"])
+def test_a_check_that_expects_a_failure_does_not_pass_because_its_pack_is_broken(
+    pegboard: Command, packs: str, check_file: Callable[[str, str], Path], line: str, reason: str, outcome: str
+) -> None:
+    check_file("one", f'tool = "shop.sell"\nexpect.outcome = "{outcome}"\n')
+    file = Path(packs) / "shop.py"
+    file.write_text(f"{line}\n{file.read_text()}")
+    done = pegboard("check", "run", "--json", "--packs", packs)
+    report = _reports(done)["one"]
+    found = report["problem"] or report["differences"][0]
+    assert (done.returncode, reason in f"{found.get('file')}:{found.get('line')}: {found['message']}") == (1, True)
+    assert report["status"] == "error" or outcome == "ok"
+
+
+@pytest.mark.promise("BAT-3")
+@pytest.mark.parametrize(
     ("text", "line", "reason"),
     [
         ('tool = "shop.items"\n[expect]\noutcome = "well"\n', 3, "`expect.outcome` input should be 'ok' or 'failed'"),

@@ -21,6 +21,8 @@ CallEngine: TypeAlias = Callable[[ToolCall], Awaitable[tuple[ToolCall, ToolResul
 """Runs one call; returns it as it was made, with its result. `Runtime.result` is the embedded engine. It raises
 `CheckError` if it can't run the call."""
 
+_UNCALLED: Final = frozenset({"denied", "dependency_missing", "import_failed", "not_allowed"})
+"""Details of errors of tools that couldn't run; they don't show that a call fails as expected."""
 _LARGEST: Final = 50_000_000
 """Bytes of the data that expectations about data read."""
 
@@ -70,6 +72,8 @@ class CheckRunner:
             call, result = await self._engine(call)
         except CheckError as error:
             return _unable(check, Problem(message=str(error), file=check.file))
+        if (uncalled := self._why_uncalled(check, result)) is not None:
+            return _unable(check, uncalled, call, result)
         found: list[FailedExpectation] = [*_of_outcome(check.expect, result)]
         stored = False
         if not found:
@@ -98,6 +102,19 @@ class CheckRunner:
             duration_ms=result.meta.duration_ms,
             updated=stored,
         )
+
+    def _why_uncalled(self, check: Check, result: ToolResult) -> Problem | None:
+        """Return why the tool of a check could not run; None if it ran or the check names the error it expects."""
+        error = result.error
+        if error is None or error.said or check.expect.error is not None:
+            return None
+        if error.code == "tool_not_found" and error.detail is None:
+            pack = check.tool.partition(".")[0]
+            broken = (one for one in self._runtime.problems() if one.pack == pack and one.severity == "error")
+            return next(broken, Problem(message=error.message, file=check.file))
+        if check.expect.outcome == "failed" and error.detail in _UNCALLED:
+            return Problem(message=error.message, file=check.file)
+        return None
 
     def _why_skipped(self, call: ToolCall) -> str:
         """Return why the rules don't allow a call without a person; empty if they allow it. Reads the rules."""
