@@ -194,6 +194,20 @@ def test_since_a_revision_a_removed_pack_is_breaking_even_if_it_was_the_only_one
 
 
 @pytest.mark.promise("BAT-4")
+def test_since_a_revision_a_pack_that_cannot_be_parsed_now_is_a_failure(
+    pegboard: Command, packs: Path, tmp_path: Path
+) -> None:
+    broken = packs / "other.py"
+    broken.write_text(BEFORE)
+    _commit(tmp_path)
+    assert _compat(pegboard, packs, "--since", "HEAD")[0] == 0
+    broken.write_text("def broken(:\n")
+    code, found, errors = _compat(pegboard, packs, "--since", "HEAD")
+    assert (code, set(found)) == (1, {"shop.search", "shop.other"})
+    assert f"Not compared, because its tools can't be read: {broken}." in errors
+
+
+@pytest.mark.promise("BAT-4")
 @pytest.mark.parametrize("is_worktree", [False, True])
 def test_since_a_revision_works_in_a_folder_of_a_repository_or_worktree_whose_files_are_elsewhere(
     home: Path, packs: Path, tmp_path: Path, is_worktree: bool

@@ -218,6 +218,13 @@ class Compatibility:
                         found.append(await packs.tools(file))
         return found
 
+    def unread(self) -> list[str]:
+        """Return the pack files in git repositories of which an error hides every tool."""
+        known = {os.path.realpath(spec.file) for spec in self._runtime.tools.all() if spec.file}
+        errors = (one for one in self._runtime.problems() if one.pack and one.file and one.severity == "error")
+        files = dict.fromkeys(os.path.realpath(one.file) for one in errors if one.file)
+        return [file for file in files if file not in known and repository_of(file) is not None]
+
     def _folders_in_repositories(self) -> list[Path]:
         """Return the packs folders in git repositories, even missing ones other than the user's own."""
         own = self._runtime.paths.packs

@@ -315,17 +315,21 @@ def compat(
             if tool is not None or one.status != "compatible" or one.changes:
                 _print_compatibility(one)
         narrate(_compatibility_summary(found, since))
-    _narrate_not_compared({spec.name for spec in specs} - {one.tool for one in found})
-    breaks = any(one.status in {"breaking", "removed"} for one in found)
+    unread = comparison.unread() if since is not None and tool is None else []
+    _narrate_not_compared({spec.name for spec in specs} - {one.tool for one in found}, unread)
+    breaks = bool(unread) or any(one.status in {"breaking", "removed"} for one in found)
     if accept and found:
         narrate("The current schemas are the baseline now.")
     raise typer.Exit(TOOL_FAILED if breaks and not accept else 0)
 
 
-def _narrate_not_compared(tools: set[str]) -> None:
+def _narrate_not_compared(tools: set[str], unread: list[str]) -> None:
     from pegboard.cli.output import narrate
+    from pegboard.results.clean import clean_line
     from pegboard.results.sizes import count
 
+    for file in unread:
+        narrate(clean_line(f"Not compared, because its tools can't be read: {file}."))
     if tools:
         names = f"{', '.join(sorted(tools)[:5])}{', …' if len(tools) > 5 else ''}"
         narrate(f"Not compared, because not in a git repository: {count(len(tools), 'tool')} ({names}).")
