@@ -207,6 +207,14 @@ def test_csv_truth_values_may_be_written_as_spreadsheets_do() -> None:
         mapping.arguments(row(loud="yes"))
 
 
+def test_csv_truth_values_may_be_written_as_databases_do_unless_a_number_is_meant() -> None:
+    flag, either = {"type": ["boolean", "null"]}, {"anyOf": [{"type": "boolean"}, {"type": "integer"}]}
+    schema: JsonObject = {"type": "object", "properties": {"loud": flag, "either": either}}  # type: ignore[dict-item]
+    mapping = ColumnMap(SPEC.model_copy(update={"input_schema": schema}), format="csv", columns=("loud", "either"))
+    for text, value in (("t", True), ("f", False), ("1", True), ("0", False)):
+        assert mapping.arguments(row(loud=text, either="1")) == {"loud": value, "either": 1}
+
+
 def test_json_values_keep_their_types() -> None:
     whole = ColumnMap(SPEC, given={"count": 1})
     assert whole.arguments(Row(1, 1, {"path": "a", "count": 2}, "")) == {"path": "a", "count": 2}

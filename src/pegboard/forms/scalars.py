@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _MOST_DIGITS = 4000
+_TRUTH_VALUES = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 """Python converts integers of up to 4,300 digits."""
 
 
@@ -225,8 +226,8 @@ class SwitchField(ChoiceField):
         super().__init__(facts, position, options=(Option("true", True), Option("false", False)))
 
     def _read(self) -> FieldReading:
-        # Spreadsheets write TRUE, and Python writes True.
-        written = {"true": True, "false": False}.get(self._text.strip().lower())
+        # Spreadsheets write TRUE, Python True, PostgreSQL t and MySQL 1.
+        written = _TRUTH_VALUES.get(self._text.strip().lower())
         return super()._read() if written is None else FieldReading((written,))
 
 
