@@ -124,6 +124,7 @@ def test_a_call_is_kept_and_the_check_fails_once_the_tool_returns_something_else
     failed = pegboard("check", "run", "--packs", packs)
     assert failed.returncode == 1
     assert "snapshot: Expected item #2.size to be 10, got 11." in failed.stdout
+    assert 'If these parts always differ, set `expect.snapshot.ignore`: ["/1/size"]' in failed.stdout
     assert failed.stderr == "1 failed\n"
 
     updated = pegboard("check", "run", "--update", "--packs", packs)

@@ -78,6 +78,10 @@ def test_what_cannot_be_trusted_is_refused_with_a_reason(folder: Path, tmp_path:
     (tmp_path / "empty").mkdir()
     empty = pegboard(tmp_path, "trust", "empty", "--yes")
     assert (empty.returncode, "contains no pegboard.toml" in empty.stderr) == (0, True)
+    assert "To keep checks here, create an empty pegboard.toml first." in empty.stderr
+    (tmp_path / "empty" / "pegboard.toml").touch()
+    assert pegboard(tmp_path, "trust", "empty", "--yes").returncode == 0
+    assert "To keep checks" not in pegboard(tmp_path, "trust", "empty", "--yes").stderr
 
 
 @pytest.mark.promise("CFG-3")

@@ -69,7 +69,7 @@ class RowResult:
             "ok": self.ok,
             "data": self.data,
             "error": self.error,
-            "durationMs": self.duration_ms,
+            "durationMs": round(self.duration_ms, 3),
             "attempts": self.attempts,
             "call": self.call,
         }

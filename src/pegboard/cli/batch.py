@@ -217,7 +217,8 @@ def _finish(running: Batch, failure: BatchError | None, ended: Ended, interrupti
 
     plan, progress = running.plan, running.progress
     if running.ignored:
-        narrate(f"note: these columns fill no parameter and were ignored: {', '.join(running.ignored)}")
+        ignored = ", ".join(name or "(a column without a name)" for name in running.ignored)
+        narrate(f"note: these columns fill no parameter and were ignored: {ignored}")
     if failure is not None:
         narrate(f"error: {failure}")
     summary = {

@@ -93,7 +93,10 @@ def review_folder(paths: Paths, folder: Path | None = None) -> TrustRequest:
     rows = tuple(row for row in shown_settings(settings, redactor) if row.origin != "default")
     obstacle = ""
     if not (files.exist or files.has_checks):
-        obstacle = f"This folder contains no {OVERLAY}, {DOTENV} or check that requires trust."
+        obstacle = (
+            f"This folder contains no {OVERLAY}, {DOTENV} or check that requires trust."
+            f" To keep checks here, create an empty {OVERLAY} first."
+        )
     elif unreadable:
         obstacle = "The folder can't be reviewed because a file can't be read. Fix the problem first."
     return TrustRequest(

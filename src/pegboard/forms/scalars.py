@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _MOST_DIGITS = 4000
-_TRUTH_VALUES = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 """Python converts integers of up to 4,300 digits."""
+_TRUTH_VALUES = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 
 
 class TextField(Field):
