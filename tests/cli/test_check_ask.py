@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +15,7 @@ from xml.etree import ElementTree as ET
 import commands
 import pytest
 from provider import FakeProvider, fails, proposes, says
+from watched import eventually
 
 Command = Callable[..., commands.Done]
 
@@ -28,6 +32,16 @@ def lend(*, book: str, to: str) -> str:
     with open(to, "w") as file:
         file.write(book)
     return book
+'''
+
+
+LINGER = '''
+@hints(read_only=True, timeout=60)
+def linger(*, mark: str) -> None:
+    """Linger."""
+    open(mark, "w").close()
+    while True:
+        pass
 '''
 
 
@@ -199,3 +213,21 @@ def test_without_questions_a_message_says_how_to_write_one(pegboard: Command, pa
     done = pegboard("check", "ask", "--packs", packs)
     assert (done.returncode, "`pegboard guide checks`" in done.stderr) == (0, True)
     assert pegboard("check", "ask", "books.find", "--packs", packs).returncode == 2
+
+
+@pytest.mark.promise("BAT-3", "CLI-2")
+def test_ctrl_c_ends_the_questions_and_leaves_no_session(
+    pegboard: Command, packs: str, write_check: Callable[[str, str], None], tmp_path: Path
+) -> None:
+    mark = tmp_path / "lingers"
+    write_check("any", f'tool = "books.find"\nquestions = ["books.linger mark={mark}", "books.find words=x"]\n')
+    (Path(packs) / "books.py").write_text(PACK + LINGER)
+    command = [sys.executable, "-m", "pegboard", "check", "ask", "--packs", packs, "--json"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path, start_new_session=True
+    ) as asking:
+        eventually(mark.exists)
+        asking.send_signal(signal.SIGINT)
+        out, _ = asking.communicate(timeout=60)
+    assert (asking.returncode, json.loads(out)["checks"]) == (130, [])
+    assert _sessions(pegboard) == []

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Final
 
 from pegboard.checks.differences import differences, shortened
 from pegboard.checks.file import Checks
 from pegboard.checks.model import Check, FailedExpectation, ModelQuestion, QuestionReport
 from pegboard.config.trust import REVIEW
-from pegboard.errors import FormFaults
+from pegboard.errors import FormFaults, SessionError, StoreError
 from pegboard.models import JsonObject, Problem, ToolCall, ToolSpec
 from pegboard.models.ask import AskFinished, CallProposed, ModelSaid, Outcome
 from pegboard.models.conversation import TurnEnded
@@ -92,7 +92,12 @@ class QuestionRunner:
         began, made, tokens = clock(), 0, 0
         for number in range(1, self._repeat + 1):
             asking = self._runtime.ask(model=model, base_url=self._base_url, send_key=True)  # the user named both
-            used, outcome = await self._ask_once(asking, spec, expected, question.text)
+            try:
+                used, outcome = await self._ask_once(asking, spec, expected, question.text)
+            except asyncio.CancelledError:
+                with suppress(SessionError, StoreError):  # it may not exist yet
+                    self._runtime.sessions.delete(asking.session)
+                raise
             made += outcome is None
             tokens += used
             report = report.model_copy(
