@@ -111,10 +111,11 @@ class CheckRunner:
         if error.code == "tool_not_found" and error.detail is None:
             pack = check.tool.partition(".")[0]
             broken = (one for one in self._runtime.problems() if one.pack == pack and one.severity == "error")
-            return next(broken, Problem(message=error.message, file=check.file))
-        if check.expect.outcome == "failed" and error.detail in _UNCALLED:
-            return Problem(message=error.message, file=check.file)
-        return None
+            if (problem := next(broken, None)) is not None:
+                return problem
+        elif error.detail not in _UNCALLED:
+            return None
+        return Problem(message=error.message, file=check.file) if check.expect.outcome == "failed" else None
 
     def _why_skipped(self, call: ToolCall) -> str:
         """Return why the rules don't allow a call without a person; empty if they allow it. Reads the rules."""
