@@ -89,6 +89,24 @@ async def test_thinking_before_a_call_is_sent_back_in_its_field_until_the_questi
     assert sent == [[], ["Hm, well."], [None]]
 
 
+@pytest.mark.promise("ASK-1", "ASK-5")
+async def test_the_signature_of_a_call_is_sent_back_with_it_until_the_question_is_answered(
+    runtime: Runtime, asked: Asked
+) -> None:
+    signed = {"google": {"thought_signature": "AbC="}}  # as Gemini's OpenAI-compatible interface requires it
+    function = {"name": "shop_add", "arguments": '{"a": 1, "b": 2}'}
+    piece = {"index": 0, "id": "", "type": "function", "function": function, "extra_content": signed}
+    first = Answer([delta(tool_calls=[piece]), delta("stop")])
+    with FakeProvider(first, provided("It is 3."), provided("Nothing else.")).running() as fake:
+        for question in ("Add all.", "What else?"):
+            await asked(runtime, question, model=reach(fake), session="s")
+    sent = [
+        [call.get("extra_content") for message in turn.body["messages"] for call in message.get("tool_calls") or ()]
+        for turn in fake.asked
+    ]
+    assert sent == [[], [signed], [None]]
+
+
 @pytest.mark.promise("ASK-2")
 async def test_every_outcome_has_all_its_names_in_camel_case(runtime: Runtime, asked: Asked) -> None:
     _, outcome = await asked(runtime, model=ScriptedModel(says("Hello.")), session="s")

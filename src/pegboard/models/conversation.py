@@ -20,6 +20,13 @@ class ProposedCall(DataModel):
     """The arguments' JSON text as the model wrote it; may be truncated or invalid."""
     from_text: bool = False
     """Whether the call was found in the model's text, as small models write it, not sent as a call."""
+    provider: str = Field(default="", exclude=True)
+    """The library's name of the provider that sent the details; they are only sent to this one."""
+    details: JsonObject | None = Field(default=None, exclude=True)
+    """Data that the provider requires again with the call, such as a signature of the thought before it.
+
+    Sent back until the question is answered, and not stored.
+    """
 
 
 class Thinking(DataModel):

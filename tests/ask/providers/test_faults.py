@@ -64,6 +64,25 @@ FAULTS = {
         [fails(429, "Rate limit reached", headers={"retry-after": "17"})],
         "rate_limited", "limits the rate of requests (HTTP 429): Rate limit reached.", "in 17 s",
     ),
+    "429 with the time in words": Fault(
+        [fails(429, "Rate limit reached. Please try again in 1m12.5s.", headers={"x-should-retry": "false"})],
+        "rate_limited", "limits the rate", "in 72 s",
+    ),
+    "413 for the rate of tokens": Fault(
+        [fails(413, "Request too large: tokens per minute", code="rate_limit_exceeded")],
+        "rate_limited", "limits the rate of tokens (HTTP 413)", "fewer tools",
+    ),
+    "404 of a model without tools": Fault(
+        [fails(404, "No endpoints found that support tool use.")],
+        "bad_request", "rejected the request (HTTP 404)", "Choose a model that supports tools",
+    ),
+    "500 of a server without templates": Fault(
+        [fails(500, "tools param requires --jinja flag")], "server", "an internal error", "with --jinja",
+    ),
+    "an error without the key": Fault(
+        [Answer([ONE, {"object": "error", "message": "Out of memory", "code": 500}])],
+        "server", "reported an error in the middle of its answer: Out of memory.", "Try again", "One ",
+    ),
     "429 for want of money": Fault(
         [fails(429, "You exceeded your current quota", code="insufficient_quota")],
         "rate_limited", "quota of your account", "plan",

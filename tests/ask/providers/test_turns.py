@@ -148,6 +148,14 @@ async def test_calls_count_as_calls_even_if_the_finish_reason_is_stop() -> None:
         assert (await hear(reach(fake))).ended.reason == "calls"
 
 
+@pytest.mark.parametrize("last", [{"delta": None}, {}, {"message": {"role": "assistant", "content": "Hi."}}])
+async def test_the_last_chunk_may_have_no_delta(last: dict[str, Any]) -> None:
+    chunk = delta() | {"choices": [{"index": 0, "finish_reason": "stop", **last}]}
+    with FakeProvider(Answer([delta(content="Hi."), chunk])).running() as fake:
+        ended = (await hear(reach(fake))).ended
+    assert (ended.reason, ended.message.text) == ("stop", "Hi.")
+
+
 async def test_a_call_without_an_id_is_given_one_and_one_without_arguments_has_none_of_them() -> None:
     with FakeProvider(Answer([call(name="time_now"), delta("tool_calls")])).running() as fake:
         (made,) = (await hear(reach(fake))).ended.message.calls

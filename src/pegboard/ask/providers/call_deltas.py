@@ -5,11 +5,13 @@ Imported late: it loads the library.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from openai.types.chat.chat_completion_chunk import Choice, ChoiceDeltaToolCall
+from openai.types.chat import ChatCompletionChunk
+from openai.types.chat.chat_completion_chunk import Choice, ChoiceDelta, ChoiceDeltaToolCall
+from pydantic_ai.exceptions import ModelAPIError
 from pydantic_ai.messages import FinishReason, ModelResponseStreamEvent
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIStreamedResponse
 
@@ -86,6 +88,25 @@ class CompatibleResponse(OpenAIStreamedResponse):
     _calls: list[_OpenCall] = field(default_factory=list, init=False)
     _is_old: bool = field(default=False, init=False)
     _tags: ThinkingTags = field(default_factory=ThinkingTags, init=False)
+
+    async def _validate_response(self) -> AsyncIterator[ChatCompletionChunk]:
+        """Yield the chunks, also those of which the client's types don't hold.
+
+        Some servers leave out the delta of the last chunk, which the library would skip with the reason of the end.
+        Errors of vLLM have no key `error`, by which the client recognizes one.
+
+        Raises:
+            ModelAPIError: A chunk is an error.
+        """
+        started = False
+        async for chunk in super()._validate_response():
+            if str(chunk.object) == "error":
+                raise ModelAPIError(self.model_name, "", body=chunk.model_dump(), in_stream=True)
+            for choice in chunk.choices or ():
+                if started and getattr(choice, "delta", None) is None:
+                    choice.delta = ChoiceDelta()
+            started = True
+            yield chunk
 
     def _map_text_delta(self, choice: Choice) -> Iterable[ModelResponseStreamEvent]:
         content = choice.delta.content

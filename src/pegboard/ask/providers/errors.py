@@ -52,6 +52,8 @@ _TOO_MANY_TOOLS: Final = re.compile(
     r"|(too many|maximum (number|of)|at most|more than) .{0,20}\b(tools|functions|function[ _]?declarations)",
     re.IGNORECASE,
 )
+_WITHOUT_TOOLS: Final = re.compile(r"\bsupports? (tool|function)", re.IGNORECASE)
+"""Words for a model that exists but can't use tools, as OpenRouter sends them with the status of an unknown model."""
 _INVALID_TOOL: Final = re.compile(
     r"schema for function|function[ _]?(declarations|parameters)\b|tools[.\[]\d+.{0,40}(schema|parameters|name)",
     re.IGNORECASE,
@@ -77,6 +79,10 @@ _DEEPEST: Final = 8
 """Levels of a body that are searched for a message."""
 
 _AGAIN: Final = "Try again."
+_AGAIN_IN: Final = re.compile(
+    r"\btry again in (?=\d)(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?) ?(ms|s))?", re.IGNORECASE
+)
+"""Words for the time to wait, which Groq and OpenAI also send in a header, but gateways often only in the text."""
 
 
 class ErrorFactory:
@@ -269,6 +275,8 @@ class ErrorFactory:
         return self._error("bad_request", message, "If you trust that server, set base_url to its address.")
 
     def _unknown_model(self, error: ModelNotFoundError, detail: str) -> ModelError:
+        if _WITHOUT_TOOLS.search(detail):
+            return self._rejected(error, detail)
         fixes = []
         if self._at.provider == "ollama":
             fixes.append(f"Download it with `ollama pull {self._at.model}`, or choose another model.")
@@ -287,7 +295,7 @@ class ErrorFactory:
             message = f"The quota of your account at {self._title} is used up."
             fix = "Check its plan and billing, or use another model."
             return self._error("rate_limited", message, fix, detail=detail)
-        wait = error.retry_after
+        wait = error.retry_after or _wait_in(detail)
         fix = f"Try again in {_seconds(wait)}." if wait else "Try again in a minute."
         status = f" (HTTP {error.status_code})" if isinstance(error, ModelHTTPError) else ""
         message = f"{self._title} limits the rate of requests{status}"
@@ -303,10 +311,15 @@ class ErrorFactory:
         else:
             message = f"{self._title} failed with an internal error{status}"
         fix = "Check the server's log." if self._at.is_local else "Try again later, or use another model."
+        if "--jinja" in detail:  # llama.cpp
+            fix = "Start the server with --jinja, or ask without tools."
         return self._error("server", message, fix, detail=detail, retry_after=error.retry_after)
 
     def _rejected(self, error: Exception, detail: str) -> ModelError:
         status = f" (HTTP {error.status_code})" if isinstance(error, ModelHTTPError) else ""
+        if isinstance(error, ModelHTTPError) and _is_limited(error):
+            fix = "Start a new session, offer the model fewer tools, or use another model."
+            return self._error("rate_limited", f"{self._title} limits the rate of tokens{status}", fix, detail=detail)
         if _INVALID_KEY.search(detail):
             return self._auth(error, detail)
         if _FILTERED.search(detail):
@@ -364,11 +377,18 @@ def _is_too_long(error: Exception, detail: str) -> bool:
     if isinstance(error, ModelContextWindowExceededError):
         return True
     if isinstance(error, ModelHTTPError) and error.status_code == 413:
-        return True
+        return not _is_limited(error)
     said = isinstance(error, ModelHTTPError | ModelRequestRejectedError) or (
         isinstance(error, ModelAPIError) and error.in_stream
     )
     return said and not isinstance(error, ModelRateLimitError) and bool(_TOO_LONG.search(detail))
+
+
+def _is_limited(error: ModelHTTPError) -> bool:
+    """Return whether a request exceeds a rate of tokens, as Groq reports with the status of a too large request."""
+    body = error.body
+    inner = body.get("error", body) if isinstance(body, dict) else None
+    return isinstance(inner, dict) and inner.get("code") == "rate_limit_exceeded"
 
 
 def _said(error: Exception) -> str:
@@ -412,6 +432,15 @@ def _root(error: BaseException) -> BaseException:
     while error.__cause__:
         error = error.__cause__
     return error
+
+
+def _wait_in(detail: str) -> float | None:
+    """Return the seconds to wait that a provider's words name, such as `Please try again in 1m12.5s`."""
+    found = _AGAIN_IN.search(detail)
+    if found is None:
+        return None
+    hours, minutes, seconds, unit = found.groups()
+    return float(hours or 0) * 3600 + float(minutes or 0) * 60 + float(seconds or 0) / (1000 if unit == "ms" else 1)
 
 
 def _seconds(wait: float) -> str:

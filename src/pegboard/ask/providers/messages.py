@@ -117,7 +117,13 @@ def _response_parts(message: ModelMessage) -> list[theirs.ModelResponsePart]:
     # A model may write a name that the provider rejects, which would make every later turn fail. The library wraps
     # arguments that are not a JSON object into one.
     parts += [
-        theirs.ToolCallPart(allowed_name(call.name), encodable(call.arguments), tool_call_id=call.provider_id)
+        theirs.ToolCallPart(
+            allowed_name(call.name),
+            encodable(call.arguments),
+            tool_call_id=call.provider_id,
+            provider_name=call.provider or None,
+            provider_details=call.details,
+        )
         for call in message.calls
     ]
     return parts

@@ -153,7 +153,13 @@ def _ended(stream: StreamedResponse, errors: ErrorFactory) -> TurnEnded:
     response = stream.get()
     details = response.provider_details or {}
     calls = tuple(
-        ProposedCall(provider_id=part.tool_call_id, name=part.tool_name, arguments=_json(part.args) or "{}")
+        ProposedCall(
+            provider_id=part.tool_call_id,
+            name=part.tool_name,
+            arguments=_json(part.args) or "{}",
+            provider=part.provider_name or "",
+            details=part.provider_details,
+        )
         for part in response.parts
         if isinstance(part, theirs.ToolCallPart)
     )
