@@ -13,6 +13,7 @@ from pegboard.cli.check_reports import (
     PatternArgument,
     cancel,
     checks_of,
+    collect,
     conclude,
     fail,
     nothing,
@@ -24,6 +25,8 @@ from pegboard.cli.root import TOOL_FAILED, USAGE, JsonOption, PacksOption, find,
 from pegboard.cli.servers import ElicitOption, answer_questions
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Sequence
+
     from pegboard.checks import Check, CheckReport, Checks
     from pegboard.checks.compare import ToolCompatibility
     from pegboard.runtime import Runtime
@@ -72,7 +75,8 @@ def run_(
             raise typer.Exit(USAGE)
     try:
         on = None if engine in (None, EMBEDDED) else ClusterCalls(runtime, engine or "", insecure=insecure)
-        reports, interruption = _run(runtime, files, checks, on, update=update, quiet=json)
+        running = _reports(runtime, files, checks, on, update=update)
+        reports, interruption = collect(runtime, running, None if json else print_report)
     except CheckError as error:
         fail(str(error))
     if any(report.status != "passed" for report in reports):
@@ -363,52 +367,28 @@ def _compatibility_summary(found: tuple[ToolCompatibility, ...], since: str | No
     return f"{count(len(found), 'tool')} compared, {bad} with breaking changes.{unknown}"
 
 
-def _run(
-    runtime: Runtime,
-    files: Checks,
-    checks: tuple[Check, ...],
-    cluster: ClusterCalls | None,
-    *,
-    update: bool,
-    quiet: bool,
-) -> tuple[list[CheckReport], int]:
-    """Run checks; print each report unless `quiet`. Return the reports, and the exit code if ctrl+c ended the run.
+async def _reports(
+    runtime: Runtime, files: Checks, checks: Sequence[Check], cluster: ClusterCalls | None, *, update: bool
+) -> AsyncGenerator[CheckReport]:
+    """Run checks, on the cluster if there is one, and yield the reports.
 
     Raises:
         CheckError: The cluster can't be reached.
     """
-    import asyncio
     from contextlib import aclosing
 
     from pegboard.checks.run import CheckRunner
-    from pegboard.cli.interruption import interruptible
 
-    reports: list[CheckReport] = []
-
-    async def run() -> int:
-        task = asyncio.current_task()
-        assert task is not None
-        with interruptible(lambda: cancel(task)) as interruption:
-            try:
-                async with runtime:
-                    try:
-                        if cluster is not None and checks:
-                            await cluster.open()
-                        runner = CheckRunner(runtime, files, cluster.result if cluster is not None else None)
-                        async with aclosing(runner.run(checks, update=update)) as found:
-                            async for report in found:
-                                reports.append(report)
-                                if not quiet:
-                                    print_report(report)
-                    finally:
-                        if cluster is not None:
-                            await cluster.close()
-            except asyncio.CancelledError:
-                if not interruption:
-                    raise
-            return interruption.exit_code if interruption else 0
-
-    return reports, asyncio.run(run())
+    try:
+        if cluster is not None and checks:
+            await cluster.open()
+        runner = CheckRunner(runtime, files, cluster.result if cluster is not None else None)
+        async with aclosing(runner.run(checks, update=update)) as found:
+            async for report in found:
+                yield report
+    finally:
+        if cluster is not None:
+            await cluster.close()
 
 
 def _save(files: Checks, made: Check, *, own: bool, as_json: bool) -> None:

@@ -6,16 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pegboard.cli.check_reports import JunitOption, PatternArgument, cancel, checks_of, conclude, nothing, print_report
+from pegboard.cli.check_reports import JunitOption, PatternArgument, checks_of, collect, conclude, nothing, print_report
 from pegboard.cli.root import TOOL_FAILED, USAGE, AllowOption, JsonOption, PacksOption, scanned
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pegboard.checks import Check
     from pegboard.checks.model import QuestionReport
-    from pegboard.checks.questions import QuestionRunner
-    from pegboard.runtime import Runtime
 
 
 def ask(
@@ -64,48 +61,19 @@ def ask(
             raise typer.Exit(USAGE)
     runner = QuestionRunner(runtime, files, base_url=base_url, repeat=repeat, at_least=at_least)
     try:
-        reports, interruption = _ask(runtime, runner, checks, models, quiet=json)
+        reports, interruption = collect(runtime, runner.run(checks, models), None if json else _print)
     except (SessionError, StoreError) as error:
         narrate(f"The sessions of the questions can't be saved: {error}")
         raise typer.Exit(TOOL_FAILED) from error
     conclude(reports, invalid, junit=junit, json=json, interruption=interruption)
 
 
-def _ask(
-    runtime: Runtime, runner: QuestionRunner, checks: Sequence[Check], models: Sequence[str | None], *, quiet: bool
-) -> tuple[list[QuestionReport], int]:
-    """Ask; print each report unless `quiet`. Return the reports, and the exit code if ctrl+c ended the run."""
-    import asyncio
-    from contextlib import aclosing
-
-    from pegboard.cli.interruption import interruptible
-
-    reports: list[QuestionReport] = []
-
-    async def run() -> int:
-        task = asyncio.current_task()
-        assert task is not None
-        with interruptible(lambda: cancel(task)) as interruption:
-            try:
-                async with runtime, aclosing(runner.run(checks, models)) as found:
-                    async for report in found:
-                        reports.append(report)
-                        if not quiet:
-                            print_report(report)
-                            _print_asked(report)
-            except asyncio.CancelledError:
-                if not interruption:
-                    raise
-            return interruption.exit_code if interruption else 0
-
-    return reports, asyncio.run(run())
-
-
-def _print_asked(report: QuestionReport) -> None:
-    """Print how often the call was made, and which session shows a time that it was not."""
+def _print(report: QuestionReport) -> None:
+    """Print a report, how often the call was made, and which session shows a time that it was not."""
     from pegboard.cli.output import print_text
     from pegboard.results.sizes import count
 
+    print_report(report)
     if report.asked:
         tokens = f", {count(report.tokens, 'token')}" if report.tokens else ""
         session = f", see the session {report.session}" if report.session else ""

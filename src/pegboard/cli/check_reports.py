@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
 
 import typer
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pegboard.models import Problem
     from pegboard.runtime import Runtime
 
+ReportT = TypeVar("ReportT", bound="CheckReport")
 PatternArgument = Annotated[
     str | None,
     typer.Argument(
@@ -65,6 +66,44 @@ def print_report(report: CheckReport) -> None:
         )
     if report.problem is not None:
         print_text(clean_line(f"    {report.problem}") + "\n")
+
+
+def collect(
+    runtime: Runtime, running: AsyncGenerator[ReportT], show: Callable[[ReportT], None] | None
+) -> tuple[list[ReportT], int]:
+    """Run checks until they have ended or ctrl+c ends them.
+
+    Args:
+        runtime: The runtime, which is closed at the end.
+        running: Yields the reports.
+        show: Prints a report when it arrives, if wanted.
+
+    Returns:
+        The reports, and the exit code if ctrl+c ended the run, else 0.
+    """
+    import asyncio
+    from contextlib import aclosing
+
+    from pegboard.cli.interruption import interruptible
+
+    reports: list[ReportT] = []
+
+    async def run() -> int:
+        task = asyncio.current_task()
+        assert task is not None
+        with interruptible(lambda: cancel(task)) as interruption:
+            try:
+                async with runtime, aclosing(running):
+                    async for report in running:
+                        reports.append(report)
+                        if show is not None:
+                            show(report)
+            except asyncio.CancelledError:
+                if not interruption:
+                    raise
+            return interruption.exit_code if interruption else 0
+
+    return reports, asyncio.run(run())
 
 
 def conclude(
