@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 
 import commands
 import pytest
-from provider import FakeProvider, fails, proposes, says
+from provider import Answer, FakeProvider, call, delta, fails, proposes, says
 from watched import eventually
 
 Command = Callable[..., commands.Done]
@@ -132,6 +132,31 @@ def test_a_question_fails_with_what_the_model_did_instead_and_its_session_is_kep
     assert report["differences"][0]["expectation"] == expectation
     assert report["differences"][0]["message"].startswith(message)
     assert _sessions(pegboard) == [report["session"]]
+
+
+@pytest.mark.promise("BAT-3", "ASK-5")
+@pytest.mark.parametrize(
+    ("chunks", "reason"),
+    [
+        ([call(id="call_1", name="time_now", arguments="{zone"), delta("tool_calls")], "time.now was not called. "),
+        (
+            [call(id="call_1", name="time_now", arguments="{}"), delta("length")],
+            "time.now was not called because the model's turn ended early",
+        ),
+    ],
+    ids=["not JSON", "cut off"],
+)
+def test_a_call_whose_arguments_cannot_be_read_is_not_the_expected_one(
+    pegboard: Command, write_check: Callable[[str, str], None], tmp_path: Path, chunks: list[Any], reason: str
+) -> None:
+    write_check("now", 'tool = "time.now"\nquestions = ["What time is it?"]\n')
+    with FakeProvider(Answer(chunks), says("I don't know.")).running() as fake:
+        reach = ["--model", "openai:fake", "--base-url", fake.url]
+        done = pegboard("check", "ask", "now", *reach, "--junit", str(tmp_path / "report.xml"), "--json")
+    assert done.returncode == 1, done.stderr
+    [report] = _asked(done)
+    assert (report["status"], report["made"]) == ("failed", 0)
+    assert report["differences"][0]["message"].startswith(reason)
 
 
 @pytest.mark.promise("BAT-3")

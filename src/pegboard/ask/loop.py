@@ -370,7 +370,8 @@ class _Question:
         """Run the calls of a turn and append their answers to the session, in the order of the proposals."""
         proposals = self._open
         for proposal in proposals:
-            yield CallProposed(call=proposal.call, proposed=proposal.proposed)
+            error = proposal.result.error if proposal.result is not None else None
+            yield CallProposed(call=proposal.call, proposed=proposal.proposed, error=error)
         for group in self._runner.groups(proposals):
             if not self._is_late:
                 try:

@@ -12,8 +12,8 @@ from pegboard.checks.file import Checks
 from pegboard.checks.model import Check, FailedExpectation, ModelQuestion, QuestionReport
 from pegboard.config.trust import REVIEW
 from pegboard.errors import FormFaults, SessionError, StoreError
-from pegboard.models import JsonObject, Problem, ToolCall, ToolSpec
-from pegboard.models.ask import AskFinished, CallProposed, ModelSaid, Outcome
+from pegboard.models import JsonObject, Problem, ToolCall, ToolError, ToolSpec
+from pegboard.models.ask import AskedCall, AskFinished, CallProposed, ModelSaid, Outcome
 from pegboard.models.conversation import TurnEnded
 from pegboard.runtime import Runtime
 
@@ -127,17 +127,21 @@ class QuestionRunner:
                 match event:
                     case ModelSaid(event=TurnEnded(usage=usage)):
                         tokens += usage.input_tokens + usage.output_tokens
-                    case CallProposed(call=call) if not self._faults(spec, expected, call):
+                    case CallProposed(call=call, error=error) if not self._faults(spec, expected, call, error):
                         return tokens, None  # no call of this turn has started, and none does
                     case AskFinished(outcome=outcome):
                         return tokens, outcome
         raise AssertionError("an ask always ends with AskFinished")
 
-    def _faults(self, spec: ToolSpec, expected: JsonObject, call: ToolCall) -> tuple[FailedExpectation, ...]:
-        """Return how a call differs from the expected one."""
+    def _faults(
+        self, spec: ToolSpec, expected: JsonObject, call: ToolCall | AskedCall, error: ToolError | None
+    ) -> tuple[FailedExpectation, ...]:
+        """Return how a call, which may have an error, differs from the expected one."""
         if call.name != spec.name:
             message = f"The model called {call.name} instead of {spec.name}."
             return (FailedExpectation(expectation="call", path="", message=message),)
+        if error is not None and error.code == "invalid_args" and not call.args:  # they may not have been readable
+            return (FailedExpectation(expectation="arguments", path="", message=error.message),)
         try:
             got = self._runtime.tools.prepare(spec, call.args)
         except FormFaults as faults:
@@ -153,11 +157,11 @@ class QuestionRunner:
 
     def _differences(self, spec: ToolSpec, expected: JsonObject, outcome: Outcome) -> tuple[FailedExpectation, ...]:
         """Return how the calls of a model differ from the expected one: those of the nearest call of the tool."""
-        calls = [ToolCall(name=one.name, args=one.args, source=one.source) for one in outcome.tool_calls]
-        of_tool = [self._faults(spec, expected, call) for call in calls if call.name == spec.name]
+        calls = [*zip(outcome.tool_calls, outcome.tool_results, strict=True)]
+        of_tool = [self._faults(spec, expected, call, made.error) for call, made in calls if call.name == spec.name]
         if of_tool:
             return min(of_tool, key=len)
-        others = [*dict.fromkeys(call.name for call in calls)]
+        others = [*dict.fromkeys(call.name for call, _ in calls)]
         called = f"It called {', '.join(others[:_NAMED])}." if others else "It called no tool."
         said = f" Its answer: {shortened(outcome.answer)}" if outcome.answer else ""
         message = f"The model didn't call {spec.name}. {called}{said}"

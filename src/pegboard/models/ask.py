@@ -145,6 +145,8 @@ class CallProposed(DataModel):
     """The call with the tool's own name, and the arguments as far as they could be parsed."""
     proposed: ProposedCall
     """The call as the model wrote it."""
+    error: ToolError | None = None
+    """Why it can't run, if that is known already: its arguments can't be read, for example."""
 
 
 class CallHappened(DataModel):
