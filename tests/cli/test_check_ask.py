@@ -256,3 +256,20 @@ def test_ctrl_c_ends_the_questions_and_leaves_no_session(
         out, _ = asking.communicate(timeout=60)
     assert (asking.returncode, json.loads(out)["checks"]) == (130, [])
     assert _sessions(pegboard) == []
+
+
+@pytest.mark.promise("BAT-3", "CLI-2")
+def test_ctrl_c_leaves_no_session_of_an_earlier_time_which_no_report_names(
+    pegboard: Command, packs: str, write_check: Callable[[str, str], None], tmp_path: Path
+) -> None:
+    write_check("any", 'tool = "books.find"\nquestions = ["Any books?"]\n')
+    command = [sys.executable, "-m", "pegboard", "check", "ask", "--repeat", "3", "--packs", packs]
+    with FakeProvider(says("No."), Answer([delta(content="Hm")], end="hang")).running() as fake:
+        reach = ["--model", "openai:fake", "--base-url", fake.url]
+        with subprocess.Popen(
+            [*command, *reach], stderr=subprocess.PIPE, text=True, cwd=tmp_path, start_new_session=True
+        ) as asking:
+            eventually(lambda: len(fake.asked) == 2)
+            asking.send_signal(signal.SIGINT)
+            asking.communicate(timeout=60)
+    assert (asking.returncode, _sessions(pegboard)) == (130, [])

@@ -95,8 +95,9 @@ class QuestionRunner:
             try:
                 used, outcome = await self._ask_once(asking, spec, expected, question.text)
             except asyncio.CancelledError:
-                with suppress(SessionError, StoreError):  # it may not exist yet
-                    self._runtime.sessions.delete(asking.session)
+                for session in filter(None, (asking.session, report.session)):  # no report names them
+                    with suppress(SessionError, StoreError):  # it may not exist yet
+                        self._runtime.sessions.delete(session)
                 raise
             made += outcome is None
             tokens += used
