@@ -172,6 +172,20 @@ async def test_thinking_is_separate_from_the_answer(field: str) -> None:
     assert heard.ended.message.text == heard.text == "Four."
 
 
+async def test_thinking_among_the_parts_of_a_content_is_separate_from_the_answer() -> None:
+    thought = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}  # as Mistral sends it
+    chunks = [
+        delta(content=[thought]),
+        delta(content=[{"type": "text", "text": "Four"}]),
+        delta(content="."),
+        delta("stop"),
+    ]
+    with FakeProvider(Answer(chunks)).running() as fake:
+        heard = await hear(reach(fake))
+    assert [event.text for event in heard.events if isinstance(event, ThinkingDelta)] == ["Hm."]
+    assert (heard.ended.message.text, heard.ended.message.thinking) == ("Four.", ())
+
+
 async def test_tokens_from_a_cache_cost_less_and_impossible_numbers_and_other_servers_have_no_price() -> None:
     report = usage(10_000, 5)
     report["usage"]["prompt_tokens_details"] = {"cached_tokens": 9_000}

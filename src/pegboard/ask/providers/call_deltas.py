@@ -5,7 +5,7 @@ Imported late: it loads the library.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -112,7 +112,9 @@ class CompatibleResponse(OpenAIStreamedResponse):
         content = choice.delta.content
         is_last = bool(choice.finish_reason or choice.delta.tool_calls)
         if not (isinstance(content, str) or (content is None and is_last)):
-            yield from super()._map_text_delta(choice)  # some servers send a list of parts
+            for thought in _thoughts(content):  # some servers send a list of parts
+                yield from self._parts_manager.handle_thinking_delta(vendor_part_id="thinking", content=thought)
+            yield from super()._map_text_delta(choice)
             return
         for piece in self._tags.split(content or "", is_last=is_last):
             choice.delta.content = piece
@@ -176,6 +178,18 @@ def _parts(piece: ChoiceDeltaToolCall) -> tuple[str, str, str]:
     given = (function and function.arguments) or ""
     # Some servers send an object, which the library accepts.
     return piece.id or "", (function and function.name) or "", given if isinstance(given, str) else "{}"
+
+
+def _thoughts(content: object) -> Iterator[str]:
+    """Yield the reasoning among the parts of a content, as Mistral sends it."""
+    for part in content if isinstance(content, list) else ():
+        match part:
+            case {"type": "thinking", "thinking": str(thought)}:
+                yield thought
+            case {"type": "thinking", "thinking": list(pieces)}:
+                for piece in pieces:
+                    if isinstance(piece, dict) and isinstance(text := piece.get("text"), str):
+                        yield text
 
 
 def _is_another(call: _OpenCall, id_: str, name: str, arguments: str) -> bool:
