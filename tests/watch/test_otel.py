@@ -718,3 +718,14 @@ def test_calls_of_langchain_lack_what_openllmetry_adds_around_arguments_and_resu
     stored = Runtime.from_environment().activity.result(call.id)
     assert stored is not None
     assert stored.data == {"rain": True}
+
+
+@pytest.mark.promise("WAT-6")
+def test_an_operation_that_is_not_a_text_does_not_end_the_record(receiver: Receiving) -> None:
+    strange = span(1) | {
+        "attributes": [{"key": "gen_ai.operation.name", "value": {"arrayValue": {"values": [{"stringValue": "chat"}]}}}]
+    }
+    receiver.send(strange, tool(2))
+    receiver.send(tool(3))
+    assert "1 span was ignored" in receiver.end()
+    recorded(2)

@@ -75,14 +75,14 @@ _OPENINFERENCE: Final[dict[JsonValue, Kind]] = {"TOOL": "call", "LLM": "turn", "
 
 def kind_of(span: TelemetrySpan) -> Kind | None:
     """Return what a span describes, or None if it isn't one of the conventions."""
-    operation = span.attributes.get("gen_ai.operation.name")
+    operation = _text(span.attributes, ("gen_ai.operation.name",))
     if operation == "execute_tool":
         return None if tool_of(span) == "(merged tools)" else "call"  # The Agent Development Kit's sum of other spans.
     if operation in _TURN_OPERATIONS:
         return "turn"
     if operation in _AGENT_OPERATIONS:
         return "agent"
-    if operation is not None:
+    if operation:
         return None
     if "openinference.span.kind" in span.attributes:
         return _OPENINFERENCE.get(_text(span.attributes, ("openinference.span.kind",)))
