@@ -721,6 +721,27 @@ def test_calls_of_langchain_lack_what_openllmetry_adds_around_arguments_and_resu
 
 
 @pytest.mark.promise("WAT-6")
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"type": "tool", "data": {"content": "hammer", "price": 5}},
+        {"type": "tool", "data": {"content": "hammer", "name": "Thor's"}, "id": 3},
+        {"input_str": "Oslo", "inputs": {"city": "Oslo"}, "metadata": {"unit": "C"}},
+        {"args": [], "sanitize_inputs_outputs": True, "kwargs": {"city": "Oslo"}, "retries": 2},
+    ],
+)
+def test_data_that_only_look_like_what_a_framework_adds_are_recorded_whole(
+    receiver: Receiving, data: dict[str, Any]
+) -> None:
+    receiver.send(tool(1, arguments=json.dumps(data), gen_ai__tool__call__result=json.dumps(data)))
+    receiver.end()
+    [call] = recorded(1)
+    stored = Runtime.from_environment().activity.result(call.id)
+    assert stored is not None
+    assert (call.args, stored.data) == (data, data)
+
+
+@pytest.mark.promise("WAT-6")
 def test_an_operation_that_is_not_a_text_does_not_end_the_record(receiver: Receiving) -> None:
     strange = span(1) | {
         "attributes": [{"key": "gen_ai.operation.name", "value": {"arrayValue": {"values": [{"stringValue": "chat"}]}}}]

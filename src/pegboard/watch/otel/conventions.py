@@ -66,6 +66,10 @@ _OUTPUT_ATTRIBUTE: Final = re.compile(
     r"(?:content|contents\.\d+\.message_content\.text|(tool_calls\.\d+\.(?:tool_call\.function\.)?)name)"
 )
 """Attributes of a response whose messages have an attribute per text and per name of a proposed call."""
+_MESSAGE_FACTS: Final = frozenset(
+    {"name", "type", "id", "tool_call_id", "status", "artifact", "additional_kwargs", "response_metadata"}
+)
+"""What a message of LangChain with a result has besides its content."""
 _ID: Final = re.compile(rf"[A-Za-z0-9_.@/+-]{{1,{_LONGEST_NAME}}}")
 
 Kind = Literal["agent", "turn", "call"]
@@ -253,15 +257,17 @@ def _content(
 
 
 def _plain(value: JsonValue) -> JsonValue:
-    """Return arguments or a result without what a framework adds around them."""
+    """Return arguments or a result without what a framework adds around them; data that only look alike stay whole."""
     match value:
-        case {"args": [], "sanitize_inputs_outputs": _, "kwargs": dict(arguments)}:  # smolagents
+        case {"args": [], "sanitize_inputs_outputs": _, "kwargs": dict(arguments), **more} if not more:  # smolagents
             return arguments
-        case {"input_str": _, "inputs": dict(arguments), "metadata": _}:  # OpenLLMetry, of LangChain
-            return arguments
-        case {"type": "tool", "data": {"content": content}} | {
-            "output": {"lc": _, "kwargs": {"type": "tool", "content": content}}
-        }:  # a message of LangChain, from OpenInference or OpenLLMetry
+        case {"input_str": _, "inputs": dict(arguments), "metadata": _, **more} if more.keys() == {"tags", "kwargs"}:
+            return arguments  # OpenLLMetry, of LangChain
+        case {"type": "tool", "data": {"content": content, **facts}, **more} if (
+            not more and facts and facts.keys() <= _MESSAGE_FACTS
+        ):  # a message of LangChain, from OpenInference
+            return _parsed(content)
+        case {"output": {"lc": _, "kwargs": {"type": "tool", "content": content}}}:  # the same, from OpenLLMetry
             return _parsed(content)
     return value
 
