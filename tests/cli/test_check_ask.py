@@ -217,6 +217,13 @@ def test_a_call_that_a_model_made_is_kept_with_its_question(pegboard: Command, p
 
 
 @pytest.mark.promise("BAT-3")
+def test_a_question_of_which_only_the_start_is_recorded_is_not_kept(pegboard: Command, packs: str) -> None:
+    assert pegboard("ask", "books.find words=Emma " + "please " * 600, "--packs", packs).returncode == 0
+    kept = pegboard("check", "keep", "-", "--packs", packs)
+    assert "questions" not in tomllib.loads(Path(kept.stdout.strip()).read_text())
+
+
+@pytest.mark.promise("BAT-3")
 @pytest.mark.parametrize(
     ("line", "reason"),
     [

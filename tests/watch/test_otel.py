@@ -750,3 +750,20 @@ def test_an_operation_that_is_not_a_text_does_not_end_the_record(receiver: Recei
     receiver.send(tool(3))
     assert "1 span was ignored" in receiver.end()
     recorded(2)
+
+
+@pytest.mark.promise("WAT-6", "BAT-3")
+def test_a_kept_call_of_another_agent_has_no_question_because_only_its_models_text_is_known(
+    receiver: Receiving,
+) -> None:
+    receiver.send(
+        span(1, gen_ai__operation__name="chat", gen_ai__request__model="m", gen_ai__completion="I look it up."),
+        tool(2, gen_ai__tool__call__result='{"rain": true}'),
+    )
+    receiver.end()
+    [call] = recorded(1)
+    assert call.turn is not None
+    kept = subprocess.run(
+        [PROGRAM, "check", "keep", call.id, "--json"], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert "I look it up." not in kept.stdout

@@ -11,6 +11,7 @@ from pegboard.checks.file import CheckError
 from pegboard.checks.model import Check, Expectations, ExpectedError, ModelQuestion, StoredSnapshot
 from pegboard.data.mask import masked_secret
 from pegboard.models import CallRecord, JsonObject, ToolResult, ToolSpec
+from pegboard.models.turn import LONGEST_TEXT, ModelTurn
 from pegboard.results.export import whole
 from pegboard.runtime import Runtime
 
@@ -100,10 +101,12 @@ def kept_check(runtime: Runtime, record: CallRecord, result: ToolResult, name: s
 
 
 def _questions(runtime: Runtime, record: CallRecord) -> tuple[ModelQuestion, ...]:
-    """Return the message of the user to which a model made a call; nothing if it isn't stored or has a secret."""
+    """Return the message of the user to which a model made a call; nothing if it isn't stored whole or has a secret."""
     turn = runtime.activity.get(record.turn) if record.turn is not None and record.parent is None else None
-    text = turn.args.get("text") if turn is not None else None
-    if not isinstance(text, str) or not text.strip() or masked_secret(text) is not None:
+    if turn is None or turn.source != "ask":  # the turns of other agents have the text of their model
+        return ()
+    text = ModelTurn.of(turn).text
+    if not text.strip() or len(text) >= LONGEST_TEXT or masked_secret(text) is not None:
         return ()
     return (ModelQuestion(text=text),)
 
