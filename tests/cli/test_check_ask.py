@@ -228,6 +228,8 @@ def test_a_question_of_which_only_the_start_is_recorded_is_not_kept(pegboard: Co
     ("line", "reason"),
     [
         ('questions = [" "]', "is invalid: `questions.0.text` must not be empty."),
+        ('questions = "Which books?"', "is invalid: `questions` must be a list."),
+        ("questions = [3]", "is invalid: `questions.0` must be text, or a table with `text`."),
         ('questions = [{ ask = "x" }]', "is invalid: `questions.0.text` is required."),
     ],
 )

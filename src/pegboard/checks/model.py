@@ -87,6 +87,8 @@ class ModelQuestion(DataModel):
     @model_validator(mode="before")
     @classmethod
     def _from_text(cls, value: object) -> object:
+        if not isinstance(value, str | dict | cls):
+            raise PydanticCustomError("question", "must be text, or a table with `text`")
         return {"text": value} if isinstance(value, str) else value
 
     @field_validator("text")
@@ -108,6 +110,14 @@ class Check(DataModel):
     expect: Expectations = Expectations.model_construct()
     file: str = ""
     """Absolute path of its file; empty before it is saved."""
+
+    @field_validator("questions", mode="before")
+    @classmethod
+    def _is_list(cls, value: object) -> object:
+        """Return the value if it is a list; pydantic's own message would ask for a tuple."""
+        if isinstance(value, list | tuple):
+            return value
+        raise PydanticCustomError("questions", "must be a list")
 
 
 class FailedExpectation(DataModel):
