@@ -208,12 +208,15 @@ def test_questions_of_a_folder_are_asked_only_if_it_is_trusted(pegboard: Command
 @pytest.mark.promise("BAT-3")
 def test_a_call_that_a_model_made_is_kept_with_its_question(pegboard: Command, packs: str) -> None:
     question = "books.find words=Emma"
-    assert pegboard("ask", question, "--packs", packs).returncode == 0
+    assert pegboard("ask", question, "--session", "s", "--packs", packs).returncode == 0
     kept = pegboard("check", "keep", "-", "--packs", packs)
     assert tomllib.loads(Path(kept.stdout.strip()).read_text())["questions"] == [question]
     assert pegboard("check", "run", "--packs", packs).returncode == 0
     done = pegboard("check", "ask", "--packs", packs)
     assert (done.returncode, done.stderr) == (0, "1 passed\n")
+    assert pegboard("ask", question, "--session", "s", "--packs", packs).returncode == 0
+    later = pegboard("check", "keep", "-", "--name", "later", "--packs", packs)
+    assert "questions" not in tomllib.loads(Path(later.stdout.strip()).read_text()), "it may refer to earlier messages"
 
 
 @pytest.mark.promise("BAT-3")

@@ -101,12 +101,16 @@ def kept_check(runtime: Runtime, record: CallRecord, result: ToolResult, name: s
 
 
 def _questions(runtime: Runtime, record: CallRecord) -> tuple[ModelQuestion, ...]:
-    """Return the message of the user to which a model made a call; nothing if it isn't stored whole or has a secret."""
+    """Return the message of the user to which a model made a call.
+
+    Nothing if it isn't the first one of its session, which the others refer to, isn't stored whole, or has a secret.
+    """
     turn = runtime.activity.get(record.turn) if record.turn is not None and record.parent is None else None
     if turn is None or turn.source != "ask":  # the turns of other agents have the text of their model
         return ()
-    text = ModelTurn.of(turn).text
-    if not text.strip() or len(text) >= LONGEST_TEXT or masked_secret(text) is not None:
+    said = ModelTurn.of(turn)
+    text = said.text
+    if said.message or not text.strip() or len(text) >= LONGEST_TEXT or masked_secret(text) is not None:
         return ()
     return (ModelQuestion(text=text),)
 
