@@ -107,6 +107,16 @@ async def test_the_signature_of_a_call_is_sent_back_with_it_until_the_question_i
     assert sent == [[], [signed], [None]]
 
 
+@pytest.mark.promise("ASK-1", "ASK-5")
+async def test_encrypted_thinking_before_a_call_is_sent_back_whole(runtime: Runtime, asked: Asked) -> None:
+    thought = {"type": "reasoning.encrypted", "data": "AbC=", "id": "call_1", "format": "google-gemini-v1", "index": 0}
+    first = Answer([delta(reasoning_details=[thought]), *proposes("shop_add", {"a": 1, "b": 2}).chunks])
+    with FakeProvider(first, provided("It is 3.")).running() as fake:  # as OpenRouter sends it
+        await asked(runtime, "Add all.", model=reach(fake, "openrouter:google/fake"), session="s")
+    [sent] = [message for message in fake.asked[1].body["messages"] if message.get("tool_calls")]
+    assert sent["reasoning_details"] == [thought]
+
+
 @pytest.mark.promise("ASK-2")
 async def test_every_outcome_has_all_its_names_in_camel_case(runtime: Runtime, asked: Asked) -> None:
     _, outcome = await asked(runtime, model=ScriptedModel(says("Hello.")), session="s")

@@ -39,6 +39,8 @@ class Thinking(DataModel):
     """Signature of the text by the provider."""
     provider: str
     """The library's name of the provider; the text is only sent to this one."""
+    details: JsonObject | None = None
+    """More that the provider requires with the text, such as encrypted reasoning."""
 
 
 class SystemMessage(DataModel):

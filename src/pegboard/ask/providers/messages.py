@@ -109,6 +109,7 @@ def _response_parts(message: ModelMessage) -> list[theirs.ModelResponsePart]:
             id=thought.field,
             signature=thought.signature,
             provider_name=thought.provider,
+            provider_details=thought.details,
         )
         for thought in message.thinking
     ]

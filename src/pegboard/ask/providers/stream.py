@@ -200,7 +200,13 @@ def _thinking(response: theirs.ModelResponse) -> tuple[Thinking, ...]:
     DeepSeek and others reject the results of calls without it.
     """
     return tuple(
-        Thinking(text=part.content, field=part.id, signature=part.signature, provider=part.provider_name)
+        Thinking(
+            text=part.content,
+            field=part.id,
+            signature=part.signature,
+            provider=part.provider_name,
+            details=part.provider_details,
+        )
         for part in response.parts
         if isinstance(part, theirs.ThinkingPart) and part.provider_name
         if part.signature or part.id not in (None, "content")  # the library's id of thinking between tags
