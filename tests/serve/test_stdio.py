@@ -198,6 +198,35 @@ async def test_a_failure_has_no_structured_content_which_contradicts_the_output_
     assert schemas["kit_fail"] is None
 
 
+LARGE = """
+from pegboard.sdk import hints
+
+@hints(read_only=True)
+def lie() -> list[str]:
+    \"\"\"Return something else than declared.\"\"\"
+    return ["x" * 2_000_000, 7]
+
+@hints(read_only=True)
+def words() -> list[str]:
+    \"\"\"Return what is declared.\"\"\"
+    return ["x" * 2_000_000]
+"""
+
+
+async def test_a_large_result_that_does_not_match_its_output_schema_reaches_the_client_as_a_failure(
+    connect: Connect, write_pack: Callable[[str, str], Path]
+) -> None:
+    write_pack("large.py", LARGE)
+    async with connect() as client:
+        await client.list_tools()  # From here on, the client rejects what doesn't match.
+        lie = await client.call_tool("large_lie", {})
+        right = await client.call_tool("large_words", {})
+    assert lie.is_error
+    assert "doesn't match its output schema: #2 must be text" in text(lie)
+    assert text(lie).endswith('x",7]')
+    assert right.structured_content == {"result": ["x" * 2_000_000]}
+
+
 @pytest.mark.promise("EXE-7", "MCP-2")
 async def test_calls_of_unknown_tools_and_of_those_that_are_not_allowed_are_recorded(connect: Connect) -> None:
     async with connect("--tool-allow", "kit.add") as client:

@@ -29,6 +29,7 @@ from pegboard import __version__
 from pegboard.brake import NOT_SHOWN
 from pegboard.models import Agent, JsonObject, McpHandler, ToolCall, ToolResult, ToolSpec
 from pegboard.results.edits import edit_note
+from pegboard.results.export import completed
 from pegboard.results.images import as_objects, images
 from pegboard.serve.calls import Context, Input, ServedCall, ServedCalls, set_log_level
 from pegboard.serve.contents import Contents
@@ -269,13 +270,15 @@ class Service:
             hint = await asyncio.to_thread(self._advice, spec, served.call)
 
         def convert() -> JsonObject:
-            fault, data = "", None
-            if result.ok and result.original is None and result.meta.truncated is None:
-                fault = self._runtime.tools.output_fault(spec, result.data)
-                if fault and (described := as_objects(result.data)) is not result.data:
-                    fault, data = self._runtime.tools.output_fault(spec, described), described
+            fault, data, complete = "", None, result
+            if result.ok and result.original is None:
+                with suppress(OSError, ValueError):  # `call_result` says why
+                    complete = completed(result)
+                    fault = self._runtime.tools.output_fault(spec, complete.data)
+                    if fault and (described := as_objects(complete.data)) is not complete.data:
+                        fault, data = self._runtime.tools.output_fault(spec, described), described
             folder = self._runtime.paths.results.absolute()
-            return with_note(call_result(spec, result, folder, hint, fault, data), note)
+            return with_note(call_result(spec, complete, folder, hint, fault, data), note)
 
         is_quick = result.meta.size < _LARGE and not images(result.data)
         return convert() if is_quick else await asyncio.to_thread(convert)
