@@ -58,6 +58,12 @@ async def test_clients_of_both_versions_call_tools_over_http(http_server: HttpSe
     assert Agent.of_session(record.session)
 
 
+async def test_the_address_may_end_in_a_slash(http_server: HttpServer, version: str) -> None:
+    http_server.url += "/"
+    async with http_server.client(version) as client:
+        assert (await client.call_tool("kit_add", {"a": 2, "b": 3})).structured_content == {"result": 5}
+
+
 @pytest.mark.promise("MCP-2")
 async def test_small_responses_are_sent_without_waiting_for_an_acknowledgment() -> None:
     is_immediate: asyncio.Future[int] = asyncio.get_running_loop().create_future()

@@ -182,6 +182,6 @@ class _Guard:
         if len(tokens) != 1 or not self._token.is_in(tokens[0]):
             message = "The request needs the header `Authorization: Bearer TOKEN` with the token of `pegboard serve`.\n"
             return PlainTextResponse(message, 401, {"WWW-Authenticate": "Bearer"})
-        if scope["path"] != PATH:
+        if scope["path"] not in (PATH, f"{PATH}/"):
             return PlainTextResponse(f"The endpoint is {PATH}.\n", 404)
         return None
