@@ -114,6 +114,20 @@ async def test_a_client_that_disconnects_cancels_its_call(
     assert record.error.detail == "cancelled"
 
 
+async def test_a_server_that_ends_sends_the_results_of_the_calls_that_it_cancels(
+    http_server: HttpServer, version: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "file"
+    async with http_server.client(version) as client:
+        call = asyncio.create_task(client.call_tool("kit_wait", {"file": str(file)}))
+        await until(file.exists)
+        http_server.process.terminate()
+        async with asyncio.timeout(30):
+            result = await call
+    assert result.is_error
+    assert "cancelled" in str(result.content)
+
+
 def test_host_origin_and_token_are_checked_in_this_order(http_server: HttpServer) -> None:
     authority = urlsplit(http_server.url).netloc
     port = authority.rpartition(":")[2]

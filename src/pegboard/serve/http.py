@@ -119,6 +119,8 @@ async def serve_http(service: Service, address: Address, token: Token, started: 
         try:
             await asyncio.shield(serving)
         finally:
+            # Some clients wait for a result forever if the connection ends.
+            await service.cancel_calls()
             server.should_exit = True
             await asyncio.wait({serving})
 

@@ -124,6 +124,10 @@ class Service:
             following.cancel()
             await asyncio.wait({following})
 
+    async def cancel_calls(self) -> None:
+        """Cancel all calls; the results for their clients say so."""
+        await self._calls.close()
+
     def _make_server(self) -> Server[None]:
         has_servers = bool(self._runtime.servers.all())
         server: Server[None] = _Server(
