@@ -68,6 +68,10 @@ FAULTS = {
         [fails(429, "Rate limit reached. Please try again in 1m12.5s.", headers={"x-should-retry": "false"})],
         "rate_limited", "limits the rate", "in 72 s",
     ),
+    "429 with an impossible time in words": Fault(
+        [fails(429, f"Please try again in {'9' * 400}h.", headers={"x-should-retry": "false"})],
+        "rate_limited", "limits the rate", "in a minute",
+    ),
     "413 for the rate of tokens": Fault(
         [fails(413, "Request too large: tokens per minute", code="rate_limit_exceeded")],
         "rate_limited", "limits the rate of tokens (HTTP 413)", "fewer tools",

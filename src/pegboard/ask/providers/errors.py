@@ -80,7 +80,7 @@ _DEEPEST: Final = 8
 
 _AGAIN: Final = "Try again."
 _AGAIN_IN: Final = re.compile(
-    r"\btry again in (?=\d)(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?) ?(ms|s))?", re.IGNORECASE
+    r"\btry again in (?=\d)(?:(\d{1,9})h)?(?:(\d{1,9})m(?!s))?(?:(\d{1,9}(?:\.\d+)?) ?(ms|s))?", re.IGNORECASE
 )
 """Words for the time to wait, which Groq and OpenAI also send in a header, but gateways often only in the text."""
 
@@ -386,9 +386,7 @@ def _is_too_long(error: Exception, detail: str) -> bool:
 
 def _is_limited(error: ModelHTTPError) -> bool:
     """Return whether a request exceeds a rate of tokens, as Groq reports with the status of a too large request."""
-    body = error.body
-    inner = body.get("error", body) if isinstance(body, dict) else None
-    return isinstance(inner, dict) and inner.get("code") == "rate_limit_exceeded"
+    return error.provider_error_code == "rate_limit_exceeded"
 
 
 def _said(error: Exception) -> str:
