@@ -133,6 +133,8 @@ def new(
     from pegboard.checks.keep import new_check
     from pegboard.errors import FormFaults
 
+    if not all(text.strip() for text in question or ()):
+        raise typer.BadParameter("A question is empty.", param_hint="--question")
     runtime = scanned(context, connects=True, tool=tool)
     spec = find(runtime, tool)
     files = checks_of(runtime)
