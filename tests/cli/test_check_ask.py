@@ -194,6 +194,20 @@ def test_a_failure_of_the_provider_is_the_problem_of_a_question(
     [report] = _asked(done)
     assert (report["status"], report["asked"]) == ("error", 1)
     assert report["problem"]["message"]
+    assert (report["session"], _sessions(pegboard)) == (None, [])
+
+
+@pytest.mark.promise("BAT-3", "ASK-7")
+def test_another_call_that_may_change_something_is_rejected(
+    pegboard: Command, packs: str, write_check: Callable[[str, str], None], tmp_path: Path
+) -> None:
+    write_check("any", 'tool = "books.find"\nquestions = ["Any books?"]\n')
+    file = tmp_path / "lent"
+    with FakeProvider(proposes("books_lend", {"book": "Emma", "to": str(file)}), says("No.")).running() as fake:
+        done = pegboard("check", "ask", "--model", "openai:fake", "--base-url", fake.url, "--packs", packs)
+    assert (done.returncode, file.exists()) == (1, False)
+    [call] = json.loads(pegboard("history", "--json").stdout)
+    assert (call["tool"], call["error"]["detail"]) == ("books.lend", "denied")
 
 
 @pytest.mark.promise("BAT-3", "SEC-1")
@@ -249,6 +263,8 @@ def test_without_questions_a_message_says_how_to_write_one(pegboard: Command, pa
     pegboard("check", "new", "books.find", "--arg", "words=x", "--packs", packs)
     done = pegboard("check", "ask", "--packs", packs)
     assert (done.returncode, "`pegboard guide checks`" in done.stderr) == (0, True)
+    empty = pegboard("check", "new", "books.find", "--arg", "words=x", "--question", " ", "--packs", packs)
+    assert (empty.returncode, "A question is empty." in empty.stderr) == (2, True)
     assert pegboard("check", "ask", "books.find", "--packs", packs).returncode == 2
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from pegboard.checks.differences import differences, shortened
 from pegboard.checks.file import Checks
-from pegboard.checks.model import Check, FailedExpectation, ModelQuestion, QuestionReport
+from pegboard.checks.model import Check, FailedExpectation, QuestionReport
 from pegboard.config.trust import REVIEW
 from pegboard.errors import FormFaults, SessionError, StoreError
 from pegboard.models import JsonObject, Problem, ToolCall, ToolError, ToolSpec
@@ -57,43 +57,44 @@ class QuestionRunner:
         for check in checks:
             if not check.questions:
                 continue
-            unusable = await asyncio.to_thread(self._unusable, check)
             for question in check.questions:
                 for model in models:
+                    spec = await asyncio.to_thread(self._spec, check)
                     report = QuestionReport(
                         check=check.name,
                         tool=check.tool,
                         file=check.file,
                         status="error",
-                        problem=unusable,
+                        problem=spec if isinstance(spec, Problem) else None,
                         question=question.text,
                         model=model or self._runtime.settings.model.name or "offline",
                     )
-                    yield report if unusable is not None else await self._ask(check, question, model, report)
+                    if not isinstance(spec, Problem):
+                        expected = check.arguments if question.arguments is None else question.arguments
+                        report = await self._ask(report, spec, expected, model)
+                    yield report
 
-    def _unusable(self, check: Check) -> Problem | None:
-        """Return why the questions of a check can't be asked, or None."""
+    def _spec(self, check: Check) -> ToolSpec | Problem:
+        """Return the tool of a check, or why its questions can't be asked."""
         if not self._checks.is_runnable(check):
             message = f"The questions of `{check.name}` were not asked because this folder is not trusted."
             return Problem(message=message, fix=REVIEW, file=check.file)
-        if self._runtime.tools.get(check.tool) is None:
+        spec = self._runtime.tools.get(check.tool)
+        if spec is None:
             message = f"No tool that models can use is named {check.tool}."
             return Problem(message=message, fix="Correct `tool`, or allow the tool.", file=check.file)
-        return None
+        return spec
 
     async def _ask(
-        self, check: Check, question: ModelQuestion, model: str | None, report: QuestionReport
+        self, report: QuestionReport, spec: ToolSpec, expected: JsonObject, model: str | None
     ) -> QuestionReport:
         """Ask a question as often as wanted, and return the report on it."""
-        spec = self._runtime.tools.get(check.tool)
-        assert spec is not None, "found before"
-        expected = check.arguments if question.arguments is None else question.arguments
         clock = asyncio.get_running_loop().time
         began, made, tokens = clock(), 0, 0
         for number in range(1, self._repeat + 1):
             asking = self._runtime.ask(model=model, base_url=self._base_url, send_key=True)  # the user named both
             try:
-                used, outcome = await self._ask_once(asking, spec, expected, question.text)
+                used, outcome = await self._ask_once(asking, spec, expected, report.question)
             except asyncio.CancelledError:
                 for session in filter(None, (asking.session, report.session)):  # no report names them
                     with suppress(SessionError, StoreError):  # it may not exist yet
@@ -104,12 +105,14 @@ class QuestionRunner:
             report = report.model_copy(
                 update={"asked": number, "made": made, "tokens": tokens, "duration_ms": (clock() - began) * 1000}
             )
-            superfluous = asking.session if outcome is None else report.session
+            is_shown = outcome is not None and (outcome.model_error is None or bool(outcome.tool_calls))
+            superfluous = report.session if is_shown else asking.session
             if superfluous is not None:
                 await asyncio.to_thread(self._runtime.sessions.delete, superfluous)
             if outcome is None:
                 continue
-            report = report.model_copy(update={"session": asking.session, "calls": outcome.tool_calls})
+            if is_shown:
+                report = report.model_copy(update={"session": asking.session, "calls": outcome.tool_calls})
             if outcome.model_error is not None:
                 error = outcome.model_error
                 return report.model_copy(update={"problem": Problem(message=error.message, fix=error.fix)})
@@ -128,21 +131,19 @@ class QuestionRunner:
                 match event:
                     case ModelSaid(event=TurnEnded(usage=usage)):
                         tokens += usage.input_tokens + usage.output_tokens
-                    case CallProposed(call=call, error=error) if not self._faults(spec, expected, call, error):
+                    case CallProposed(call=call, error=None) if not self._faults(spec, expected, call):
                         return tokens, None  # no call of this turn has started, and none does
                     case AskFinished(outcome=outcome):
                         return tokens, outcome
         raise AssertionError("an ask always ends with AskFinished")
 
     def _faults(
-        self, spec: ToolSpec, expected: JsonObject, call: ToolCall | AskedCall, error: ToolError | None
+        self, spec: ToolSpec, expected: JsonObject, call: ToolCall | AskedCall
     ) -> tuple[FailedExpectation, ...]:
-        """Return how a call, which may have an error, differs from the expected one."""
+        """Return how a call differs from the expected one."""
         if call.name != spec.name:
             message = f"The model called {call.name} instead of {spec.name}."
             return (FailedExpectation(expectation="call", path="", message=message),)
-        if error is not None and error.code == "invalid_args" and not call.args:  # they may not have been readable
-            return (FailedExpectation(expectation="arguments", path="", message=error.message),)
         try:
             got = self._runtime.tools.prepare(spec, call.args)
         except FormFaults as faults:
@@ -156,10 +157,20 @@ class QuestionRunner:
         }
         return differences("arguments", expected, defaults | got, is_subset=True)
 
+    def _why_not(
+        self, spec: ToolSpec, expected: JsonObject, call: AskedCall, error: ToolError | None
+    ) -> tuple[FailedExpectation, ...]:
+        """Return why a call of the tool isn't the expected one."""
+        faults = self._faults(spec, expected, call)
+        is_unreadable = error is not None and error.code == "invalid_args" and not call.args
+        if error is not None and (is_unreadable or not faults):
+            return (FailedExpectation(expectation="arguments", path="", message=error.message),)
+        return faults
+
     def _differences(self, spec: ToolSpec, expected: JsonObject, outcome: Outcome) -> tuple[FailedExpectation, ...]:
         """Return how the calls of a model differ from the expected one: those of the nearest call of the tool."""
         calls = [*zip(outcome.tool_calls, outcome.tool_results, strict=True)]
-        of_tool = [self._faults(spec, expected, call, made.error) for call, made in calls if call.name == spec.name]
+        of_tool = [self._why_not(spec, expected, call, made.error) for call, made in calls if call.name == spec.name]
         if of_tool:
             return min(of_tool, key=len)
         others = [*dict.fromkeys(call.name for call, _ in calls)]
