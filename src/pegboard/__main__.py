@@ -65,9 +65,14 @@ def _reason(error: OSError) -> str:
 
 
 def _watch() -> None:
-    """Start the proxy of a stdio server: its client waits for it, so nothing else is loaded."""
-    from pegboard.watch.start import watched_command
+    """Start the proxy of a stdio server, or a hook: an agent waits for it, so nothing else is loaded."""
+    from pegboard.watch.start import hook_name, watched_command
 
+    agent = hook_name(sys.argv[1:])
+    if agent is not None:
+        from pegboard.watch.hooks.hook import run as run_hook
+
+        run_hook(agent)
     watched = watched_command(sys.argv[1:])
     if watched is not None:
         from pegboard.watch.proxy import run

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pegboard.cli.root import CLIENTS_HELP, TOOL_FAILED, USAGE, JsonOption, app
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from pegboard.watch.changed_files import AdoptedFile
 
 
 @app.command()
@@ -15,6 +21,9 @@ def adopt(
     server: Annotated[
         list[str] | None, typer.Option("--server", metavar="NAME", help="Change only this entry; can be repeated.")
     ] = None,
+    hooks: Annotated[
+        bool, typer.Option("--hooks", help="Watch the client's own tools through its hooks instead.")
+    ] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Restore the entries that were adopted.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the change without writing it.")] = False,
     json: JsonOption = False,
@@ -24,21 +33,32 @@ def adopt(
     Changes the entries of its configuration, shows the difference and keeps a backup. Restart the client afterwards.
     --undo restores entries that are unchanged since, and keeps every other change of the file.
 
-    Examples: `pegboard adopt claude-code --dry-run`, `pegboard adopt .vscode/mcp.json --server github`.
+    With --hooks, Pegboard sees the client's own tools, such as its shell: claude-code, codex and gemini run `pegboard
+    watch --hook` before and after each call.
+
+    Examples: `pegboard adopt claude-code --dry-run`, `pegboard adopt .vscode/mcp.json --server github`,
+    `pegboard adopt claude-code --hooks`.
     """
-    from pegboard.cli.output import narrate, print_json, print_text
+    from pegboard.cli.output import narrate
     from pegboard.config import Paths
     from pegboard.config.client_formats import listed_keys
     from pegboard.config.paths import PATH_VARIABLES
-    from pegboard.results.clean import clean, clean_line
-    from pegboard.watch.adoption import BY_HAND, AdoptedFile, Adoption, AdoptionError
+    from pegboard.results.clean import clean_line
+    from pegboard.watch.adoption import BY_HAND, Adoption
+    from pegboard.watch.changed_files import AdoptionError
 
     paths = Paths.from_environment()
     variables = {name: value for name, value in paths.variables().items() if name in PATH_VARIABLES}
-    adoption = Adoption(paths.state, variables)
     wanted = set(server or ())
     changes: list[AdoptedFile] = []
     try:
+        if hooks:
+            if wanted:
+                narrate("--hooks and --server can't be combined because hooks are about the client's own tools.")
+                raise typer.Exit(USAGE)
+            _adopt_hooks(client, paths.state, variables, undo=undo, dry_run=dry_run, json=json)
+            return
+        adoption = Adoption(paths.state, variables)
         files = adoption.files(client)
         plans = [adoption.plan(file, wanted, undo=undo) for file in files]
         if not (undo or any(plan.entries for plan in plans) or any(adoption.plan(file).entries for file in files)):
@@ -55,6 +75,26 @@ def adopt(
     except AdoptionError as error:
         narrate(str(error))
         raise typer.Exit(TOOL_FAILED) from error
+    _report(changes, undo=undo, dry_run=dry_run, json=json)
+
+
+def _adopt_hooks(
+    client: str, state: Path, variables: Mapping[str, str], *, undo: bool, dry_run: bool, json: bool
+) -> None:
+    from pegboard.cli.output import narrate
+    from pegboard.watch.hooks.adoption import HookAdoption
+
+    adoption = HookAdoption(client, state, variables)
+    change = adoption.plan(undo=undo) if dry_run else adoption.apply(undo=undo)
+    _report([change], undo=undo, dry_run=dry_run, json=json, kind="event")
+    if adoption.remark and not undo and change.after != change.before:
+        narrate(adoption.remark)
+
+
+def _report(changes: Sequence[AdoptedFile], *, undo: bool, dry_run: bool, json: bool, kind: str = "server") -> None:
+    from pegboard.cli.output import narrate, print_json, print_text
+    from pegboard.results.clean import clean, clean_line
+
     if json:
         print_json(
             [
@@ -62,7 +102,7 @@ def adopt(
                     "file": str(change.file),
                     "backup": str(change.backup) if change.backup else None,
                     "entries": [
-                        {"server": one.server, "action": one.action, "reason": one.reason, "note": one.note}
+                        {kind: one.server, "action": one.action, "reason": one.reason, "note": one.note}
                         for one in change.entries
                     ],
                 }

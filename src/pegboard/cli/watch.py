@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -34,6 +34,12 @@ def watch(
             help="With --url: listen on this port of 127.0.0.1 instead of stdio; 0 chooses a free one.",
         ),
     ] = None,
+    hook: Annotated[
+        str,
+        typer.Option(
+            "--hook", metavar="AGENT", help="Handle the event of a hook on stdin, for the agent of this name."
+        ),
+    ] = "",
     otel: Annotated[
         bool,
         typer.Option(
@@ -47,7 +53,8 @@ def watch(
     Configure the client to run this command in place of the server's own, or run `pegboard adopt`. Every message passes
     unchanged. Tool calls are recorded. Rules for MCP clients, `pegboard pause` and `pegboard approve` apply to them.
 
-    With --otel, agents send the spans of their calls and model turns instead; see `pegboard guide watch`.
+    With --otel, agents send the spans of their calls and model turns instead. With --hook, an agent runs this command
+    before and after each call of its own tools. See `pegboard guide watch`.
 
     Examples: `pegboard watch -- npx -y @modelcontextprotocol/server-everything`,
     `pegboard watch --name github --url https://example.com/mcp`, `pegboard watch --otel`.
@@ -55,6 +62,8 @@ def watch(
     from pegboard.cli.output import narrate
     from pegboard.config.servers import is_server_name
 
+    if hook:
+        _handle_hook(hook, is_alone=not (command or name or url or otel) and http is None)
     if otel:
         _receive(command or [], is_alone=not name and url is None and http is None)
         return
@@ -80,6 +89,21 @@ def watch(
         except RemoteError as error:
             narrate(str(error))
             raise typer.Exit(TOOL_FAILED) from error
+
+
+def _handle_hook(agent: str, *, is_alone: bool) -> NoReturn:
+    """Handle the event of a hook; the usual form of this command comes here only if something is wrong with it."""
+    from pegboard.cli.output import narrate
+    from pegboard.config.servers import is_server_name
+    from pegboard.watch.hooks.hook import run
+
+    if not is_alone:
+        narrate("--hook accepts only the name of the agent: pegboard watch --hook AGENT")
+        raise typer.Exit(USAGE)
+    if not is_server_name(agent):
+        narrate(f"{agent!r} can't be the name of an agent. Use letters, digits, - and _, and start with a letter.")
+        raise typer.Exit(USAGE)
+    run(agent)
 
 
 def _usage_error(command: list[str] | None, url: str | None, http: int | None) -> str:

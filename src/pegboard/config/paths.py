@@ -147,6 +147,11 @@ class Paths:
         return self.state / "brake.json"
 
     @property
+    def hooks(self) -> Path:
+        """Folder of the sockets of agents' sessions that are observed through hooks."""
+        return self.state / "hooks"
+
+    @property
     def questions(self) -> Path:
         """Folder of the calls of other processes that await approval."""
         return self.state / "questions"

@@ -30,7 +30,7 @@ def notify(folder: Path) -> None:
         return
     with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         sender.setblocking(False)
-        with _Addresses(folder) as addresses:
+        with SocketAddresses(folder) as addresses:
             for name in names:
                 try:
                     sender.sendto(b"\0", addresses.of(name))
@@ -58,7 +58,7 @@ class Bell:
             return
         try:
             bell.setblocking(False)
-            with _Addresses(folder) as addresses:
+            with SocketAddresses(folder) as addresses:
                 address = addresses.of(self._file.name)
                 bell.bind(address)
                 os.chmod(address, PRIVATE_FILE)  # noqa: PTH101 - the umask would apply to every thread
@@ -87,7 +87,7 @@ class Bell:
                 self._file.unlink()
 
 
-class _Addresses:
+class SocketAddresses:
     """Addresses of sockets in a folder whose path may be too long for an address.
 
     Args:

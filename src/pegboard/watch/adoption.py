@@ -10,24 +10,20 @@ import hashlib
 import json
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 from urllib.parse import urlsplit
 
 from pydantic import JsonValue
 
 from pegboard import storage
 from pegboard.config.client_files import CLIENTS, client_files
-from pegboard.config.client_formats import BOM, VARIABLE, ClientFormatError, is_toml, parsed
+from pegboard.config.client_formats import BOM, VARIABLE, ClientFormatError
 from pegboard.config.display import looks_secret
 from pegboard.config.files import shown
 from pegboard.config.paths import expanded
 from pegboard.config.servers import ends_in_sse, is_server_name, pack_name
-from pegboard.data.mask import MASK
-from pegboard.errors import PegboardError
-from pegboard.watch.client_json import JsonText
+from pegboard.watch.changed_files import AdoptedFile, AdoptionError, ChangedFiles, EntryChange, client_text, read
 from pegboard.watch.client_text import URL_KEYS, VARIABLE_KEYS, ClientEntry, ClientText
 
 URL_VARIABLE: Final = "PEGBOARD_WATCH_URL"
@@ -50,48 +46,6 @@ _REMOTE_KEYS: Final = frozenset(
 )
 """Keys of a server with an address that its bridge doesn't have, or has with another value."""
 _LOGIN_KEYS: Final = ("headersHelper", "oauth", "oauth_resource", "scopes")
-_ATTEMPTS: Final = 5
-
-
-class AdoptionError(PegboardError):
-    """A file can't be changed; the message says why."""
-
-
-@dataclass(frozen=True)
-class EntryChange:
-    """Change of one entry."""
-
-    server: str
-    """Its name in the file."""
-    path: tuple[str, ...]
-    """The names that lead to it."""
-    action: Literal["adopted", "restored", "skipped"]
-    reason: str = ""
-    """Why it is skipped."""
-    before: str = ""
-    """The text of the entry."""
-    after: str = ""
-    note: str = ""
-    """Why it may not work behind `pegboard watch`."""
-
-
-@dataclass(frozen=True)
-class AdoptedFile:
-    """The change of one file."""
-
-    file: Path
-    before: str
-    after: str
-    entries: tuple[EntryChange, ...]
-    backup: Path | None = None
-    """Copy of the file as it was; None if it wasn't written."""
-
-    def diff(self) -> str:
-        """Return the change as a unified diff, with secrets masked."""
-        from difflib import unified_diff
-
-        before, after = (masked(self.file.name, text).splitlines() for text in (self.before, self.after))
-        return "\n".join(unified_diff(before, after, str(self.file), str(self.file), lineterm="", n=1))
 
 
 class Adoption:
@@ -104,6 +58,7 @@ class Adoption:
 
     def __init__(self, state: Path, variables: Mapping[str, str] | None = None) -> None:
         self._folder = state / "adopted"
+        self._files = ChangedFiles(self._folder)
         self._variables = dict(variables or {})
         self._program = [*pegboard_command()]
 
@@ -136,10 +91,10 @@ class Adoption:
         Raises:
             AdoptionError: The file can't be read.
         """
-        text = _read(file)
+        text = read(file)
         body = text.removeprefix(BOM)
         try:
-            content = _client_text(file.name, body)
+            content = client_text(file.name, body)
         except ClientFormatError as error:
             raise AdoptionError(f"{shown(file)} was not changed because it {error}. {BY_HAND}") from None
         if undo:
@@ -167,30 +122,11 @@ class Adoption:
         Raises:
             AdoptionError: The file can't be changed.
         """
-        for _ in range(_ATTEMPTS):
-            change = self.plan(file, servers, undo=undo)
-            if change.after == change.before:
-                return change
-            try:
-                backup = self._back_up(change)
-                if not undo:
-                    self._remember(change)
-                target = file.resolve()
-                mode = target.stat().st_mode & 0o777
-                with storage.replacing(target, mode=mode) as out:
-                    out.write(change.after.encode("utf-8", "surrogateescape"))
-                    out.flush()
-                    if _read(file) != change.before:  # The client wrote it meanwhile: begin again with its version.
-                        raise _ChangedError  # noqa: TRY301 - it removes the draft
-                target.chmod(mode)
-            except _ChangedError:
-                continue
-            except OSError as error:
-                raise AdoptionError(f"{shown(file)} was not changed: {error.strerror or error}.") from error
-            if undo:
-                self._forget(change)
-            return AdoptedFile(change.file, change.before, change.after, change.entries, backup)
-        raise AdoptionError(f"{shown(file)} was not changed because another program keeps writing it. Close it first.")
+        on_write = None if undo else self._remember
+        change = self._files.apply(lambda: self.plan(file, servers, undo=undo), on_write)
+        if undo and change.backup is not None:
+            self._forget(change)
+        return change
 
     # Entries
 
@@ -205,10 +141,10 @@ class Adoption:
         """Name → the text of its entry."""
         for one in entries:
             words = _words(one.value)
-            if self._is_ours(words) and words[-1] != "--name" and "--name" in words:
+            if is_watched(one.value) and words[-1] != "--name" and "--name" in words:
                 servers[words[words.index("--name") + 1]] = originals.get(one.place, ("", ""))[0]
         for one in sorted(entries, key=lambda one: not is_server_name(one.name)):
-            if self._is_ours(_words(one.value)):
+            if is_watched(one.value):
                 continue
             name = one.name if is_server_name(one.name) else pack_name(one.name)
             same = next((known for known, text in servers.items() if text == one.text and _is_like(known, name)), "")
@@ -238,16 +174,11 @@ class Adoption:
             note = _sse_note(entry, url)
         elif not isinstance(command, str) or not command or not isinstance(args, list):
             return skipped("it has no command that is text")
-        elif self._is_ours(_words(entry)):
+        elif is_watched(entry):
             return skipped("it already runs behind `pegboard watch`")
         else:
             after = content.wrapped(found, [*self._program, "watch", "--name", name, "--"], self._variables)
         return EntryChange(found.name, found.place, "adopted", "", found.text, after, note)
-
-    def _is_ours(self, words: Sequence[str]) -> bool:
-        return (Path(words[0]).name == "pegboard" and [*words[1:2]] == ["watch"]) or (
-            [*words[1:4]] in (["-m", "pegboard", "watch"], ["-Pm", "pegboard", "watch"])
-        )
 
     def _bridge(
         self, name: str, place: Sequence[str], entry: dict[str, JsonValue], url: JsonValue
@@ -342,20 +273,9 @@ class Adoption:
         else:
             self._record(file).unlink(missing_ok=True)
 
-    def _back_up(self, change: AdoptedFile) -> Path:
-        storage.make_folder(self._folder)
-        storage.tighten(self._folder)
-        backup = self._folder / f"{change.file.name}.{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}.backup"
-        storage.write(backup, change.before.encode("utf-8", "surrogateescape"))
-        return backup
-
 
 class _SkippedError(Exception):
     """An entry can't be adopted; the message says why."""
-
-
-class _ChangedError(Exception):
-    """The file changed while it was being replaced."""
 
 
 def pegboard_command() -> list[str]:
@@ -364,37 +284,15 @@ def pegboard_command() -> list[str]:
     return [str(program)] if program.is_file() else [sys.executable, "-Pm", "pegboard"]
 
 
-def masked(name: str, text: str) -> str:
-    """Return a client's file for display, with secrets masked.
-
-    Args:
-        name: Name of the file.
-        text: Its text.
-    """
-    try:
-        return _client_text(name, text.removeprefix(BOM)).masked()
-    except ClientFormatError:
-        return MASK
+def is_watched(entry: object) -> bool:
+    """Return whether an entry of a client's file runs its server behind `pegboard watch`."""
+    words = _words(entry)
+    return (Path(words[0]).name == "pegboard" and [*words[1:2]] == ["watch"]) or (
+        [*words[1:4]] in (["-m", "pegboard", "watch"], ["-Pm", "pegboard", "watch"])
+    )
 
 
-def _client_text(name: str, body: str) -> ClientText:
-    """Return the text of a file in the format that its name indicates.
-
-    Args:
-        name: Name of the file.
-        body: Its text, without a byte order mark.
-
-    Raises:
-        ClientFormatError: The text doesn't have this format.
-    """
-    if is_toml(name):
-        from pegboard.watch.client_toml import TomlText
-
-        return TomlText(body, parsed(name, body))
-    return JsonText(body)
-
-
-def _words(entry: JsonValue) -> list[str]:
+def _words(entry: object) -> list[str]:
     """Return the command line of an entry; one empty word if it has none."""
     command, args = (entry.get("command"), entry.get("args")) if isinstance(entry, dict) else (None, None)
     words = command if isinstance(command, list) else [command, *(args if isinstance(args, list) else ())]
@@ -429,10 +327,3 @@ def _filled_headers(entry: Mapping[str, JsonValue]) -> dict[str, str]:
 
 def _start(entry: ClientEntry | None) -> int:
     return entry.start if entry is not None else -1
-
-
-def _read(file: Path) -> str:
-    try:
-        return file.read_bytes().decode("utf-8", "surrogateescape")
-    except OSError as error:
-        raise AdoptionError(f"{shown(file)} can't be read: {error.strerror or error}.") from error

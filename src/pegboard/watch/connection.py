@@ -40,12 +40,14 @@ class ClientConnection:
         server: The server's name, which rules use.
         agent: The client, as far as it is known.
         tools: The tools that the server listed, by its own names; all its connections share them.
+        worker: What runs the calls, in records; by default the MCP server.
     """
 
     recorder: CallRecorder
     server: str
     agent: Agent
     tools: dict[str, ToolSpec]
+    worker: str = ""
     flights: dict[str, deque[Flight]] = field(default_factory=dict)
     tasks: Tasks = field(default_factory=Tasks)
     keeps_tasks: bool = True
@@ -215,7 +217,7 @@ class ClientConnection:
 
     @property
     def _worker(self) -> str:
-        return f"MCP server {self.server}"
+        return self.worker or f"MCP server {self.server}"
 
     def _read_tools(self, result: object) -> None:
         listed = result.get("tools") if isinstance(result, dict) and "content" not in result else None

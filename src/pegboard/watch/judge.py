@@ -56,6 +56,7 @@ class Judge:
         redact: Returns arguments without secrets, or the same object if they contain none.
         wait: Seconds to wait for a person if no app is open.
         send: Called with the number of a message and the decision.
+        approved: Called with the number of a message whose call a person approves, before its decision.
     """
 
     rules: Rules
@@ -64,6 +65,7 @@ class Judge:
     redact: Callable[[JsonObject], JsonValue]
     wait: float
     send: Callable[[int, bytes], None]
+    approved: Callable[[int], object] = field(default=lambda _: None)
     _held: dict[int, _Held] = field(default_factory=dict)
     _released: dict[int, tuple[ClientConnection, list[str]]] = field(default_factory=dict)
     _harmless: Mark = ()
@@ -196,6 +198,8 @@ class Judge:
             text = reason or "The edit can't be applied."
             self._reject(number, held.connection, held.line, calls, held.at, text, is_held=True)
             return
+        if answer.by_person:
+            self.approved(number)
         self._release(number, held.connection, calls, held.at, PASS + line + for_agent, note, is_held=True)
 
     def _release(

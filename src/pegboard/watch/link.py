@@ -44,8 +44,10 @@ _HEADER = struct.Struct("!cIIdQ")
 _SIZE = struct.Struct("!Q")
 _MOST_QUEUED = 64 * 2**20
 """Bytes that wait for the observer. Beyond them, only the ends of messages are kept."""
+_OBSERVER = "pegboard.watch.observer"
 _CODE = (
-    "import sys; sys.path.append(sys.argv.pop(1)); from pegboard.watch.observer import main; main(int(sys.argv.pop(1)))"
+    "import sys; sys.path.append(sys.argv[1]); from importlib import import_module;"
+    " import_module(sys.argv[2]).main(*sys.argv[3:])"
 )
 
 
@@ -87,6 +89,32 @@ def frames(receive: Callable[[int], bytes]) -> Iterator[Frame]:
         buffer += chunk
 
 
+def spawn(module: str, descriptor: int, *arguments: str) -> None:
+    """Start the `main` of a module in a process that outlives this one and its group, to have time to record.
+
+    Args:
+        module: The module.
+        descriptor: The descriptor of a socket that the process inherits, the first argument of `main`.
+        arguments: More arguments.
+
+    Raises:
+        OSError: It can't be started.
+    """
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # noqa: PTH100, PTH120
+    nothing = os.open(os.devnull, os.O_RDWR)
+    try:
+        os.set_inheritable(descriptor, True)
+        os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-I", "-c", _CODE, root, module, str(descriptor), *arguments],
+            os.environb,
+            file_actions=[(os.POSIX_SPAWN_DUP2, nothing, standard) for standard in range(3)],
+            setsid=True,
+        )
+    finally:
+        os.close(nothing)
+
+
 class ObserverLink:
     """The proxy's side: sending never blocks, and never raises.
 
@@ -111,18 +139,8 @@ class ObserverLink:
     def start(self) -> None:
         """Start the observer."""
         ours, theirs = socket.socketpair()
-        root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # noqa: PTH100, PTH120
-        nothing = os.open(os.devnull, os.O_RDWR)
-        # It is in a session of its own, so that a client that kills the group of the proxy leaves it time to record.
         try:
-            os.set_inheritable(theirs.fileno(), True)
-            os.posix_spawn(
-                sys.executable,
-                [sys.executable, "-I", "-c", _CODE, root, str(theirs.fileno())],
-                os.environb,
-                file_actions=[(os.POSIX_SPAWN_DUP2, nothing, descriptor) for descriptor in range(3)],
-                setsid=True,
-            )
+            spawn(_OBSERVER, theirs.fileno())
         except OSError:
             self.is_lost = True
             ours.close()
@@ -130,7 +148,6 @@ class ObserverLink:
             return
         finally:
             theirs.close()
-            os.close(nothing)
         ours.setblocking(False)  # macOS ignores MSG_DONTWAIT for sending
         self._socket = ours
         threading.Thread(target=self._receive, daemon=True).start()

@@ -28,10 +28,15 @@ from pegboard.watch.link import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pegboard.config import Paths
     from pegboard.models import ToolSpec
     from pegboard.watch.connection import ClientConnection
+    from pegboard.watch.judge import Judge
+    from pegboard.watch.record import CallRecorder
 
-_POLL_SECONDS = 0.03
+POLL_SECONDS = 0.03
 """Interval in which answers are looked for while calls wait."""
 
 
@@ -43,25 +48,10 @@ class Observer:
     """
 
     def __init__(self, control: socket.socket) -> None:
-        from pegboard.brake import Questions
-        from pegboard.config import Paths, Secrets, load
-        from pegboard.gateway.rules import Rules
-        from pegboard.history import History
-        from pegboard.runtime.redaction import SecretRedaction
-        from pegboard.watch.judge import Judge
-        from pegboard.watch.record import CallRecorder
         from pegboard.watch.tasks import Tasks
 
         self._socket = control
-        paths = Paths.from_environment()
-        settings, _ = load()
-        redaction = SecretRedaction(Secrets(paths), settings)
-        self._recorder = CallRecorder(History(paths.database, paths.results), redaction, self._tell)
-        rules = Rules(paths.approvals)
-        questions = Questions(paths.state, redaction.value_now)
-        self._judge = Judge(
-            rules, str(paths.approvals), questions, redaction.value_now, settings.brake.wait, self._decided
-        )
+        paths, self._judge, self._recorder = recording(self._tell, self._decided)
         self._connections: dict[int, ClientConnection] = {}
         self._tools: dict[str, ToolSpec] = {}
         self._sessionless = Tasks()
@@ -86,7 +76,7 @@ class Observer:
         self._recorder.close()
 
     def _receive(self, size: int) -> bytes:
-        while not select.select([self._socket], [], [], _POLL_SECONDS if self._judge.is_waiting else None)[0]:
+        while not select.select([self._socket], [], [], POLL_SECONDS if self._judge.is_waiting else None)[0]:
             self._judge.poll()
         with suppress(OSError):
             return self._socket.recv(size)
@@ -153,9 +143,40 @@ class Observer:
         self._send(MESSAGE, 0, text.encode("utf-8", "replace"))
 
 
-def main(descriptor: int) -> None:
+def main(descriptor: str) -> None:
     """Observe the proxy at the other end of a socket."""
+    settle()
+    Observer(socket.socket(fileno=int(descriptor))).run()
+
+
+def recording(
+    on_message: Callable[[str], None], send: Callable[[int, bytes], None]
+) -> tuple[Paths, Judge, CallRecorder]:
+    """Return Pegboard's paths, what decides on calls, and what records them.
+
+    Args:
+        on_message: Called, on any thread, with texts about calls that can't be recorded.
+        send: Called with the number of a message and the decision.
+    """
+    from pegboard.brake import Questions
+    from pegboard.config import Paths, Secrets, load
+    from pegboard.gateway.rules import Rules
+    from pegboard.history import History
+    from pegboard.runtime.redaction import SecretRedaction
+    from pegboard.watch.judge import Judge
+    from pegboard.watch.record import CallRecorder
+
+    paths = Paths.from_environment()
+    settings, _ = load()
+    redaction = SecretRedaction(Secrets(paths), settings)
+    questions = Questions(paths.state, redaction.value_now)
+    rules = Rules(paths.approvals)
+    judge = Judge(rules, str(paths.approvals), questions, redaction.value_now, settings.brake.wait, send)
+    return paths, judge, CallRecorder(History(paths.database, paths.results), redaction, on_message)
+
+
+def settle() -> None:
+    """Make this process one that ends with what it observes, after the last call is recorded."""
     os.nice(10)  # The agent matters more than its record.
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # It ends with the proxy, after the last call is recorded.
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         signal.signal(getattr(signal, name), signal.SIG_IGN)
-    Observer(socket.socket(fileno=descriptor)).run()

@@ -1,0 +1,1 @@
+"""Hooks of agents: programs that an agent runs before and after each call of its own tools."""

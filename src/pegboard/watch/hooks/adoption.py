@@ -1,0 +1,168 @@
+"""Hooks in the configuration of agents: `pegboard adopt AGENT --hooks`, and back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pydantic import JsonValue
+
+from pegboard import storage
+from pegboard.config.client_formats import BOM
+from pegboard.config.files import shown
+from pegboard.data.json_edit import with_value, without
+from pegboard.data.json_spans import spans
+from pegboard.data.json_text import JsonTextError
+from pegboard.watch.adoption import pegboard_command
+from pegboard.watch.changed_files import AdoptedFile, AdoptionError, ChangedFiles, EntryChange, read
+from pegboard.watch.hooks.hook import LIMIT_SECONDS
+
+_CLAUDE_EVENTS: Final = (
+    "PreToolUse", "PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "Stop", "SubagentStop", "SessionEnd",
+)  # fmt: skip
+_CODEX_EVENTS: Final = ("PreToolUse", "PostToolUse", "UserPromptSubmit", "Stop", "SubagentStop", "SessionEnd")
+_GEMINI_EVENTS: Final = ("BeforeTool", "AfterTool", "BeforeAgent", "AfterAgent", "SessionEnd")
+_OF_TOOLS: Final = ("PreToolUse", "PostToolUse", "PostToolUseFailure", "BeforeTool", "AfterTool")
+"""Events that have a matcher of the tool's name."""
+
+
+@dataclass(frozen=True)
+class AgentHooks:
+    """The hooks in the configuration of an agent."""
+
+    file: Path
+    events: tuple[str, ...]
+    second: int = 1
+    """Its unit of timeouts, as a part of a second."""
+    remark: str = ""
+    """What the user has to do afterwards."""
+
+
+def agents() -> dict[str, AgentHooks]:
+    """Return the agents whose hooks Pegboard can configure, by name."""
+    home = Path.home()
+    claude = Path(os.environ.get("CLAUDE_CONFIG_DIR") or home / ".claude")
+    codex = Path(os.environ.get("CODEX_HOME") or home / ".codex")
+    review = "Codex runs new hooks only after you trust them: enter /hooks in Codex."
+    return {
+        "claude-code": AgentHooks(claude / "settings.json", _CLAUDE_EVENTS),
+        "codex": AgentHooks(codex / "hooks.json", _CODEX_EVENTS, remark=review),
+        "gemini": AgentHooks(home / ".gemini/settings.json", _GEMINI_EVENTS, second=1000),
+    }
+
+
+class HookAdoption:
+    """Changes of the hooks of one agent.
+
+    Args:
+        agent: Its name.
+        state: The state folder.
+        variables: Environment variables of `pegboard watch`, for agents that don't pass on their own environment.
+
+    Raises:
+        AdoptionError: Pegboard can't configure the agent's hooks, or the agent isn't installed.
+    """
+
+    def __init__(self, agent: str, state: Path, variables: Mapping[str, str] | None = None) -> None:
+        known = agents()
+        if agent not in known:
+            raise AdoptionError(f"Pegboard can't configure the hooks of {agent}. Pass one of {', '.join(known)}.")
+        self._hooks = known[agent]
+        if not self._hooks.file.parent.is_dir():
+            place = shown(self._hooks.file.parent)
+            raise AdoptionError(f"{agent} has no configuration: {place} is missing. Start it once.")
+        self._files = ChangedFiles(state / "adopted")
+        name = hashlib.sha256(str(self._hooks.file.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        self._record = state / "adopted" / f"{name}.hooks.json"
+        words = [*(f"{name}={value}" for name, value in (variables or {}).items()), *pegboard_command()]
+        if variables:
+            words.insert(0, "env")
+        self._command = shlex.join([*words, "watch", "--hook", agent])
+        self._end = shlex.join(["watch", "--hook", agent])
+
+    @property
+    def remark(self) -> str:
+        """The step that the user has to take afterwards; empty if there is none."""
+        return self._hooks.remark
+
+    def plan(self, *, undo: bool = False) -> AdoptedFile:
+        """Return the change of the agent's file; nothing is written.
+
+        Args:
+            undo: Whether to remove the hooks.
+
+        Raises:
+            AdoptionError: The file can't be read.
+        """
+        file = self._hooks.file
+        text = read(file) if file.exists() else ""
+        body = text.removeprefix(BOM)
+        try:
+            changes, after = self._removed(body) if undo else self._added(body)
+        except (JsonTextError, ValueError) as error:
+            raise AdoptionError(f"{shown(file)} was not changed because it {error}.") from None
+        written = text[: len(text) - len(body)] + after
+        if undo and changes and (original := self._original(text)) is not None:
+            written = original
+        return AdoptedFile(file, text, written, tuple(changes))
+
+    def apply(self, *, undo: bool = False) -> AdoptedFile:
+        """Change the file, after a backup; remove it if it didn't exist before.
+
+        Raises:
+            AdoptionError: The file can't be changed.
+        """
+        return self._files.apply(lambda: self.plan(undo=undo), None if undo else self._remember)
+
+    def _original(self, text: str) -> str | None:
+        """Return the text of the file before the hooks were added; None if it was changed since."""
+        try:
+            content = json.loads(self._record.read_bytes())
+            return str(content["before"]) if content["after"] == text else None
+        except (OSError, ValueError, TypeError, KeyError):
+            return None
+
+    def _remember(self, change: AdoptedFile) -> None:
+        original = self._original(change.before)
+        before = change.before if original is None else original
+        storage.write(self._record, json.dumps({"before": before, "after": change.after}).encode())
+
+    def _added(self, body: str) -> tuple[list[EntryChange], str]:
+        present = {place[1] for place in self._own(body)}
+        changes = []
+        hook: JsonValue = {"type": "command", "command": self._command, "timeout": LIMIT_SECONDS * self._hooks.second}
+        for event in self._hooks.events:
+            if event in present:
+                changes.append(EntryChange(event, ("hooks", event), "skipped", "it has the hook already"))
+                continue
+            group: JsonValue = {"matcher": "*", "hooks": [hook]} if event in _OF_TOOLS else {"hooks": [hook]}
+            body = with_value(body or "{}\n", ("hooks", event), group)
+            changes.append(EntryChange(event, ("hooks", event), "adopted"))
+        return changes, body
+
+    def _removed(self, body: str) -> tuple[list[EntryChange], str]:
+        changes: dict[str, EntryChange] = {}
+        while own := next(self._own(body), None):
+            body = without(body, own)
+            event = str(own[1])
+            changes[event] = EntryChange(event, ("hooks", event), "restored")
+        return [*changes.values()], body
+
+    def _own(self, body: str) -> Iterator[tuple[str | int, ...]]:
+        """Yield the place of each hook of Pegboard's, or of its group if that has no other."""
+        content = spans(body, comments=True).json() if body.strip() else {}
+        hooks = content.get("hooks") if isinstance(content, dict) else None
+        for event, groups in (hooks if isinstance(hooks, dict) else {}).items():
+            for number, group in enumerate(groups if isinstance(groups, list) else ()):
+                found = group.get("hooks") if isinstance(group, dict) else None
+                inner = found if isinstance(found, list) else []
+                for at, hook in enumerate(inner):
+                    command = hook.get("command") if isinstance(hook, dict) else None
+                    if isinstance(command, str) and command.endswith(self._end) and "pegboard" in command:
+                        yield ("hooks", event, number) if len(inner) == 1 else ("hooks", event, number, "hooks", at)

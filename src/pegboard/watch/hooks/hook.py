@@ -1,0 +1,173 @@
+"""`pegboard watch --hook`: pass an event of an agent to the observer of its session, and print the decision.
+
+The agent waits for this program before and after every call, so it imports little; the observer stays until the session
+ends.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import socket
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from pegboard.config.paths import Paths
+from pegboard.history.notify import SocketAddresses
+from pegboard.storage import locked, make_folder, tighten
+from pegboard.watch.link import spawn
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LIMIT_SECONDS = 3600
+"""Time after which the agent ends a hook and makes the call anyway, as `pegboard adopt` configures it."""
+ANSWER_SECONDS = LIMIT_SECONDS - 100.0
+"""Time for a decision, after which this program blocks the call."""
+MOST_BYTES = 64 * 2**20
+"""Size of an event beyond which it isn't read."""
+BLOCKED = 2
+"""Exit code with which a hook blocks a call; the agent passes stderr to the model."""
+FAILED = 1
+"""Exit code of a hook that failed; the agent makes the call."""
+CALLS = ("PreToolUse", "BeforeTool")
+"""Events before a call."""
+SHELLS = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "ash"})
+SESSION_KEYS = ("session_id", "sessionId", "conversation_id")
+OBSERVER = "pegboard.watch.hooks.observer"
+
+_ATTEMPTS = 3
+_LONGEST_WALK = 16
+
+
+def run(name: str) -> NoReturn:
+    """Handle the event on stdin, and exit.
+
+    Args:
+        name: Name of the agent in rules and records.
+    """
+    paths = Paths.from_environment()
+    is_call = True
+    try:
+        body = sys.stdin.buffer.read(MOST_BYTES + 1)
+        event = _read(body)
+        is_call = event.get("hook_event_name") in CALLS
+        process = agent_process()
+        header = json.dumps({"name": name, "process": process, "size": len(body)})
+        answer = _ask(paths, _session_of(event, process), header.encode() + b"\n" + body)
+    except TimeoutError:
+        _fail("no one answered in time", blocks=is_call)
+    except (OSError, ValueError) as error:
+        # Calls pass unrecorded, unless rules or a pause may apply to them.
+        blocks = is_call and any(os.path.lexists(file) for file in (paths.approvals, paths.brake))
+        _fail(str(error) or type(error).__name__, blocks=blocks)
+    for message in answer["messages"]:
+        sys.stderr.write(f"pegboard watch: {message}\n")
+    if answer["failure"]:
+        _fail(answer["failure"], blocks=is_call)
+    sys.stdout.write(answer["output"])
+    sys.stdout.flush()
+    sys.exit()
+
+
+def _fail(reason: str, *, blocks: bool) -> NoReturn:
+    sys.stderr.write(f"pegboard watch: {reason}.{' The call was not made.' if blocks else ''}\n")
+    sys.exit(BLOCKED if blocks else FAILED)
+
+
+def _read(body: bytes) -> dict[str, Any]:
+    """Return an event.
+
+    Raises:
+        ValueError: It isn't one.
+    """
+    if len(body) > MOST_BYTES:
+        raise ValueError(f"the event has more than {MOST_BYTES:,} bytes")
+    try:
+        event = json.loads(body)
+    except (ValueError, RecursionError):
+        event = None
+    if not isinstance(event, dict):
+        raise ValueError("stdin has no event; configure this command as a hook of an agent")  # noqa: TRY004 - input
+    return event
+
+
+def _session_of(event: dict[str, Any], process: int) -> str:
+    named = next((event[key] for key in SESSION_KEYS if isinstance(event.get(key), str)), "")
+    return named or f"process {process}"
+
+
+def agent_process() -> int:
+    """Return the id of the agent's process: the first ancestor of this one that isn't a shell."""
+    process = os.getppid()
+    for _ in range(_LONGEST_WALK):
+        try:
+            with open(f"/proc/{process}/stat", "rb") as file:  # noqa: PTH123 - pathlib delays the agent
+                about = file.read()
+        except OSError:
+            break
+        name = about[about.index(b"(") + 1 : about.rindex(b")")].decode("utf-8", "replace")
+        parent = int(about.rpartition(b")")[2].split()[1])
+        if name not in SHELLS or parent <= 1:
+            break
+        process = parent
+    return process
+
+
+def _ask(paths: Paths, session: str, message: bytes) -> dict[str, Any]:
+    """Return the observer's answer to a message; start the observer if it doesn't run.
+
+    Raises:
+        OSError: It can't be started, or doesn't answer.
+        ValueError: It answers with something else.
+    """
+    name = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+    make_folder(paths.hooks)
+    tighten(paths.hooks)
+    for _ in range(_ATTEMPTS):  # An observer may end while a hook connects to it.
+        with _connected(paths.hooks, f"{name}.sock") as link:
+            link.settimeout(ANSWER_SECONDS)
+            answer = b""
+            with suppress(BrokenPipeError, ConnectionResetError):
+                link.sendall(message)
+                while chunk := link.recv(2**16):
+                    answer += chunk
+        if answer:
+            found = json.loads(answer)
+            assert isinstance(found, dict), "it answers with an object"
+            return found
+    raise OSError("the process that records calls has ended")
+
+
+def _connected(folder: Path, name: str) -> socket.socket:
+    """Return a connection to the observer, which is started if it doesn't run.
+
+    Raises:
+        OSError: It can't be started.
+    """
+    with SocketAddresses(folder) as addresses:
+        address = addresses.of(name)
+        with suppress(FileNotFoundError, ConnectionRefusedError):
+            return _connection(address)
+        with locked(folder / name):
+            with suppress(FileNotFoundError, ConnectionRefusedError):
+                return _connection(address)  # Another hook has started it meanwhile.
+            with suppress(FileNotFoundError):
+                os.unlink(address)  # noqa: PTH108 - not the path
+            with socket.socket(socket.AF_UNIX) as listener:
+                listener.bind(address)
+                listener.listen(128)
+                spawn(OBSERVER, listener.fileno(), os.fspath(folder / name))
+            return _connection(address)
+
+
+def _connection(address: str) -> socket.socket:
+    link = socket.socket(socket.AF_UNIX)
+    try:
+        link.connect(address)
+    except OSError:
+        link.close()
+        raise
+    return link

@@ -1,0 +1,63 @@
+"""MCP servers of an agent that run behind `pegboard watch`, which records and decides on their calls itself."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from pegboard.config.client_files import CLIENTS, client_files, folder_file
+from pegboard.config.client_formats import ClientFormatError, parsed, server_places, value_at
+from pegboard.watch.adoption import is_watched
+from pegboard.watch.gate import Mark, mark_of
+
+_REPLACED: Final = re.compile(r"[^A-Za-z0-9_-]")
+"""Characters of a server's name that agents replace in the names of its tools."""
+
+
+class WatchedServers:
+    """Watched servers of one agent.
+
+    Args:
+        agent: Its name.
+    """
+
+    def __init__(self, agent: str) -> None:
+        self._agent = agent
+        self._read: dict[Path, tuple[Mark, frozenset[tuple[str, str]]]] = {}
+        """For each file, its state and the project and name of each watched server."""
+
+    def has(self, server: str, folder: Path) -> bool:
+        """Return whether a server runs behind `pegboard watch`.
+
+        Args:
+            server: Its name, as in the names of its tools.
+            folder: The agent's working directory.
+        """
+        if self._agent not in CLIENTS:
+            return False
+        folders = [folder, *folder.parents]
+        in_folder = folder_file(self._agent)
+        files = [*client_files(self._agent), *(place / in_folder for place in folders if in_folder)]
+        return any(
+            name == server and (not project or Path(project) in folders)
+            for file in files
+            for project, name in self._of(file)
+        )
+
+    def _of(self, file: Path) -> frozenset[tuple[str, str]]:
+        mark = mark_of(str(file))
+        if mark is None:
+            return frozenset()
+        if file not in self._read or self._read[file][0] != mark:
+            try:
+                content = parsed(file.name, file.read_text("utf-8"))
+            except (OSError, UnicodeDecodeError, ClientFormatError):
+                content = None
+            found = frozenset(
+                (place[1] if place[0] == "projects" else "", _REPLACED.sub("_", place[-1]))
+                for place in server_places(content)
+                if is_watched(value_at(content, place))
+            )
+            self._read[file] = (mark, found)
+        return self._read[file][1]

@@ -1,0 +1,446 @@
+"""`pegboard watch --hook`: the tools of agents themselves, which call no MCP server."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import commands
+import pytest
+from hooked import Hooked, answer_of
+from processes import command_of
+from watched import PROGRAM, SECONDS, eventually, recorded, records, result_of
+
+from pegboard.brake import Answer, Question, Questions
+from pegboard.data.json_spans import spans
+from pegboard.models import Agent, CallRecord
+
+PRE = "PreToolUse"
+
+
+@pytest.fixture
+def agent() -> Iterator[Hooked]:
+    """Yield a session of an agent, which ends with the test."""
+    session = Hooked()
+    yield session
+    session.end()
+
+
+@pytest.fixture
+def questions(home: Path) -> Questions:
+    """Return the pending calls."""
+    return Questions(home / "state")
+
+
+def write_rules(home: Path, text: str) -> None:
+    """Replace the rules."""
+    (home / "approvals.toml").write_text(text)
+
+
+def waiting(questions: Questions) -> Question:
+    """Return the one pending call."""
+    (question,) = eventually(questions.pending)
+    return question  # type: ignore[no-any-return]
+
+
+def running(count: int) -> list[Any]:
+    """Return the running calls, as soon as there are so many."""
+
+    def found() -> list[Any] | None:
+        calls = json.loads(commands.pegboard("history", "list", "--json").stdout)
+        found = [call for call in calls if call["state"] == "running"]
+        return found if len(found) == count else None
+
+    return eventually(found)  # type: ignore[no-any-return]
+
+
+def finished(count: int) -> dict[str, CallRecord]:
+    """Return the finished calls by name, as soon as there are so many."""
+    eventually(lambda: len(records()) == count)
+    return {record.tool: record for record in records()}
+
+
+def detail(record: CallRecord) -> str | None:
+    """Return the detail of the error of a call."""
+    return record.error.detail if record.error else None
+
+
+def decision(output: Any) -> dict[str, Any]:
+    """Return the decision in the output of a hook before a call."""
+    assert set(output) == {"hookSpecificOutput"}
+    assert output["hookSpecificOutput"].pop("hookEventName") == PRE
+    return output["hookSpecificOutput"]  # type: ignore[no-any-return]
+
+
+def observers(home: Path) -> list[int]:
+    """Return the processes that observe sessions of this test."""
+    return [
+        int(entry)
+        for entry in os.listdir("/proc")  # noqa: PTH208 - names suffice
+        if entry.isdecimal() and os.fsencode(home / "state/hooks") in command_of(int(entry))
+    ]
+
+
+@pytest.mark.promise("WAT-1", "WAT-3", "WAT-5")
+def test_a_call_of_an_agents_own_tool_is_running_and_then_done(agent: Hooked) -> None:
+    assert agent.before("Bash", command="ls", timeout=5) == (0, None, "")
+    (call,) = running(1)
+    assert (call["tool"], call["source"], call["agent"]) == ("claude-code.Bash", "watch", "claude-code")
+    assert call["args"] == {"command": "ls", "timeout": 5}
+    response = {"stdout": "a\nb", "stderr": "", "interrupted": False}
+    assert agent.after("Bash", response, command="ls", timeout=5) == (0, None, "")
+    record = finished(1)["claude-code.Bash"]
+    assert (record.id, record.ok, record.args) == (call["id"], True, call["args"])
+    assert record.duration_ms > 0
+    result = result_of(record)
+    assert (result.data, result.meta.worker) == (response, "claude-code")
+    by = Agent.of_session(record.session)
+    assert by is not None
+    assert (by.name, by.process, by.key) == ("claude-code", os.getpid(), "s-1")
+
+
+@pytest.mark.promise("WAT-1")
+@pytest.mark.parametrize(
+    ("event", "fields", "ok", "shown"),
+    [
+        ("PostToolUse", {"tool_response": "two\nlines"}, True, "two\nlines"),
+        ("PostToolUse", {"tool_response": [{"type": "text", "text": "from MCP"}]}, True, "from MCP"),
+        ("PostToolUse", {"tool_response": {"content": [{"type": "text", "text": "no"}], "isError": True}}, False, "no"),
+        ("PostToolUse", {"tool_response": {"content": "a file"}}, True, {"content": "a file"}),
+        ("PostToolUse", {}, True, None),
+        ("PostToolUseFailure", {"error": "Exit code 3", "is_interrupt": False}, False, "Exit code 3"),
+    ],
+    ids=["text", "content", "an error of a server", "an object", "nothing", "a failure"],
+)  # fmt: skip
+def test_every_form_of_a_result_is_recorded(
+    agent: Hooked, event: str, fields: dict[str, Any], ok: bool, shown: Any
+) -> None:
+    agent.before("Tool", x=1)
+    agent.run(event, tool_name="Tool", tool_input={"x": 1}, tool_use_id="t-1", **fields)
+    record = finished(1)["claude-code.Tool"]
+    result = result_of(record)
+    assert (record.ok, result.data if ok else result.error and result.error.message) == (ok, shown)
+
+
+@pytest.mark.promise("WAT-1")
+def test_calls_without_a_result_are_interrupted_by_the_next_turn_and_those_of_subagents_are_not(
+    agent: Hooked,
+) -> None:
+    agent.before("Bash", "t-1", command="rm x")
+    agent.run(PRE, tool_name="Read", tool_input={}, tool_use_id="t-2", agent_id="sub", agent_type="Explore")
+    agent.run("UserPromptSubmit", prompt="Never mind.")
+    record = finished(1)["claude-code.Bash"]
+    error = result_of(record).error
+    assert error is not None
+    assert (error.detail, "rejected there" in error.message) == ("interrupted", True)
+    agent.run("SubagentStop", agent_id="sub")
+    assert detail(finished(2)["claude-code.Read"]) == "interrupted"
+
+
+@pytest.mark.promise("WAT-1")
+def test_a_result_without_its_call_is_one_call_with_its_duration(agent: Hooked) -> None:
+    agent.run(
+        "PostToolUse", tool_name="Bash", tool_input={"a": 1}, tool_use_id="t", tool_response="ok", duration_ms=500
+    )
+    record = finished(1)["claude-code.Bash"]
+    assert record.args == {"a": 1}
+    assert record.duration_ms == pytest.approx(500, abs=1)
+
+
+@pytest.mark.promise("WAT-1")
+def test_equal_calls_without_ids_have_a_result_each() -> None:
+    agent = Hooked(agent="gemini")
+    call = {"tool_name": "run_shell_command", "tool_input": {"command": "date"}}
+    assert agent.run("BeforeTool", **call) == agent.run("BeforeTool", **call) == (0, None, "")
+    agent.run("AfterTool", **call, tool_response={"llmContent": "Monday", "returnDisplay": "Monday"})
+    agent.run("AfterTool", **call, tool_response={"llmContent": "", "error": {"message": "No such command."}})
+    agent.end()
+    found = recorded(2)
+    assert sorted(one.ok for one in found) == [False, True]
+    assert {one.tool for one in found} == {"gemini.run_shell_command"}
+
+
+@pytest.mark.promise("WAT-5")
+def test_a_session_has_one_observer_which_ends_with_it(agent: Hooked, home: Path) -> None:
+    hooks = [agent.start(PRE, tool_name="Read", tool_input={"n": n}, tool_use_id=f"t-{n}") for n in range(8)]
+    assert [answer_of(hook).code for hook in hooks] == [0] * 8
+    assert len(observers(home)) == 1
+    running(8)
+    assert agent.end().code == 0
+    eventually(lambda: not observers(home))
+    assert [detail(one) for one in records()] == ["interrupted"] * 8
+    assert [file.name for file in (home / "state/hooks").iterdir()] == []
+    assert agent.before("Read", "next").code == 0
+    running(1)
+
+
+@pytest.mark.promise("WAT-1")
+def test_the_observer_ends_with_a_killed_agent(home: Path) -> None:
+    event = {"hook_event_name": PRE, "session_id": "s", "tool_name": "Bash", "tool_input": {}, "tool_use_id": "t"}
+    code = (
+        "import subprocess, sys, time; subprocess.run(sys.argv[1], shell=True, input=sys.argv[2].encode(), check=True);"
+        " print('done', flush=True); time.sleep(600)"
+    )
+    command = [sys.executable, "-c", code, f"'{PROGRAM}' watch --hook claude-code", json.dumps(event)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"done\n"
+        running(1)
+        process.kill()
+    eventually(lambda: not observers(home))
+    assert detail(finished(1)["claude-code.Bash"]) == "interrupted"
+
+
+@pytest.mark.promise("STO-2")
+def test_secrets_are_redacted(agent: Hooked, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEPLOY_TOKEN", "tok-4711-abcdef-secret")
+    agent.before("Bash", command="deploy tok-4711-abcdef-secret")
+    agent.after("Bash", "used tok-4711-abcdef-secret", command="deploy tok-4711-abcdef-secret")
+    record = finished(1)["claude-code.Bash"]
+    assert "4711" not in json.dumps([record.args, result_of(record).data])
+
+
+# Decisions
+
+
+@pytest.mark.promise("WAT-4")
+def test_a_deny_rule_blocks_a_call_and_other_calls_are_left_to_the_agent(agent: Hooked, home: Path) -> None:
+    write_rules(home, '[[rule]]\ndeny = "claude-code.Bash"\n[rule.where]\ncommand = "rm *"\n')
+    assert agent.before("Bash", "t-1", command="ls").output is None
+    found = decision(agent.before("Bash", "t-2", command="rm -r /").output)
+    reason = "claude-code.Bash was not called. A rule of approvals.toml denies claude-code.Bash."
+    assert found == {"permissionDecision": "deny", "permissionDecisionReason": reason}
+    assert detail(finished(1)["claude-code.Bash"]) == "denied"
+
+
+@pytest.mark.promise("WAT-4", "SEC-4")
+def test_rules_that_cannot_be_read_block_every_call(agent: Hooked, home: Path) -> None:
+    write_rules(home, "[[rule]\n")
+    found = decision(agent.before("Read").output)
+    assert found["permissionDecision"] == "deny"
+    assert "The rules can't be read" in found["permissionDecisionReason"]
+
+
+@pytest.mark.promise("WAT-4")
+def test_without_an_open_app_a_call_that_asks_is_rejected(agent: Hooked, home: Path) -> None:
+    write_rules(home, '[[rule]]\nask = "claude-code.*"\n')
+    found = decision(agent.before("Bash").output)
+    assert found["permissionDecision"] == "deny"
+    assert "No Pegboard app is open" in found["permissionDecisionReason"]
+
+
+@pytest.mark.promise("WAT-4")
+def test_a_person_approves_edits_and_rejects(agent: Hooked, home: Path, questions: Questions) -> None:
+    write_rules(home, '[[rule]]\nask = "claude-code.Bash"\n')
+    with questions.announce():
+        call = {"tool_name": "Bash", "tool_input": {"command": "ls"}}
+        hook = agent.start(PRE, **call, tool_use_id="t-1")
+        question = waiting(questions)
+        assert (question.tool, question.args) == ("claude-code.Bash", {"command": "ls"})
+        assert question.agent == f"claude-code (process {os.getpid()})"
+        assert agent.before("Read", "other").output is None  # Other calls don't wait.
+        questions.answer(question.id, Answer("approve"))
+        approved = {"permissionDecision": "allow", "permissionDecisionReason": "Approved in Pegboard."}
+        assert decision(answer_of(hook).output) == approved
+
+        hook = agent.start(PRE, **call, tool_use_id="t-2")
+        questions.answer(waiting(questions).id, Answer("approve", args={"command": "ls -l"}))
+        assert decision(answer_of(hook).output) == {
+            **approved,
+            "updatedInput": {"command": "ls -l"},
+            "additionalContext": 'The user edited the arguments. The call ran with {"command": "ls -l"}.',
+        }
+        agent.after("Bash", "total 0", "t-2", command="ls -l")
+
+        hook = agent.start(PRE, **call, tool_use_id="t-3")
+        assert commands.pegboard("approve", waiting(questions).id, "--no", "not today").returncode == 0
+        found = decision(answer_of(hook).output)
+        assert found["permissionDecision"] == "deny"
+        assert found["permissionDecisionReason"].endswith("The user rejected this call. They said: not today")
+    calls = recorded(2)
+    assert {json.dumps(one.args): one.ok for one in calls} == {'{"command": "ls -l"}': True, '{"command": "ls"}': False}
+
+
+@pytest.mark.promise("WAT-4")
+def test_calls_wait_during_a_pause_and_are_then_left_to_the_agent(agent: Hooked, questions: Questions) -> None:
+    questions.brake.pause()
+    hook = agent.start(PRE, tool_name="Bash", tool_input={}, tool_use_id="t-1")
+    assert waiting(questions).kind == "paused"
+    questions.brake.resume()
+    assert answer_of(hook) == (0, None, "")
+    questions.brake.stop()
+    assert decision(agent.before("Bash", "t-2").output)["permissionDecision"] == "deny"
+
+
+@pytest.mark.promise("WAT-4")
+def test_a_question_is_closed_when_the_agent_no_longer_waits(agent: Hooked, home: Path, questions: Questions) -> None:
+    write_rules(home, '[[rule]]\nask = "claude-code.*"\n')
+    with questions.announce():
+        hook = agent.start(PRE, tool_name="Bash", tool_input={}, tool_use_id="t-1")
+        waiting(questions)
+        hook.kill()
+        hook.communicate(timeout=SECONDS)
+        eventually(lambda: not questions.pending())
+    assert detail(finished(1)["claude-code.Bash"]) == "cancelled"
+
+
+# Failures
+
+
+@pytest.mark.promise("SEC-4")
+def test_without_an_observer_calls_pass_unless_rules_exist(agent: Hooked, home: Path) -> None:
+    (home / "state").mkdir(exist_ok=True)
+    (home / "state/hooks").write_text("not a folder")
+    failed = agent.before("Bash")
+    assert (failed.code, failed.output) == (1, None)
+    assert failed.error.startswith("pegboard watch: ")
+    write_rules(home, '[[rule]]\ndeny = "x.y"\n')
+    blocked = agent.before("Bash")
+    assert (blocked.code, blocked.error.endswith("The call was not made.\n")) == (2, True)
+    assert agent.after("Bash", "done").code == 1
+    (home / "state/hooks").unlink()
+
+
+@pytest.mark.promise("SEC-4")
+def test_an_event_that_cannot_be_read_is_an_error(home: Path) -> None:
+    for given in ("", "hello", "[]", '{"a": ' * 10_000):
+        done = commands.pegboard("watch", "--hook", "claude-code", stdin=given)
+        assert done.returncode == 1
+        assert "stdin has no event" in done.stderr
+
+
+@pytest.mark.promise("CLI-2")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--hook", "../x"], "can't be the name of an agent"),
+        (["--hook", "claude-code", "--name", "x"], "accepts only the name of the agent"),
+        (["--hook", "claude-code", "--", "npx"], "accepts only the name of the agent"),
+    ],
+)
+def test_a_hook_needs_exactly_the_name_of_an_agent(arguments: list[str], message: str) -> None:
+    done = commands.pegboard("watch", *arguments)
+    assert (done.returncode, message in done.stderr) == (2, True)
+
+
+# MCP servers
+
+
+@pytest.mark.promise("WAT-1", "WAT-2")
+def test_calls_of_a_server_are_recorded_unless_the_agent_runs_it_behind_watch(agent: Hooked, home: Path) -> None:
+    config = home / ".claude.json"
+    config.write_text(json.dumps({"mcpServers": {"git hub": {"command": "npx", "args": ["server-github"]}}}))
+    assert agent.before("mcp__git_hub__create_issue", "t-1", title="x").code == 0
+    assert [call["tool"] for call in running(1)] == ["git_hub.create_issue"]
+    assert commands.pegboard("adopt", "claude-code").returncode == 0
+    write_rules(home, '[[rule]]\ndeny = "git_hub.*"\n')
+    assert agent.before("mcp__git_hub__create_issue", "t-2", title="x").output is None
+    agent.after("mcp__git_hub__create_issue", "made", "t-2", title="x")
+    assert commands.pegboard("adopt", "claude-code", "--undo").returncode == 0
+    assert decision(agent.before("mcp__git_hub__create_issue", "t-3", title="x").output)["permissionDecision"] == "deny"
+    assert [record.tool for record in recorded(1)] == ["git_hub.create_issue"]
+
+
+# Adoption
+
+SETTINGS = """\
+{
+    // mine
+    "model": "opus",
+    "hooks": {
+        "PreToolUse": [
+            {"matcher": "Bash", "hooks": [{"type": "command", "command": "true"}]},
+        ],
+        "Stop": []
+    },
+    "env": {"GITHUB_TOKEN": "ghp_abcdefabcdef0123456789abcdef01234567"}
+}
+"""
+
+
+@pytest.fixture
+def settings(home: Path) -> Path:
+    """Return the settings of Claude Code, with comments and another hook."""
+    file = home / ".claude/settings.json"
+    file.parent.mkdir()
+    file.write_text(SETTINGS)
+    return file
+
+
+def adopted_command(file: Path, event: str) -> str:
+    """Return the command that an agent runs for an event."""
+    hooks: Any = spans(file.read_text(), comments=True).json()
+    return hooks["hooks"][event][-1]["hooks"][-1]["command"]  # type: ignore[no-any-return]
+
+
+@pytest.mark.promise("WAT-2")
+def test_adopted_hooks_record_calls_and_undo_restores_the_file(settings: Path, home: Path) -> None:
+    done = commands.pegboard("adopt", "claude-code", "--hooks")
+    assert (done.returncode, "7 entries adopted" in done.stderr) == (0, True)
+    assert "ghp_" not in done.stdout + done.stderr
+    assert "// mine" in settings.read_text()
+    call = {"session_id": "s", "cwd": "/", "tool_name": "Bash", "tool_input": {"x": 1}, "tool_use_id": "t"}
+    for event in (PRE, "PostToolUse", "SessionEnd"):
+        command = adopted_command(settings, event)
+        given = json.dumps({**call, "hook_event_name": event, "tool_response": "fine"}).encode()
+        # The agent doesn't pass on Pegboard's own variables.
+        env = {name: value for name, value in os.environ.items() if not name.startswith("PEGBOARD_")}
+        subprocess.run(command, shell=True, input=given, env=env, check=True, timeout=SECONDS)
+    assert [(one.tool, result_of(one).data) for one in recorded(1)] == [("claude-code.Bash", "fine")]
+    again = commands.pegboard("adopt", "claude-code", "--hooks")
+    assert "0 entries adopted" in again.stderr
+    assert "7 entries restored" in commands.pegboard("adopt", "claude-code", "--hooks", "--undo").stderr
+    assert settings.read_text() == SETTINGS
+
+
+@pytest.mark.promise("WAT-2")
+def test_undo_keeps_later_changes_and_removes_a_new_file(settings: Path) -> None:
+    commands.pegboard("adopt", "claude-code", "--hooks")
+    settings.write_text(settings.read_text().replace('"opus"', '"haiku"'))
+    commands.pegboard("adopt", "claude-code", "--hooks", "--undo")
+    assert "watch --hook" not in settings.read_text()
+    kept = spans(settings.read_text(), comments=True).json()
+    hooks = {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "true"}]}]}
+    assert kept == {**spans(SETTINGS, comments=True).json(), "model": "haiku", "hooks": hooks}  # type: ignore[dict-item]
+    settings.unlink()
+    commands.pegboard("adopt", "claude-code", "--hooks")
+    assert commands.pegboard("adopt", "claude-code", "--hooks", "--undo").returncode == 0
+    assert not settings.exists()
+
+
+@pytest.mark.promise("WAT-2")
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [('{"hooks": []}', "it has `hooks`, which is not an object"), ("{", "is not JSON"), ("[]", "it is not an object")],
+)
+def test_settings_that_cannot_have_hooks_stay_as_they_are(settings: Path, text: str, message: str) -> None:
+    settings.write_text(text)
+    done = commands.pegboard("adopt", "claude-code", "--hooks")
+    assert (done.returncode, message in done.stderr, settings.read_text()) == (1, True, text)
+
+
+@pytest.mark.promise("WAT-2")
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["vscode"], 1, "Pass one of claude-code, codex, gemini."),
+        (["codex"], 1, "codex has no configuration"),
+        (["claude-code", "--server", "x"], 2, "can't be combined"),
+    ],
+)
+def test_hooks_that_cannot_be_adopted_are_an_error(arguments: list[str], code: int, message: str) -> None:
+    done = commands.pegboard("adopt", *arguments, "--hooks")
+    assert (done.returncode, message in done.stderr) == (code, True)
+
+
+@pytest.mark.promise("WAT-2")
+def test_a_dry_run_shows_the_hooks_and_writes_nothing(settings: Path) -> None:
+    done = commands.pegboard("adopt", "claude-code", "--hooks", "--dry-run", "--json")
+    (change,) = json.loads(done.stdout)
+    assert change["entries"][0] == {"event": PRE, "action": "adopted", "reason": "", "note": ""}
+    assert settings.read_text() == SETTINGS
