@@ -18,7 +18,7 @@ from watched import PROGRAM, SECONDS, eventually, recorded, records, result_of
 
 from pegboard.brake import Answer, Question, Questions
 from pegboard.data.json_spans import spans
-from pegboard.models import Agent, CallRecord
+from pegboard.models import Agent, CallRecord, JsonObject
 
 PRE = "PreToolUse"
 
@@ -99,6 +99,8 @@ def test_a_call_of_an_agents_own_tool_is_running_and_then_done(agent: Hooked) ->
     assert record.duration_ms > 0
     result = result_of(record)
     assert (result.data, result.meta.worker) == (response, "claude-code")
+    again = commands.pegboard("history", "rerun", record.id)
+    assert (again.returncode, "a tool of claude-code itself, which Pegboard can't run" in again.stderr) == (1, True)
     by = Agent.of_session(record.session)
     assert by is not None
     assert (by.name, by.process, by.key) == ("claude-code", os.getpid(), "s-1")
@@ -137,7 +139,7 @@ def test_calls_without_a_result_are_interrupted_by_the_next_turn_and_those_of_su
     record = finished(1)["claude-code.Bash"]
     error = result_of(record).error
     assert error is not None
-    assert (error.detail, "rejected there" in error.message) == ("interrupted", True)
+    assert (error.detail, "reported no result" in error.message) == ("interrupted", True)
     agent.run("SubagentStop", agent_id="sub")
     assert detail(finished(2)["claude-code.Read"]) == "interrupted"
 
@@ -150,6 +152,46 @@ def test_a_result_without_its_call_is_one_call_with_its_duration(agent: Hooked) 
     record = finished(1)["claude-code.Bash"]
     assert record.args == {"a": 1}
     assert record.duration_ms == pytest.approx(500, abs=1)
+
+
+@pytest.mark.promise("WAT-1")
+def test_the_duration_is_that_of_the_tool_and_a_call_that_the_user_interrupts_is_cancelled(agent: Hooked) -> None:
+    agent.before("Bash", "t-1", command="ls")
+    result = {"tool_response": "", "duration_ms": 50_000}
+    agent.run("PostToolUse", tool_name="Bash", tool_input={"command": "ls"}, tool_use_id="t-1", **result)
+    agent.before("Read", "t-2")
+    failure = {"error": "[Request interrupted by user for tool use]", "is_interrupt": True}
+    agent.run("PostToolUseFailure", tool_name="Read", tool_input={}, tool_use_id="t-2", **failure)
+    calls = finished(2)
+    assert calls["claude-code.Bash"].duration_ms == pytest.approx(50_000, abs=1)
+    assert detail(calls["claude-code.Read"]) == "cancelled"
+
+
+@pytest.mark.promise("WAT-1")
+def test_answers_to_calls_without_an_own_event_are_recorded_and_no_call_twice(agent: Hooked) -> None:
+    agent.before("Read", "t-1", path="a")
+    agent.after("Read", "text", "t-1", path="a")
+    agent.before("Bash", "t-2", command="rm a")
+    said = [("Read", "t-1", {"path": "a"}, "text"), ("Bash", "t-2", {"command": "rm a"}, "The user doesn't want that.")]
+    said += [("Bsh", "t-3", {}, "<tool_use_error>Error: No such tool available: Bsh</tool_use_error>")]
+    names = ("tool_name", "tool_use_id", "tool_input", "tool_response")
+    agent.run("PostToolBatch", tool_calls=[dict(zip(names, call, strict=True)) for call in said])
+    calls = finished(3)
+    assert {name: (one.ok, one.error and one.error.message) for name, one in calls.items()} == {
+        "claude-code.Read": (True, None),
+        "claude-code.Bash": (False, "The user doesn't want that."),
+        "claude-code.Bsh": (False, "Error: No such tool available: Bsh"),
+    }
+
+
+@pytest.mark.promise("WAT-1")
+def test_a_result_that_comes_after_its_turn_replaces_the_interruption(agent: Hooked) -> None:
+    agent.before("Bash", "t-1", command="sleep 60 &")
+    agent.run("Stop")
+    interrupted = finished(1)["claude-code.Bash"]
+    agent.after("Bash", "later", "t-1", command="sleep 60 &")
+    record = eventually(lambda: (found := finished(1)["claude-code.Bash"]).ok and found)
+    assert (record.id, result_of(record).data) == (interrupted.id, "later")
 
 
 @pytest.mark.promise("WAT-1")
@@ -241,7 +283,7 @@ def test_a_person_approves_edits_and_rejects(agent: Hooked, home: Path, question
         call = {"tool_name": "Bash", "tool_input": {"command": "ls"}}
         hook = agent.start(PRE, **call, tool_use_id="t-1")
         question = waiting(questions)
-        assert (question.tool, question.args) == ("claude-code.Bash", {"command": "ls"})
+        assert (question.tool, question.args, question.server) == ("claude-code.Bash", {"command": "ls"}, "")
         assert question.agent == f"claude-code (process {os.getpid()})"
         assert agent.before("Read", "other").output is None  # Other calls don't wait.
         questions.answer(question.id, Answer("approve"))
@@ -264,6 +306,88 @@ def test_a_person_approves_edits_and_rejects(agent: Hooked, home: Path, question
         assert found["permissionDecisionReason"].endswith("The user rejected this call. They said: not today")
     calls = recorded(2)
     assert {json.dumps(one.args): one.ok for one in calls} == {'{"command": "ls -l"}': True, '{"command": "ls"}': False}
+
+
+@pytest.mark.promise("WAT-4")
+def test_codex_learns_of_an_approval_when_it_asks_itself_and_only_once(home: Path, questions: Questions) -> None:
+    write_rules(home, '[[rule]]\nask = "codex.*"\n')
+    codex = Hooked(agent="codex", turn_id="turn-1")
+    call = {"tool_name": "Bash", "tool_input": {"command": "make"}}
+    with questions.announce():
+        edits: tuple[JsonObject | None, ...] = (None, {"command": "make test"})
+        for edited in edits:
+            hook = codex.start(PRE, **call, tool_use_id="t-1")
+            questions.answer(waiting(questions).id, Answer("approve", args=edited))
+            output = answer_of(hook).output
+            if edited is None:
+                assert output is None
+            else:
+                assert decision(output)["updatedInput"] == edited
+            asked = {"tool_name": "Bash", "tool_input": edited or call["tool_input"]}
+            assert codex.run("PermissionRequest", **asked).output == {
+                "hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": {"behavior": "allow"}}
+            }
+            assert codex.run("PermissionRequest", **asked).output is None
+        hook = codex.start(PRE, **call, tool_use_id="t-2")
+        questions.answer(waiting(questions).id, Answer("approve"))
+        answer_of(hook)
+        codex.run("Stop")
+        assert codex.run("PermissionRequest", **call).output is None
+    codex.end()
+
+
+@pytest.mark.promise("WAT-4")
+def test_gemini_gets_decisions_in_its_own_form(home: Path, questions: Questions) -> None:
+    write_rules(home, '[[rule]]\ndeny = "gemini.write_file"\n[[rule]]\nask = "gemini.run_*"\n')
+    gemini = Hooked(agent="gemini")
+    denied = gemini.run("BeforeTool", tool_name="write_file", tool_input={"file_path": "x"}).output
+    assert denied["decision"] == "deny"
+    assert "A rule of approvals.toml denies gemini.write_file" in denied["reason"]
+    call = {"tool_name": "run_shell_command", "tool_input": {"command": "date", "dir": "/"}}
+    with questions.announce():
+        hook = gemini.start("BeforeTool", **call)
+        questions.answer(waiting(questions).id, Answer("approve"))
+        assert answer_of(hook).output is None
+        gemini.run("AfterTool", **call, tool_response={"llmContent": "Monday"})
+        hook = gemini.start("BeforeTool", **call)
+        edited: JsonObject = {"command": "date -u", "dir": "/"}
+        questions.answer(waiting(questions).id, Answer("approve", args=edited))
+        assert answer_of(hook).output == {"hookSpecificOutput": {"hookEventName": "BeforeTool", "tool_input": edited}}
+        gemini.run("AfterTool", **{**call, "tool_input": edited}, tool_response={"llmContent": "Tuesday"})
+        hook = gemini.start("BeforeTool", **call)
+        questions.answer(waiting(questions).id, Answer("approve", args={"command": "date"}))
+        reason = "The edit removes dir, but hooks of Gemini CLI can only change arguments."
+        assert answer_of(hook).output == {"decision": "deny", "reason": reason}
+    gemini.end()
+    calls = recorded(4)
+    assert [(one.ok, one.args.get("command")) for one in reversed(calls)] == [
+        (False, None),
+        (True, "date"),
+        (True, "date -u"),
+        (False, "date"),
+    ]
+    assert detail(calls[0]) != "interrupted"
+
+
+@pytest.mark.promise("WAT-4")
+def test_an_edit_that_an_agent_would_ignore_rejects_the_call(home: Path, questions: Questions) -> None:
+    write_rules(home, '[[rule]]\nask = "qwen.*"\n')
+    qwen = Hooked(agent="qwen", tool_call_id="call_0")
+    with questions.announce():
+        hook = qwen.start(PRE, tool_name="run_shell_command", tool_input={"command": "ls"}, tool_use_id="t-1")
+        questions.answer(waiting(questions).id, Answer("approve", args={"command": "ls -l"}))
+        found = decision(answer_of(hook).output)
+    qwen.end()
+    reason = "Hooks of Qwen Code can't change arguments."
+    assert found == {"permissionDecision": "deny", "permissionDecisionReason": reason}
+    assert [one.ok for one in recorded(1)] == [False]
+
+
+@pytest.mark.promise("WAT-1")
+def test_the_arguments_of_a_call_are_those_that_the_agent_used_in_the_end(agent: Hooked) -> None:
+    agent.before("Bash", command="ls")
+    agent.after("Bash", "a", command="ls -l")
+    assert finished(1)["claude-code.Bash"].args == {"command": "ls -l"}
 
 
 @pytest.mark.promise("WAT-4")
@@ -346,6 +470,22 @@ def test_calls_of_a_server_are_recorded_unless_the_agent_runs_it_behind_watch(ag
     assert [record.tool for record in recorded(1)] == ["git_hub.create_issue"]
 
 
+@pytest.mark.promise("WAT-1")
+@pytest.mark.parametrize(
+    ("fields", "tool"),
+    [
+        ({"tool_name": "mcp__git_hub__read__file"}, "git_hub.read__file"),
+        ({"tool_name": "mcp__git_hub__read", "mcp_server": {"name": "git hub", "source": "user"}}, "git_hub.read"),
+        ({"tool_name": "mcp_hub_read", "mcp_context": {"server_name": "hub", "tool_name": "read"}}, "hub.read"),
+        ({"tool_name": "mcp__"}, "claude-code.mcp__"),
+        ({}, "claude-code.unnamed"),
+    ],
+)
+def test_a_tool_of_a_server_has_the_name_of_the_server(agent: Hooked, fields: dict[str, Any], tool: str) -> None:
+    agent.run(PRE, tool_input={}, tool_use_id="t-1", **fields)
+    assert [call["tool"] for call in running(1)] == [tool]
+
+
 # Adoption
 
 SETTINGS = """\
@@ -381,7 +521,7 @@ def adopted_command(file: Path, event: str) -> str:
 @pytest.mark.promise("WAT-2")
 def test_adopted_hooks_record_calls_and_undo_restores_the_file(settings: Path, home: Path) -> None:
     done = commands.pegboard("adopt", "claude-code", "--hooks")
-    assert (done.returncode, "7 entries adopted" in done.stderr) == (0, True)
+    assert (done.returncode, "8 entries adopted" in done.stderr) == (0, True)
     assert "ghp_" not in done.stdout + done.stderr
     assert "// mine" in settings.read_text()
     call = {"session_id": "s", "cwd": "/", "tool_name": "Bash", "tool_input": {"x": 1}, "tool_use_id": "t"}
@@ -394,7 +534,7 @@ def test_adopted_hooks_record_calls_and_undo_restores_the_file(settings: Path, h
     assert [(one.tool, result_of(one).data) for one in recorded(1)] == [("claude-code.Bash", "fine")]
     again = commands.pegboard("adopt", "claude-code", "--hooks")
     assert "0 entries adopted" in again.stderr
-    assert "7 entries restored" in commands.pegboard("adopt", "claude-code", "--hooks", "--undo").stderr
+    assert "8 entries restored" in commands.pegboard("adopt", "claude-code", "--hooks", "--undo").stderr
     assert settings.read_text() == SETTINGS
 
 
@@ -428,7 +568,7 @@ def test_settings_that_cannot_have_hooks_stay_as_they_are(settings: Path, text: 
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["vscode"], 1, "Pass one of claude-code, codex, gemini."),
+        (["vscode"], 1, "Pass one of claude-code, codex, gemini, qwen."),
         (["codex"], 1, "codex has no configuration"),
         (["claude-code", "--server", "x"], 2, "can't be combined"),
     ],

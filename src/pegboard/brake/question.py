@@ -44,6 +44,7 @@ class Question:
     agent: str
     """The client that called."""
     server: str
+    """The MCP server; empty for a tool of the agent's own."""
     reason: str
     """Why it waits, as a sentence."""
     kind: Literal["ask", "paused"] = "ask"

@@ -183,8 +183,8 @@ def rerun(
     runtime = open_runtime(context)
     with _exit_on_error():
         recorded = recorded_call(runtime, call_id)
-        if recorded.source == "otel" or recorded.is_turn or recorded.is_batch or recorded.state == "waiting":
-            narrate(f"{recorded.tool} was not run again: {runtime.activity.unusable(recorded)}")
+        if reason := runtime.activity.unrepeatable(recorded):
+            narrate(f"{recorded.tool} was not run again: {reason}")
             raise typer.Exit(TOOL_FAILED)
     runtime = scanned(context, connects=True, tool=recorded.tool)
     call = ToolCall(name=recorded.tool, args=recorded.args, source="cli")

@@ -172,19 +172,28 @@ class Activity:
 
     def unusable(self, call: CallRecord) -> str:
         """Return why a call can't be opened in the form or run again; empty if it can."""
+        if reason := self.unrepeatable(call):
+            return reason
+        if call.tool == _SCRIPT or self.tool_of(call) is not None:
+            return ""
+        found = self._parts.registry.find(call.tool, self._parts.allow)
+        reason = found.error.message if isinstance(found, models.ToolResult) and found.error else ""
+        return reason or f"{call.tool} is not available."
+
+    def unrepeatable(self, call: CallRecord) -> str:
+        """Return why a call can't be run again whatever tools exist; empty if a tool of its name can run it."""
         if call.is_turn:
             return "It is a turn of a model, not a call. To repeat a turn of a chat, send its message again."
         if call.is_batch:
             return "It is a batch, not a call. Run its file again with `pegboard batch`, or the calls of its rows."
         if call.source == "otel":
             return "It is known from the telemetry of another agent, whose tools Pegboard can't run."
+        agent = models.Agent.of_session(call.session) if call.source == "watch" else None
+        if agent is not None and call.tool.startswith(f"{agent.name}."):
+            return f"It is a tool of {agent.name} itself, which Pegboard can't run."
         if isinstance(call, models.RecordedCall) and call.state == "waiting":
             return "It waits for approval, and hasn't run."
-        if call.tool == _SCRIPT or self.tool_of(call) is not None:
-            return ""
-        found = self._parts.registry.find(call.tool, self._parts.allow)
-        reason = found.error.message if isinstance(found, models.ToolResult) and found.error else ""
-        return reason or f"{call.tool} is not available."
+        return ""
 
     def run_again(
         self, call: CallRecord, source: CallSource, args: JsonObject | None = None, *, call_id: str | None = None

@@ -125,7 +125,7 @@ class Judge:
                 tool=call.name,
                 args=call.args,
                 agent=str(connection.agent),
-                server=connection.server,
+                server="" if connection.worker == connection.server else connection.server,
                 reason=asking or "Calls from agents are paused.",
                 kind="paused" if asking is None else "ask",
                 call=call.id,

@@ -204,7 +204,9 @@ class AgentCallScreen(QuestionScreen[None]):
         question = self.question
         self.query_one("#box").border_title = Content(f"{clean_line(question.agent)} calls {clean_line(question.tool)}")
         rows = (("Agent", question.agent), ("Server", question.server), ("Tool", question.tool))
-        lines = [Content.assemble((f"{name:8}", "$text-muted"), (clean_line(text), "bold")) for name, text in rows]
+        lines = [
+            Content.assemble((f"{name:8}", "$text-muted"), (clean_line(text), "bold")) for name, text in rows if text
+        ]
         self._from.update(Content("\n").join([*lines, Content.styled(clean_line(question.reason), "$text-warning")]))
         self._arguments.replace_text(clean(self._call.text))
         self.set_class(self._accepts("session"), "-session")

@@ -24,12 +24,15 @@ from pegboard.watch.changed_files import AdoptedFile, AdoptionError, ChangedFile
 from pegboard.watch.hooks.hook import LIMIT_SECONDS
 
 _CLAUDE_EVENTS: Final = (
-    "PreToolUse", "PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "Stop", "SubagentStop", "SessionEnd",
+    "PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "UserPromptSubmit", "Stop", "SubagentStop",
+    "SessionEnd",
 )  # fmt: skip
-_CODEX_EVENTS: Final = ("PreToolUse", "PostToolUse", "UserPromptSubmit", "Stop", "SubagentStop", "SessionEnd")
+_CODEX_EVENTS: Final = (
+    "PreToolUse", "PermissionRequest", "PostToolUse", "UserPromptSubmit", "Stop", "SubagentStop", "Interrupt",
+    "SessionEnd",
+)  # fmt: skip
+_QWEN_EVENTS: Final = tuple(event for event in _CLAUDE_EVENTS if event != "PostToolBatch")
 _GEMINI_EVENTS: Final = ("BeforeTool", "AfterTool", "BeforeAgent", "AfterAgent", "SessionEnd")
-_OF_TOOLS: Final = ("PreToolUse", "PostToolUse", "PostToolUseFailure", "BeforeTool", "AfterTool")
-"""Events that have a matcher of the tool's name."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ def agents() -> dict[str, AgentHooks]:
         "claude-code": AgentHooks(claude / "settings.json", _CLAUDE_EVENTS),
         "codex": AgentHooks(codex / "hooks.json", _CODEX_EVENTS, remark=review),
         "gemini": AgentHooks(home / ".gemini/settings.json", _GEMINI_EVENTS, second=1000),
+        "qwen": AgentHooks(home / ".qwen/settings.json", _QWEN_EVENTS, second=1000),
     }
 
 
@@ -141,8 +145,7 @@ class HookAdoption:
             if event in present:
                 changes.append(EntryChange(event, ("hooks", event), "skipped", "it has the hook already"))
                 continue
-            group: JsonValue = {"matcher": "*", "hooks": [hook]} if event in _OF_TOOLS else {"hooks": [hook]}
-            body = with_value(body or "{}\n", ("hooks", event), group)
+            body = with_value(body or "{}\n", ("hooks", event), {"hooks": [hook]})
             changes.append(EntryChange(event, ("hooks", event), "adopted"))
         return changes, body
 

@@ -1,12 +1,14 @@
 """Events of agents' hooks as messages of MCP, and decisions as the output that each agent expects.
 
-Most agents have the events of Claude Code (https://code.claude.com/docs/en/hooks). Gemini CLI has others
-(https://geminicli.com/docs/hooks/reference). All events are untrusted.
+Claude Code (https://code.claude.com/docs/en/hooks), Codex (https://developers.openai.com/codex/hooks) and Qwen Code
+have the same events; those of Gemini CLI (https://geminicli.com/docs/hooks/reference) are others. What they don't
+document was found with Claude Code 2.1, Codex 0.171, Gemini CLI 0.61 and Qwen Code 0.24. All events are untrusted.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
@@ -15,11 +17,14 @@ from pydantic import JsonValue
 from pegboard.config.servers import is_server_name, pack_name
 from pegboard.models import JsonObject
 
-EventKind: TypeAlias = Literal["call", "result", "turn end", "session end", "other"]
+EventKind: TypeAlias = Literal["call", "permission", "result", "rest", "turn end", "session end", "other"]
+"""`permission`: the agent is about to ask for a call. `rest`: the model got this answer, and no other event says it."""
+Dialect: TypeAlias = Literal["claude", "codex", "gemini", "qwen"]
 
 _KINDS: Final[dict[str, EventKind]] = {
     "PreToolUse": "call",
     "BeforeTool": "call",
+    "PermissionRequest": "permission",
     "PostToolUse": "result",
     "PostToolUseFailure": "result",
     "AfterTool": "result",
@@ -27,10 +32,16 @@ _KINDS: Final[dict[str, EventKind]] = {
     "BeforeAgent": "turn end",
     "Stop": "turn end",
     "SubagentStop": "turn end",
+    "Interrupt": "turn end",
     "AfterAgent": "turn end",
     "SessionEnd": "session end",
 }
-_GEMINI: Final = "BeforeTool"
+_BATCH: Final = "PostToolBatch"
+"""Event with the answers to all calls of a turn of the model, also to those that were rejected or invalid."""
+_OF_GEMINI: Final = ("BeforeTool", "AfterTool", "BeforeAgent", "AfterAgent")
+_MARKS: Final[dict[str, Dialect]] = {"turn_id": "codex", "tool_call_id": "qwen"}
+"""Keys that only the events of one agent have."""
+_ERROR_TAG: Final = re.compile(r"</?tool_use_error>")
 
 
 @dataclass(frozen=True)
@@ -40,106 +51,176 @@ class HookEvent:
     name: str
     """As the agent calls it."""
     kind: EventKind
+    dialect: Dialect = "claude"
     part: str = ""
     """The subagent that it is about; empty for the agent itself."""
     server: str = ""
     """The first part of the call's name in rules and records: the agent, or an MCP server."""
     mcp_server: str = ""
     """That MCP server as the agent calls it."""
-    message: JsonObject | None = None
-    """The call, or its result, as a message of MCP."""
-    request: JsonObject | None = None
-    """For a result, the call, as far as the event contains it."""
+    id: str = ""
+    """Id of the call; the call itself if it has none from the agent."""
+    tool: str = ""
+    args: JsonValue = None
+    result: JsonObject | None = None
+    """The result of the call, as one of MCP."""
     milliseconds: float = 0.0
-    """For a result, the duration of the call; 0 if it is unknown."""
+    """Duration of the call; 0 if it is unknown."""
+    is_cancelled: bool = False
+    """Whether the user interrupted the call."""
 
     @property
-    def line(self) -> bytes:
-        """The message as a line."""
-        return json.dumps(self.message).encode("utf-8", "backslashreplace")
+    def request(self) -> JsonObject:
+        """The call as a message of MCP."""
+        params: JsonObject = {"name": self.tool, "arguments": self.args}
+        return {"jsonrpc": "2.0", "id": self.id, "method": "tools/call", "params": params}
+
+    @property
+    def response(self) -> JsonObject:
+        """The result as a message of MCP."""
+        return {"jsonrpc": "2.0", "id": self.id, "result": self.result}
+
+    @property
+    def own_id(self) -> str:
+        """The id of an equal call that has none from the agent."""
+        return self.own_id_with(self.args)
+
+    def own_id_with(self, args: JsonValue) -> str:
+        """Return the id of such a call with other arguments."""
+        return _own_id(self.server, self.tool, args)
+
+    def id_with(self, args: JsonValue) -> str:
+        """Return the id of this call with other arguments."""
+        return self.own_id_with(args) if self.id == self.own_id else self.id
 
 
-def event_of(agent: str, event: dict[str, Any]) -> HookEvent:
-    """Return an event.
+def events_of(agent: str, event: dict[str, Any]) -> list[HookEvent]:
+    """Return the events in what an agent wrote.
 
     Args:
         agent: Name of the agent in rules and records.
         event: What the agent wrote.
     """
-    name = str(event.get("hook_event_name") or "")
-    kind, part = _KINDS.get(name, "other"), _text(event, "agent_id")
-    if kind not in ("call", "result"):
-        return HookEvent(name, kind, part)
-    mcp_server, tool = _tool(_text(event, "tool_name") or "unnamed")
+    name = _text(event, "hook_event_name")
+    dialect: Dialect = "gemini" if name in _OF_GEMINI else "claude"
+    for key, other in _MARKS.items():
+        dialect = other if key in event else dialect
+    if name == _BATCH:
+        calls = event.get("tool_calls")
+        inner = [call for call in (calls if isinstance(calls, list) else ()) if isinstance(call, dict)]
+        return [_about_call(agent, name, "rest", dialect, {**event, **call}) for call in inner]
+    kind = _KINDS.get(name, "other")
+    if kind in ("call", "permission", "result"):
+        return [_about_call(agent, name, kind, dialect, event)]
+    return [HookEvent(name, kind, dialect, _text(event, "agent_id"))]
+
+
+def _about_call(agent: str, name: str, kind: EventKind, dialect: Dialect, event: dict[str, Any]) -> HookEvent:
+    mcp_server, tool = _tool(event)
     server = agent if not mcp_server else mcp_server if is_server_name(mcp_server) else pack_name(mcp_server)
     args = event.get("tool_input")
-    id_ = _text(event, "tool_use_id") or json.dumps([server, tool, args], sort_keys=True)
-    request: JsonObject = {
-        "jsonrpc": "2.0",
-        "id": id_,
-        "method": "tools/call",
-        "params": {"name": tool, "arguments": args},
-    }
-    if kind == "call":
-        return HookEvent(name, kind, part, server, mcp_server, request)
     duration = event.get("duration_ms")
-    milliseconds = float(duration) if isinstance(duration, int | float) and 0 < duration < 1e12 else 0.0
-    result: JsonObject = {"jsonrpc": "2.0", "id": id_, "result": _result(event)}
-    return HookEvent(name, kind, part, server, mcp_server, result, request, milliseconds)
+    return HookEvent(
+        name,
+        kind,
+        dialect,
+        _text(event, "agent_id"),
+        server,
+        mcp_server,
+        _text(event, "tool_use_id") or _own_id(server, tool, args),
+        tool,
+        args,
+        _result(event, dialect, is_failure=kind == "rest") if kind in ("result", "rest") else None,
+        float(duration) if isinstance(duration, int | float) and 0 < duration < 1e12 else 0.0,
+        event.get("is_interrupt") is True,
+    )
 
 
-def output_of(event: HookEvent, decision: Literal["pass", "approve", "reject"], *, reason: str = "",
-              args: JsonObject | None = None, note: str = "") -> str:  # fmt: skip
-    """Return the output for a decision on a call; empty if the agent itself decides.
+def rejection_of(event: HookEvent, reason: str) -> str:
+    """Return the output that rejects a call.
 
     Args:
         event: The call.
-        decision: What Pegboard decided. The agent doesn't ask for an approved call again.
-        reason: Why it is rejected, for the model.
-        args: The edited arguments.
+        reason: The reason, for the model.
+    """
+    if event.dialect == "gemini":
+        return json.dumps({"decision": "deny", "reason": reason})
+    return _specific(event, permissionDecision="deny", permissionDecisionReason=reason)
+
+
+def approval_of(event: HookEvent, args: JsonObject | None, note: str) -> str:
+    """Return the output for a call that a person approved; empty if the agent accepts none.
+
+    Args:
+        event: The call.
+        args: The arguments, if the person edited them.
         note: Text for the model about the edit.
     """
-    if decision == "pass":
-        return ""
-    if event.name == _GEMINI:
-        answer: JsonObject = {"decision": "deny", "reason": reason} if decision == "reject" else {"decision": "allow"}
-        if args is not None:
-            answer["hookSpecificOutput"] = {"hookEventName": event.name, "tool_input": args}
-        return json.dumps(answer)
-    specific: JsonObject = {
-        "hookEventName": event.name,
-        "permissionDecision": "deny" if decision == "reject" else "allow",
-        "permissionDecisionReason": reason if decision == "reject" else "Approved in Pegboard.",
-    }
+    if event.dialect in ("gemini", "qwen"):
+        return "" if args is None else _specific(event, tool_input=args)
+    if event.dialect == "codex" and args is None:
+        return ""  # It calls an approval without an edit a failure; `permission_of` approves.
+    decision: JsonObject = {"permissionDecision": "allow", "permissionDecisionReason": "Approved in Pegboard."}
     if args is not None:
-        specific["updatedInput"] = args
+        decision["updatedInput"] = args
     if note:
-        specific["additionalContext"] = note
-    return json.dumps({"hookSpecificOutput": specific})
+        decision["additionalContext"] = note
+    return _specific(event, **decision)
 
 
-def _tool(name: str) -> tuple[str, str]:
-    """Return the MCP server and the tool in a tool's name; no server for a tool of the agent's own."""
+def permission_of(event: HookEvent) -> str:
+    """Return the output that answers the agent's own question about a call that a person approved."""
+    return _specific(event, decision={"behavior": "allow"})
+
+
+def edit_problem(event: HookEvent, args: JsonObject) -> str:
+    """Return why an agent can't make a call with edited arguments; empty if it can."""
+    if event.dialect == "qwen":
+        return "Hooks of Qwen Code can't change arguments."
+    lost = sorted(set(event.args) - set(args)) if event.dialect == "gemini" and isinstance(event.args, dict) else []
+    return f"The edit removes {', '.join(lost)}, but hooks of Gemini CLI can only change arguments." if lost else ""
+
+
+def _specific(event: HookEvent, **fields: JsonValue) -> str:
+    return json.dumps({"hookSpecificOutput": {"hookEventName": event.name, **fields}})
+
+
+def _own_id(server: str, tool: str, args: JsonValue) -> str:
+    return json.dumps([server, tool, args], sort_keys=True)
+
+
+def _tool(event: dict[str, Any]) -> tuple[str, str]:
+    """Return the MCP server and the tool that an event is about; no server for a tool of the agent's own.
+
+    Names are `mcp__SERVER__TOOL`. Claude Code also names the server; Gemini CLI has `mcp_SERVER_TOOL`, and both parts.
+    """
+    name = _text(event, "tool_name") or "unnamed"
+    context, server = event.get("mcp_context"), event.get("mcp_server")
+    if isinstance(context, dict) and (of_context := _text(context, "server_name")):
+        return of_context, _text(context, "tool_name") or name
     parts = name.split("__", 2)
-    return (parts[1], parts[2]) if len(parts) == 3 and parts[0] == "mcp" and parts[1] and parts[2] else ("", name)
+    if len(parts) != 3 or parts[0] != "mcp" or not parts[1] or not parts[2]:
+        return "", name
+    return (_text(server, "name") if isinstance(server, dict) else "") or parts[1], parts[2]
 
 
-def _result(event: dict[str, Any]) -> JsonObject:
+def _result(event: dict[str, Any], dialect: Dialect, *, is_failure: bool) -> JsonObject:
     """Return the result of a call as one of MCP."""
     response = event.get("tool_response")
     error = event.get("error")
-    if error is None and isinstance(response, dict):
-        error = response.get("error") if event.get("hook_event_name") == "AfterTool" else None
-    if error:
+    if error is None and dialect == "gemini" and isinstance(response, dict):
+        error = response.get("error")
+    if error is not None:
         message = error.get("message") if isinstance(error, dict) else error
         return {"content": [{"type": "text", "text": str(message)}], "isError": True}
+    failure: JsonObject = {"isError": True} if is_failure else {}
     if isinstance(response, dict) and _is_content(response.get("content")):
-        return response
+        return {**response, **failure}
     if _is_content(response):
-        return {"content": response}
-    if isinstance(response, str) or response is None:
-        return {"content": [{"type": "text", "text": response}] if response else []}
-    return {"content": [], "structuredContent": response}
+        return {"content": response, **failure}
+    if isinstance(response, str):
+        return {"content": [{"type": "text", "text": _ERROR_TAG.sub("", response)}] if response else [], **failure}
+    return {"content": []} if response is None else {"content": [], "structuredContent": response, **failure}
 
 
 def _is_content(value: JsonValue) -> bool:

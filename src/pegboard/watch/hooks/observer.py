@@ -9,28 +9,23 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final
 
 from pegboard.brake.question import start_of_process
-from pegboard.models import Agent, ToolSpec
+from pegboard.models import Agent
 from pegboard.storage import locked
 from pegboard.watch.connection import ClientConnection
-from pegboard.watch.hooks.events import HookEvent, event_of, output_of
+from pegboard.watch.hooks.calls import SessionCalls, as_line
+from pegboard.watch.hooks.events import HookEvent, approval_of, edit_problem, events_of, permission_of, rejection_of
 from pegboard.watch.hooks.hook import SESSION_KEYS
 from pegboard.watch.link import PASS, REJECT
-from pegboard.watch.messages import key_of
 from pegboard.watch.observer import POLL_SECONDS, recording, settle
-
-if TYPE_CHECKING:
-    from pegboard.watch.hooks.servers import WatchedServers
 
 _LOOK_SECONDS: Final = 1.0
 """Interval in which the agent's process is looked for."""
 _IDLE_SECONDS: Final = 3600.0
 """Time without events after which a session has ended if its agent's process is unknown."""
 _LONGEST_NAME: Final = 64
-_NO_RESULT: Final = "The agent went on without a result of this call: it was rejected there, or interrupted."
-_ENDED: Final = "The agent ended before the call did."
 
 
 @dataclass(eq=False)
@@ -49,6 +44,7 @@ class _Decision:
 
     hook: _Hook
     event: HookEvent
+    connection: ClientConnection
     is_approved: bool = False
 
 
@@ -69,10 +65,7 @@ class HookObserver:
         self._judge.approved = self._approve
         self._decisions: dict[int, _Decision] = {}
         self._number = 0
-        self._connections: dict[tuple[str, str], ClientConnection] = {}
-        """By server and subagent."""
-        self._tools: dict[str, dict[str, ToolSpec]] = {}
-        self._watched_servers: dict[str, WatchedServers] = {}
+        self._calls = SessionCalls(self._recorder)
         self._processes: dict[int, str] = {}
         """The agent's processes, with their starts."""
         self._last = time.monotonic()
@@ -89,8 +82,7 @@ class HookObserver:
         while self._step(0.0):
             pass  # Hooks that connected meanwhile.
         self._judge.close()
-        for connection in self._connections.values():
-            connection.close(time.time(), _ENDED)
+        self._calls.close()
         self._recorder.close()
 
     def _is_over(self) -> bool:
@@ -145,53 +137,31 @@ class HookObserver:
         name, process = str(about["name"]), int(about["process"])
         if process > 1:
             self._processes.setdefault(process, start_of_process(process))
-        seen = event_of(name, event)
-        self._has_ended = seen.kind == "session end"
-        if seen.mcp_server and self._watched(name).has(seen.mcp_server, Path(str(event.get("cwd") or "/"))):
-            pass  # its proxy records and decides
-        elif seen.message is not None:
-            connection = self._connection(seen, name, process, event)
+        folder = Path(str(event.get("cwd") or "/"))
+        output = ""
+        for seen in events_of(name, event):
+            self._has_ended = seen.kind == "session end"
+            if seen.kind in ("turn end", "session end"):
+                self._calls.end_turn(seen)
+            if seen.kind in ("other", "turn end", "session end") or self._calls.is_watched(seen, name, folder):
+                continue
+            connection = self._calls.connection(seen, _agent(name, process, event))
             if seen.kind == "call":
                 self._decide(hook, seen, connection)
                 return
-            self._finish(seen, connection)
-        elif seen.kind in ("turn end", "session end"):
-            for (_, part), connection in self._connections.items():
-                if part == seen.part or seen.kind == "session end":
-                    connection.close(time.time(), _NO_RESULT)
-        self._answer(hook)
-
-    def _watched(self, agent: str) -> WatchedServers:
-        from pegboard.watch.hooks.servers import WatchedServers
-
-        return self._watched_servers.setdefault(agent, WatchedServers(agent))
-
-    def _connection(self, seen: HookEvent, name: str, process: int, event: dict[str, Any]) -> ClientConnection:
-        place = seen.server, seen.part
-        if place not in self._connections:
-            session = next((str(event[key]) for key in SESSION_KEYS if event.get(key)), "")
-            agent = Agent.connected(process if process > 1 else None, name=name)
-            agent = agent.model_copy(update={"key": session[:_LONGEST_NAME]})
-            tools = self._tools.setdefault(seen.server, {})
-            self._connections[place] = ClientConnection(self._recorder, seen.server, agent, tools, worker=name)
-        return self._connections[place]
-
-    def _finish(self, seen: HookEvent, connection: ClientConnection) -> None:
-        """Record a call with its result, also if the call itself wasn't seen."""
-        now = time.time()
-        assert seen.message is not None, "it has a result"
-        if key_of(seen.message["id"]) not in connection.flights:
-            for key, call, note in connection.calls(seen.request):
-                connection.begin(key, call, now - seen.milliseconds / 1000, note)
-        connection.receive(seen.line, now)
+            if seen.kind != "permission":
+                self._calls.finish(seen, connection)
+            elif self._calls.take_approval(seen):
+                output = permission_of(seen)
+        self._answer(hook, output)
 
     # Decisions
 
     def _decide(self, hook: _Hook, seen: HookEvent, connection: ClientConnection) -> None:
         self._number += 1
         hook.number = self._number
-        self._decisions[hook.number] = _Decision(hook, seen)
-        self._judge.decide(hook.number, connection, seen.line, time.time())
+        self._decisions[hook.number] = _Decision(hook, seen, connection)
+        self._judge.decide(hook.number, connection, as_line(seen.request), time.time())
 
     def _approve(self, number: int) -> None:
         if decision := self._decisions.get(number):
@@ -201,14 +171,23 @@ class HookObserver:
         kind, payload = verdict[:1], verdict[1:]
         if kind not in (PASS, REJECT) or (decision := self._decisions.pop(number, None)) is None:
             return
+        hook, seen = decision.hook, decision.event
         if kind == REJECT:
             reason = json.loads(payload)["result"]["content"][0]["text"]
-            self._answer(decision.hook, output_of(decision.event, "reject", reason=reason))
+            self._calls.reject(seen, decision.connection)
+            self._answer(hook, rejection_of(seen, reason))
             return
         edited, _, note = payload.partition(b"\0")
         args = json.loads(edited)["params"]["arguments"] if edited else None
-        made: Literal["approve", "pass"] = "approve" if decision.is_approved else "pass"
-        self._answer(decision.hook, output_of(decision.event, made, args=args, note=note.decode()))
+        problem = "" if args is None else edit_problem(seen, args)
+        if problem:
+            self._calls.reject(seen, decision.connection, problem)
+            self._answer(hook, rejection_of(seen, problem))
+        elif decision.is_approved:
+            self._calls.approve(seen, args)
+            self._answer(hook, approval_of(seen, args, note.decode()))
+        else:
+            self._answer(hook)
 
     def _answer(self, hook: _Hook, output: str = "", *, failure: str = "") -> None:
         """Answer a hook, which then ends.
@@ -230,6 +209,13 @@ class HookObserver:
         with suppress(KeyError):
             self._selector.unregister(hook.socket)
         hook.socket.close()
+
+
+def _agent(name: str, process: int, event: dict[str, Any]) -> Agent:
+    """Return the agent of a session."""
+    session = next((str(event[key]) for key in SESSION_KEYS if event.get(key)), "")
+    agent = Agent.connected(process if process > 1 else None, name=name)
+    return agent.model_copy(update={"key": session[:_LONGEST_NAME]})
 
 
 def main(descriptor: str, file: str) -> None:

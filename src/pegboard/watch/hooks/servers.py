@@ -40,7 +40,7 @@ class WatchedServers:
         in_folder = folder_file(self._agent)
         files = [*client_files(self._agent), *(place / in_folder for place in folders if in_folder)]
         return any(
-            name == server and (not project or Path(project) in folders)
+            name == _REPLACED.sub("_", server) and (not project or Path(project) in folders)
             for file in files
             for project, name in self._of(file)
         )

@@ -1,0 +1,151 @@
+"""The calls of one session of an agent, from the hook before each to what the agent reports afterwards."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import OrderedDict, deque
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+
+from pegboard.models import Agent, JsonObject, ToolSpec
+from pegboard.watch.connection import ClientConnection
+from pegboard.watch.flight import Flight
+from pegboard.watch.hooks.events import HookEvent
+from pegboard.watch.messages import key_of
+from pegboard.watch.record import CallRecorder
+
+if TYPE_CHECKING:
+    from pegboard.watch.hooks.servers import WatchedServers
+
+_MOST_KNOWN: Final = 10_000
+_NO_RESULT: Final = "The agent reported no result of this call: it was rejected there, interrupted, or it failed."
+_ENDED: Final = "The agent ended before the call did."
+
+_Place: TypeAlias = tuple[str, str]
+"""A subagent, empty for the agent itself, and the id of a call."""
+_Value = TypeVar("_Value")
+
+
+class SessionCalls:
+    """Calls of one session.
+
+    Args:
+        recorder: The record.
+    """
+
+    def __init__(self, recorder: CallRecorder) -> None:
+        self._recorder = recorder
+        self._connections: dict[tuple[str, str], ClientConnection] = {}
+        """By server and subagent."""
+        self._tools: dict[str, dict[str, ToolSpec]] = {}
+        self._watched: dict[str, WatchedServers] = {}
+        self._done: OrderedDict[_Place, None] = OrderedDict()
+        """Calls that were rejected or have a result."""
+        self._closed: OrderedDict[_Place, Flight] = OrderedDict()
+        """Calls that were recorded as interrupted; their result may still come."""
+        self._edited: OrderedDict[_Place, str] = OrderedDict()
+        """Ids of calls whose arguments are their id and were edited."""
+        self._approved: OrderedDict[_Place, None] = OrderedDict()
+        """Calls that a person approved, and about which the agent hasn't asked."""
+
+    def is_watched(self, seen: HookEvent, agent: str, folder: Path) -> bool:
+        """Return whether a call is recorded and decided on by the proxy of its MCP server.
+
+        Args:
+            seen: The event.
+            agent: Name of the agent.
+            folder: Its working directory.
+        """
+        if not seen.mcp_server:
+            return False
+        from pegboard.watch.hooks.servers import WatchedServers
+
+        return self._watched.setdefault(agent, WatchedServers(agent)).has(seen.mcp_server, folder)
+
+    def connection(self, seen: HookEvent, agent: Agent) -> ClientConnection:
+        """Return the connection that the call of an event belongs to."""
+        place = seen.server, seen.part
+        if place not in self._connections:
+            tools = self._tools.setdefault(seen.server, {})
+            self._connections[place] = ClientConnection(self._recorder, seen.server, agent, tools, worker=agent.name)
+        return self._connections[place]
+
+    def finish(self, seen: HookEvent, connection: ClientConnection) -> None:
+        """Record a call with its result, also if the call itself wasn't seen."""
+        at, seconds = time.time(), seen.milliseconds / 1000
+        place = seen.part, seen.id
+        id_ = self._edited.pop(place, seen.id)
+        key = key_of(id_)
+        if key not in connection.flights:
+            if seen.kind == "rest" and place in self._done:
+                return
+            if (flight := self._closed.pop(place, None)) is not None:
+                connection.flights[key] = deque([flight])
+            else:
+                for _, call, note in connection.calls(seen.request):
+                    connection.begin(key, call, at - seconds, note)
+        for waiting in filter(None, [connection.flights.get(key)]):
+            flight = waiting[0]
+            if isinstance(seen.args, dict) and seen.args != flight.call.args:  # Another hook may have changed them.
+                flight.call = flight.call.model_copy(update={"args": seen.args})
+            if seconds:  # Only the agent knows when the tool began.
+                at = max(flight.at, flight.released) + seconds
+        if seen.is_cancelled:
+            connection.cancel(key, at)
+        else:
+            connection.receive(as_line({**seen.response, "id": id_}), at)
+        self._approved.pop((seen.part, seen.own_id), None)
+        _keep(self._done, place, None)
+
+    def reject(self, seen: HookEvent, connection: ClientConnection, reason: str = "") -> None:
+        """Note that a call is not made; record it as failed if it was already recorded as running."""
+        if reason:
+            result: JsonObject = {"content": [{"type": "text", "text": reason}], "isError": True}
+            connection.receive(as_line({**seen.response, "result": result}), time.time())
+        _keep(self._done, (seen.part, seen.id), None)
+
+    def approve(self, seen: HookEvent, args: JsonObject | None) -> None:
+        """Note that a person approved a call.
+
+        Args:
+            seen: The call.
+            args: The arguments, if the person edited them.
+        """
+        if args is not None and (new := seen.id_with(args)) != seen.id:
+            _keep(self._edited, (seen.part, new), seen.id)
+        own_id = seen.own_id if args is None else seen.own_id_with(args)
+        _keep(self._approved, (seen.part, own_id), None)
+
+    def take_approval(self, seen: HookEvent) -> bool:
+        """Return whether a person approved the call about which the agent asks; each approval is for one call."""
+        place = seen.part, seen.own_id
+        if place not in self._approved:
+            return False
+        del self._approved[place]
+        return True
+
+    def end_turn(self, seen: HookEvent) -> None:
+        """Record the calls of a turn, or of a session, that have no result as interrupted."""
+        self._approved.clear()
+        for (_, part), connection in self._connections.items():
+            if seen.kind == "session end" or part == seen.part:
+                for key, flights in connection.flights.items():
+                    _keep(self._closed, (part, json.loads(key)), flights[-1])
+                connection.close(time.time(), _NO_RESULT)
+
+    def close(self) -> None:
+        """Record the calls in flight: the agent has ended."""
+        for connection in self._connections.values():
+            connection.close(time.time(), _ENDED)
+
+
+def as_line(message: JsonObject) -> bytes:
+    """Return a message as a line."""
+    return json.dumps(message).encode("utf-8", "backslashreplace")
+
+
+def _keep(known: OrderedDict[_Place, _Value], place: _Place, value: _Value) -> None:
+    known[place] = value
+    if len(known) > _MOST_KNOWN:
+        known.popitem(last=False)
