@@ -44,7 +44,30 @@ def measure() -> list[tuple[str, float, float, str]]:
         for name in ("DATA", "STATE", "CACHE"):
             os.environ[f"PEGBOARD_{name}_DIR"] = f"{home}/{name.lower()}"
         os.environ["PEGBOARD_CONFIG"] = f"{home}/config.toml"
-        return [*watch(), *asyncio.run(live(Path(home)))]
+        return [*watch(), hook(), *asyncio.run(live(Path(home)))]
+
+
+def hook() -> tuple[str, float, float, str]:
+    """Return the time for which an agent waits for a hook, compared with the start of Python."""
+
+    def seconds(*command: str, **event: str) -> float:
+        given = json.dumps({"session_id": "s", "tool_name": "Bash", "tool_use_id": "t", "tool_input": {}, **event})
+        began = time.perf_counter()
+        subprocess.run(command, input=given.encode(), stdout=subprocess.DEVNULL, check=True)
+        return time.perf_counter() - began
+
+    watching = (_PROGRAM, "watch", "--hook", "agent")
+    ours, python = [], []
+    for at in range(-1, _STARTS):
+        before = seconds(*watching, hook_event_name="PreToolUse")
+        after = seconds(*watching, hook_event_name="PostToolUse", tool_response="fine")
+        plain = seconds(sys.executable, "-c", "pass")
+        if at >= 0:  # The first hook starts the observer.
+            ours += [before, after]
+            python.append(plain)
+    seconds(*watching, hook_event_name="SessionEnd")
+    median = statistics.median(ours)
+    return "a hook: time ÷ that of starting Python", median / statistics.median(python), 8.0, f"{median * 1000:.0f} ms"
 
 
 async def live(home: Path) -> list[tuple[str, float, float, str]]:

@@ -21,7 +21,7 @@ from pegboard.data.json_spans import spans
 from pegboard.data.json_text import JsonTextError
 from pegboard.watch.adoption import pegboard_command
 from pegboard.watch.changed_files import AdoptedFile, AdoptionError, ChangedFiles, EntryChange, read
-from pegboard.watch.hooks.hook import LIMIT_SECONDS
+from pegboard.watch.hooks.hook import CALLS, LIMIT_SECONDS
 
 _CLAUDE_EVENTS: Final = (
     "PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "UserPromptSubmit", "Stop", "SubagentStop",
@@ -33,6 +33,9 @@ _CODEX_EVENTS: Final = (
 )  # fmt: skip
 _QWEN_EVENTS: Final = tuple(event for event in _CLAUDE_EVENTS if event != "PostToolBatch")
 _GEMINI_EVENTS: Final = ("BeforeTool", "AfterTool", "BeforeAgent", "AfterAgent", "SessionEnd")
+_OTHER_SECONDS: Final = 60
+_SECONDS: Final = {"SessionEnd": 3, "Interrupt": 3}
+"""Limits of events for which Codex accepts no longer ones."""
 
 
 @dataclass(frozen=True)
@@ -140,11 +143,12 @@ class HookAdoption:
     def _added(self, body: str) -> tuple[list[EntryChange], str]:
         present = {place[1] for place in self._own(body)}
         changes = []
-        hook: JsonValue = {"type": "command", "command": self._command, "timeout": LIMIT_SECONDS * self._hooks.second}
         for event in self._hooks.events:
             if event in present:
                 changes.append(EntryChange(event, ("hooks", event), "skipped", "it has the hook already"))
                 continue
+            seconds = _SECONDS.get(event, LIMIT_SECONDS if event in CALLS else _OTHER_SECONDS)
+            hook: JsonValue = {"type": "command", "command": self._command, "timeout": seconds * self._hooks.second}
             body = with_value(body or "{}\n", ("hooks", event), {"hooks": [hook]})
             changes.append(EntryChange(event, ("hooks", event), "adopted"))
         return changes, body
