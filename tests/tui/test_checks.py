@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from provider import Answer, FakeProvider, delta, proposes, says
 from stage import Stage, on_stage
 
 from pegboard.checks.compare import Compatibility
@@ -229,3 +230,70 @@ async def test_the_questions_of_a_check_are_shown_before_it_runs(
     async with on_stage(Runtime.from_environment(packs=[packs])) as stage:
         await open_checks(stage, "shop.items")
         await stage.until_seen("What do you [b]sell[/b]?")
+
+
+@pytest.fixture
+def provider(home: Path) -> Iterator[FakeProvider]:
+    """Yield the server of the configured model."""
+    with FakeProvider().running() as server:
+        (home / "config.toml").write_text(f'[model]\nname = "openai:fake"\nbase_url = "{server.url}"\n')
+        yield server
+
+
+ASKED = 'tool = "shop.items"\narguments.size = 3\nquestions = ["Three [b]items[/b]?", "And three more?"]\n'
+
+
+@pytest.mark.promise("BAT-3", "SEC-5", "ASK-7")
+async def test_the_model_is_asked_the_questions_of_a_check_and_no_call_waits_for_approval(
+    packs: Path, own_check: Callable[[str, str], Path], provider: FakeProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    own_check("three", ASKED)
+    provider.play(
+        proposes("shop_items", {"size": 3}), proposes("shop_clear", {}), says("I [red]may not[/red] clear it.")
+    )
+    async with on_stage(Runtime.from_environment(packs=[packs])) as stage:
+        await open_checks(stage, "items")
+        await stage.until_seen("alt+a asks the model")
+        await stage.press("alt+a")
+        await stage.until_seen("1 of 2 questions")
+        assert "✓ openai:fake: Three [b]items[/b]?" in stage.text
+        assert "✗ openai:fake: And three more?" in stage.text
+        text = " ".join(stage.text.replace("│", " ").split())
+        assert (
+            'The model didn\'t call shop.items. It called shop.clear. Its answer: "I [red]may not[/red] clear it."'
+            in text
+        )
+        assert "Its session can be opened on the Chat page." in text
+        assert "awaits approval" not in text
+        (session,) = stage.app.runtime.sessions.list()
+        assert session.name == "And three more?"
+
+
+@pytest.mark.promise("BAT-3")
+async def test_without_a_model_the_questions_of_a_check_are_not_asked(
+    packs: Path, own_check: Callable[[str, str], Path]
+) -> None:
+    own_check("three", ASKED)
+    async with on_stage(Runtime.from_environment(packs=[packs])) as stage:
+        await open_checks(stage, "items")
+        await stage.press("alt+a")
+        await stage.until_seen("The offline model can't be asked such questions.")
+        assert stage.app.runtime.sessions.list() == ()
+
+
+@pytest.mark.promise("BAT-3")
+async def test_closing_the_dialog_ends_the_questions_and_keeps_no_session(
+    packs: Path, own_check: Callable[[str, str], Path], provider: FakeProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    own_check("three", ASKED)
+    provider.play(Answer((delta(content="Hm"),), end="hang"))
+    async with on_stage(Runtime.from_environment(packs=[packs])) as stage:
+        await open_checks(stage, "items")
+        await stage.press("alt+a")
+        await stage.until_seen("asking…")
+        await stage.until(lambda: provider.asked, "the model is asked")
+        await stage.press("escape")
+        await stage.until(lambda: not isinstance(stage.app.screen, ChecksScreen), "the dialog is closed")
+        await stage.until(lambda: not stage.app.runtime.sessions.list(), "no session is left")

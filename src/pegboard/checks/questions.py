@@ -36,16 +36,25 @@ class QuestionRunner:
         base_url: Server of the models; by default the configured one.
         repeat: How often each model is asked each question.
         at_least: Percentage of these times that the model must make the call.
+        send_key: As in `Models.get`.
     """
 
     def __init__(
-        self, runtime: Runtime, checks: Checks, *, base_url: str | None = None, repeat: int = 1, at_least: float = 100
+        self,
+        runtime: Runtime,
+        checks: Checks,
+        *,
+        base_url: str | None = None,
+        repeat: int = 1,
+        at_least: float = 100,
+        send_key: bool = False,
     ) -> None:
         self._runtime = runtime
         self._checks = checks
         self._base_url = base_url
         self._repeat = repeat
         self._at_least = at_least
+        self._send_key = send_key
 
     async def run(self, checks: Sequence[Check], models: Sequence[str | None]) -> AsyncGenerator[QuestionReport]:
         """Ask each model each question of the checks, and yield a report on each pair.
@@ -92,9 +101,10 @@ class QuestionRunner:
         clock = asyncio.get_running_loop().time
         began, made, tokens = clock(), 0, 0
         for number in range(1, self._repeat + 1):
-            asking = self._runtime.ask(model=model, base_url=self._base_url, send_key=True)  # the user named both
+            asking = self._runtime.ask(model=model, base_url=self._base_url, send_key=self._send_key)
             try:
-                used, outcome = await self._ask_once(asking, spec, expected, report.question)
+                with self._runtime.rules.unattended(asking.session):
+                    used, outcome = await self._ask_once(asking, spec, expected, report.question)
             except asyncio.CancelledError:
                 for session in filter(None, (asking.session, report.session)):  # no report names them
                     with suppress(SessionError, StoreError):  # it may not exist yet

@@ -59,7 +59,8 @@ def ask(
         narrate(nothing(pattern) if not found else "No check has a question. `pegboard guide checks` explains them.")
         if pattern is not None:
             raise typer.Exit(USAGE)
-    runner = QuestionRunner(runtime, files, base_url=base_url, repeat=repeat, at_least=at_least)
+    # The user named the model and its server.
+    runner = QuestionRunner(runtime, files, base_url=base_url, repeat=repeat, at_least=at_least, send_key=True)
     try:
         reports, interruption = collect(runtime, runner.run(checks, models), None if json else _print)
     except (SessionError, StoreError) as error:

@@ -82,6 +82,8 @@ class Gateway:
         self.approver = approver
         self.held: Callable[[ToolCall], str] | None = None
         """Returns why a call that rules allow must be approved nevertheless; empty if it needn't."""
+        self.unattended: set[str] = set()
+        """Sessions whose calls are rejected if they need approval, because no person watches them."""
         self.rule_added: Callable[[AddedRule], object] | None = None
         self._readiness = readiness
         self._redaction = redaction
@@ -286,7 +288,7 @@ class Gateway:
             return call
         if verdict.action == "deny":
             return _denied(spec, verdict.reason)
-        if self.approver is None:
+        if self.approver is None or call.session in self.unattended:
             return _denied(spec, f"{verdict.reason.removesuffix('.')}, but this run can't ask for approval.")
         approval = await self._decision(self.approver, spec, call)
         if approval is None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pegboard import models
@@ -46,6 +47,15 @@ class ApprovalRules:
             held: Returns why a call must wait; empty if it needn't.
         """
         self._parts.gateway.held = held
+
+    @contextmanager
+    def unattended(self, session: str) -> Iterator[None]:
+        """Reject calls of a session that need approval, instead of asking the approver."""
+        self._parts.gateway.unattended.add(session)
+        try:
+            yield
+        finally:
+            self._parts.gateway.unattended.discard(session)
 
     def approve_in_advance(self, patterns: Sequence[str]) -> tuple[Problem, ...]:
         """Approve calls of matching tools in advance for the life of this runtime; rules can still deny them.

@@ -17,8 +17,9 @@ from textual.content import Content
 from pegboard.checks import Check, CheckError, CheckReport, Checks, FailedExpectation
 from pegboard.checks.compare import BrokenCall, Compatibility, ToolCompatibility
 from pegboard.checks.file import read_check
+from pegboard.checks.model import QuestionReport
 from pegboard.data.json_text import write
-from pegboard.errors import StoreError
+from pegboard.errors import SessionError, StoreError
 from pegboard.models import Problem, ToolSpec
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.sizes import count, duration
@@ -36,6 +37,7 @@ _Row: TypeAlias = ToolCompatibility | BrokenCall | Check | Problem
 _MOST_LINES: Final = 12
 """Lines of one value in a diff."""
 _SIGNS: Final = {"passed": "✓", "failed": "✗", "error": "!", "skipped": "⊘"}
+_SEVERITY: Final = ("passed", "skipped", "failed", "error")
 _STYLES: Final = {"passed": "$text-success", "failed": "$text-error", "error": "$text-error", "skipped": "$text-muted"}
 
 
@@ -56,6 +58,7 @@ class ChecksScreen(ListDialog[None]):
         Command(
             "checks.store", "ctrl+s", "store", "Store result", "Store the new result as the snapshot.", footer=True
         ),
+        Command("checks.ask", "alt+a", "ask", "Ask model", "Ask the model the questions of the check.", footer=True),
         Command("checks.edit", "f4", "edit", "Editor", "Open the file of the check in your editor.", footer=True),
         Command("checks.accept", "f2", "accept", "Accept schema", "Accept the changes of the schema.", footer=True),
         Command("checks.delete", "delete", "delete", "Delete", "Delete the selected check.", footer=True),
@@ -73,6 +76,10 @@ class ChecksScreen(ListDialog[None]):
         self._reports: dict[str, CheckReport] = {}
         self._checking = ""
         """File of the check that runs."""
+        self._asked: dict[str, tuple[QuestionReport, ...]] = {}
+        """Answers to the questions of each check, by file."""
+        self._asking = ""
+        """File of the check whose questions are asked."""
 
     def on_mount(self) -> None:
         """Read the checks."""
@@ -119,7 +126,11 @@ class ChecksScreen(ListDialog[None]):
             return f"no tool {clean_line(check.tool)}"
         if self._checking == check.file:
             return "running…"
+        if self._asking == check.file:
+            return "asking…"
         report = self._reports.get(check.file)
+        if report is None and (asked := self._asked.get(check.file)):
+            return f"{sum(one.status == 'passed' for one in asked)} of {count(len(asked), 'question')}"
         if report is None:
             return "not run"
         failed = f"{count(len(report.differences), 'difference')} · " if report.differences else ""
@@ -129,8 +140,11 @@ class ChecksScreen(ListDialog[None]):
         row = self._rows[index]
         if isinstance(row, ToolCompatibility | Problem) or (isinstance(row, Check) and not self._is_of_tool(row)):
             return "! "
-        report = self._reports.get(row.file) if isinstance(row, Check) else None
-        return f"{_SIGNS[report.status]} " if report is not None else "· "
+        if not isinstance(row, Check):
+            return "· "
+        report = self._reports.get(row.file)
+        statuses = [report.status] if report is not None else [one.status for one in self._asked.get(row.file, ())]
+        return f"{_SIGNS[max(statuses, key=_SEVERITY.index)]} " if statuses else "· "
 
     @property
     def _marked(self) -> _Row | None:
@@ -152,6 +166,9 @@ class ChecksScreen(ListDialog[None]):
             case "store":
                 marked = self._marked
                 return isinstance(marked, Check) and self._is_of_tool(marked) and marked.expect.snapshot is not None
+            case "ask":
+                marked = self._marked
+                return isinstance(marked, Check) and self._is_of_tool(marked) and bool(marked.questions)
             case "edit":
                 return isinstance(self._marked, Check | Problem)
             case "delete":
@@ -199,6 +216,37 @@ class ChecksScreen(ListDialog[None]):
                     self._reports[check.file] = report
             self._checking = ""
             self._refresh()
+
+    @work(exclusive=True, group="run")
+    async def action_ask(self) -> None:
+        """Ask the configured model the questions of the selected check; the expected calls are not run."""
+        from pegboard.checks.questions import QuestionRunner
+
+        check = self._marked
+        if not isinstance(check, Check):
+            return
+        if await asyncio.to_thread(self._runtime.models.is_offline):
+            text = "The offline model can't be asked such questions. Connect a model on the Chat page."
+            self.notify(text, severity="warning", markup=False)
+            return
+        current = await asyncio.to_thread(read_check, Path(check.file))
+        self._rows = tuple(current if row is check else row for row in self._rows)
+        self._asked.pop(check.file, None)
+        self._asking = check.file
+        self._refresh()
+        runner = QuestionRunner(self._runtime, self._files)
+        try:
+            async with aclosing(runner.run([current] if isinstance(current, Check) else [], [None])) as reports:
+                async for report in reports:
+                    self._asked[check.file] = (*self._asked.get(check.file, ()), report)
+                    self._show_row()
+        except (SessionError, StoreError) as error:
+            text = f"The sessions of the questions can't be saved: {clean_line(str(error))}"
+            self.notify(text, severity="error", markup=False)
+        finally:
+            self._asking = ""
+            if self.is_attached:
+                self._refresh()
 
     async def _is_confirmed(self, checks: Sequence[Check]) -> bool:
         from pegboard.tui.dialogs.confirm import Confirm
@@ -294,18 +342,22 @@ class ChecksScreen(ListDialog[None]):
             key = key_of(self, "checks.delete")
             text = f"No tool is named {check.tool}. Press {key} to delete the check, or connect the server of the tool."
             return Content.styled(name, "bold"), Content(clean(text))
+        answers = [line for one in self._asked.get(check.file, ()) for line in _answer(one)]
         if report is None:
             key = key_of(self.list, "pick.choose")
-            heading = Content.assemble((name, "bold"), (f"  {key} runs it", "$text-muted"))
+            asks = f" · {key_of(self, 'checks.ask')} asks the model" if check.questions else ""
+            heading = Content.assemble((name, "bold"), (f"  {key} runs it{asks}", "$text-muted"))
             content = check.model_dump(mode="json", include={"arguments", "questions", "expect"}, exclude_unset=True)
-            return heading, Content(clean(write(content, indent=2)))
+            return heading, Content("\n").join([*answers, Content(clean(write(content, indent=2)))])
         status = (f"  {_SIGNS[report.status]} {report.status}", _STYLES[report.status])
         heading = Content.assemble((name, "bold"), status)
         if report.problem is not None:
-            return heading, Content(clean(str(report.problem)))
+            return heading, Content("\n").join([*answers, Content(clean(str(report.problem)))])
         if not report.differences:
-            return heading, Content("The snapshot was stored." if report.updated else "Every expectation is met.")
-        return heading, Content("\n").join([line for one in report.differences for line in _difference(one)])
+            met = Content("The snapshot was stored." if report.updated else "Every expectation is met.")
+            return heading, Content("\n").join([*answers, met])
+        differences = [line for one in report.differences for line in _difference(one)]
+        return heading, Content("\n").join([*answers, *differences])
 
 
 def _changes(changed: ToolCompatibility) -> Content:
@@ -318,6 +370,19 @@ def _changes(changed: ToolCompatibility) -> Content:
         for change in changed.changes
     ]
     return Content("\n").join(lines) if lines else Content(clean(changed.summary))
+
+
+def _answer(report: QuestionReport) -> Iterator[Content]:
+    """Yield the lines about a question that a model was asked."""
+    sign = (f"{_SIGNS[report.status]} ", _STYLES[report.status])
+    yield Content.assemble(sign, (f"{clean_line(report.model)}: ", "$text-muted"), clean_line(report.question))
+    if report.problem is not None:
+        yield Content(f"  {clean(str(report.problem))}")
+    for one in report.differences:
+        yield Content(f"  {clean_line(one.message)}")
+    if report.session is not None:
+        yield Content.styled("  Its session can be opened on the Chat page.", "$text-muted")
+    yield Content()
 
 
 def _difference(one: FailedExpectation) -> Iterator[Content]:
