@@ -253,6 +253,10 @@ async def test_the_model_is_asked_the_questions_of_a_check_and_no_call_waits_for
         proposes("shop_items", {"size": 3}), proposes("shop_clear", {}), says("I [red]may not[/red] clear it.")
     )
     async with on_stage(Runtime.from_environment(packs=[packs])) as stage:
+        await stage.press("f6")  # The Chat page approves calls as soon as it was open.
+        await stage.until(lambda: stage.app.screen is not stage.screen, "the chat is open")
+        await stage.press("f5")
+        await stage.until(lambda: stage.app.screen is stage.screen, "the tools are shown")
         await open_checks(stage, "items")
         await stage.until_seen("alt+a asks the model")
         await stage.press("alt+a")
