@@ -16,6 +16,7 @@ from pydantic_ai.messages import FinishReason, ModelResponseStreamEvent
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIStreamedResponse
 
 from pegboard.ask.call_text import UnreadableArguments, arguments
+from pegboard.ask.providers.limits import has_end_marker
 from pegboard.ask.providers.thinking_tags import ThinkingTags
 
 _REASONS: Final[Mapping[str, FinishReason]] = {
@@ -137,6 +138,11 @@ class CompatibleResponse(OpenAIStreamedResponse):
         if self._is_old:
             return "old"
         return "nameless" if any(not call.name and (call.id or call.arguments) for call in self._calls) else ""
+
+    @property
+    def has_end_marker(self) -> bool:
+        """Whether the server marked the end of the answer with `[DONE]`."""
+        return has_end_marker(self._response.source.response)
 
     def _has_name(self, piece: ChoiceDeltaToolCall) -> bool:
         """Correct a piece, and return whether the name of its call is known; otherwise the piece is held back."""

@@ -173,14 +173,25 @@ class ErrorFactory:
         message = f"{self._title} sent an answer that can't be parsed"
         return self._error("broken_stream", message, _AGAIN, detail=self._without_key(str(error)))
 
-    def cut_off(self, *, calls: int) -> ModelError:
-        """Return the error for a stream that ended without an end marker."""
+    def cut_off(self, *, calls: int, is_marked: bool) -> ModelError:
+        """Return the error for a stream that ended without a reason.
+
+        Args:
+            calls: Number of its calls.
+            is_marked: Whether the server sent the end marker.
+        """
+        if calls and is_marked:
+            message = (
+                f"{self._title} ended its answer without a finish_reason, so its tool call may be incomplete"
+                " and was not run."
+            )
+            return self._error("broken_stream", message, f"{_AGAIN} If this repeats, update the server.")
         left = " The unfinished tool call was not run." if calls else ""
         message = f"The answer from {self._title} ended before it was complete.{left}"
         return self._error("broken_stream", message, _AGAIN)
 
     def empty(self) -> ModelError:
-        """Return the error for a stream that ended without an end marker, before anything arrived."""
+        """Return the error for a stream that ended without a reason, before anything arrived."""
         message = f"{self._title} ended its answer before any text or call."
         fix = f"Check that the server can stream its answers. {_AGAIN}" if self._at.own_url else _AGAIN
         return self._error("broken_stream", message, fix)

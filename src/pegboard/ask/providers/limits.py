@@ -19,7 +19,10 @@ LARGEST_ERROR: Final = 64 * 2**10
 """Bytes that are read of an error's body."""
 
 _END_OF_EVENT: Final = re.compile(rb"\n\r?\n|\r\r")
-_LONGEST_END: Final = 3
+_END_MARKER: Final = re.compile(rb"[\r\n]data: ?\[DONE\]")
+"""The last event of OpenAI's protocol; within JSON, a line can't start like this."""
+_TAIL: Final = 16
+"""Bytes of which the end of an event and the marker consist at most."""
 
 _COMPRESSED: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 """First bytes of gzip and Zstandard, which can't begin a text."""
@@ -41,6 +44,11 @@ async def bounded(response: httpx2.Response) -> None:
     assert isinstance(stream, httpx2.AsyncByteStream), "the client is asynchronous"
     stream = _PlainStream(stream, is_answer=response.is_success)
     response.stream = _BoundedStream(_Events(stream) if response.is_success else stream, is_answer=response.is_success)
+
+
+def has_end_marker(response: httpx2.Response) -> bool:
+    """Return whether the server has marked the end of the answer with `[DONE]`."""
+    return isinstance(response.stream, _BoundedStream) and response.stream.has_end_marker
 
 
 def is_foreign(response: httpx2.Response) -> bool:
@@ -114,11 +122,15 @@ class _BoundedStream(httpx2.AsyncByteStream):
     Args:
         stream: The body as it arrives.
         is_answer: Whether it is a stream of events, which fails at the limit; an error's body is shortened instead.
+
+    Attributes:
+        has_end_marker: Whether the event `[DONE]` has arrived.
     """
 
     def __init__(self, stream: httpx2.AsyncByteStream, *, is_answer: bool) -> None:
         self._stream = stream
         self._is_answer = is_answer
+        self.has_end_marker = False
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self._events() if self._is_answer else self._beginning()
@@ -128,15 +140,16 @@ class _BoundedStream(httpx2.AsyncByteStream):
 
     async def _events(self) -> AsyncGenerator[bytes]:
         total = of_event = 0
-        tail = b""
+        tail = b"\n"
         async for chunk in self._stream:
             total += len(chunk)
             of_event += len(chunk)
             seen = tail + chunk
+            self.has_end_marker = self.has_end_marker or _END_MARKER.search(seen) is not None
             end = max((match.end() for match in _END_OF_EVENT.finditer(seen)), default=None)
             if end is not None:
                 of_event = len(seen) - end
-            tail = seen[-_LONGEST_END:]
+            tail = seen[-_TAIL:]
             if of_event > LARGEST_EVENT:
                 raise ResponseTooLargeError(
                     f"It sent more than {LARGEST_EVENT // 2**20} MiB without completing an event."

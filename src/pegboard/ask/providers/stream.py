@@ -178,7 +178,10 @@ def _ended(stream: StreamedResponse, errors: ErrorFactory) -> TurnEnded:
         return TurnEnded(message=message, usage=usage, reason="filter")
     # If a stream ends without a reason, the library makes one up; only the details have the provider's own.
     if not details.get("finish_reason"):
-        raise errors.cut_off(calls=len(calls)) if response.parts else errors.empty()
+        is_marked = isinstance(stream, CompatibleResponse) and stream.has_end_marker
+        # Some servers only send the end marker. Calls stay unfinished: such a server may also cut them off.
+        if calls or not (is_marked and text.strip()):
+            raise errors.cut_off(calls=len(calls), is_marked=is_marked) if response.parts else errors.empty()
     if isinstance(stream, CompatibleResponse) and stream.unusable_call and response.finish_reason != "length":
         raise errors.unusable_call(stream.unusable_call)
     match response.finish_reason:

@@ -1,0 +1,35 @@
+"""Answers of OpenAI-compatible servers that depart from OpenAI's protocol, over real connections."""
+
+from __future__ import annotations
+
+import pytest
+from listening import hear, reach
+from provider import Answer, FakeProvider, call, delta
+
+
+@pytest.mark.promise("ASK-5")
+@pytest.mark.parametrize("end", [b"data: [DONE]\n\n", b"data:[DONE]", b"\r\ndata: [DONE]\r\n\r\n"])
+@pytest.mark.parametrize("finish", [None, ""])
+async def test_text_before_the_end_marker_is_a_complete_answer_even_without_a_finish_reason(
+    finish: str | None, end: bytes
+) -> None:
+    pieces = [delta(finish, content="data: "), delta(finish, content="[DONE]")]
+    with FakeProvider(Answer([*pieces, end[:9], end[9:]], end="close")).running() as fake:
+        heard = await hear(reach(fake, "my-own:fake"))
+    assert (heard.ended.reason, heard.ended.message.text) == ("stop", "data: [DONE]")
+
+
+@pytest.mark.promise("ASK-5")
+async def test_text_that_quotes_the_end_marker_is_still_cut_off_without_one() -> None:
+    pieces = [delta(content="data: [DONE]"), delta(content="\ndata: [DONE]\n\n")]
+    with FakeProvider(Answer(pieces, end="close")).running() as fake:
+        assert (await hear(reach(fake, "my-own:fake"))).failed.code == "broken_stream"
+
+
+@pytest.mark.promise("ASK-5", "SEC-6")
+async def test_a_call_before_the_end_marker_is_not_run_without_a_finish_reason_and_the_error_says_why() -> None:
+    pieces = [delta(content="I look."), call(id="a", name="fs_list_dir", arguments='{"path": "src"}')]
+    with FakeProvider(Answer(pieces)).running() as fake:
+        failure = (await hear(reach(fake, "my-own:fake"))).failed
+    assert "ended its answer without a finish_reason" in str(failure)
+    assert "update the server" in failure.fix
