@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from listening import hear, reach
-from provider import Answer, FakeProvider, call, delta
+from provider import Answer, FakeProvider, call, delta, usage
+
+from pegboard.models.conversation import Usage
 
 
 @pytest.mark.promise("ASK-5")
@@ -33,3 +37,26 @@ async def test_a_call_before_the_end_marker_is_not_run_without_a_finish_reason_a
         failure = (await hear(reach(fake, "my-own:fake"))).failed
     assert "ended its answer without a finish_reason" in str(failure)
     assert "update the server" in failure.fix
+
+
+TOKENS: dict[str, Any] = usage(10, 5)["usage"]
+ENDED = {"index": 0, "delta": {}, "finish_reason": "stop"}
+
+
+@pytest.mark.promise("ASK-5")
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        pytest.param([delta("stop") | {"x_groq": {"id": "req_1", "usage": TOKENS}}], id="as Groq"),
+        pytest.param([delta() | {"choices": [ENDED | {"usage": TOKENS}]}], id="as Moonshot"),
+        pytest.param([delta("stop") | {"x_groq": {"usage": TOKENS}}, usage(10, 5)], id="in two fields"),
+        pytest.param(
+            [delta(content=".") | {"usage": usage(10, 3)["usage"]}, delta("stop") | {"usage": TOKENS}],
+            id="so far with each piece",
+        ),
+    ],
+)
+async def test_the_usage_is_read_wherever_a_server_reports_it_and_counted_once(chunks: list[dict[str, Any]]) -> None:
+    first = delta(content="Four") | {"x_groq": {"id": "req_1"}, "usage": None}
+    with FakeProvider(Answer([first, *chunks])).running() as fake:
+        assert (await hear(reach(fake, "my-own:fake"))).ended.usage == Usage(input_tokens=10, output_tokens=5)

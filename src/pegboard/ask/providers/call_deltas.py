@@ -9,11 +9,13 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletionChunk
 from openai.types.chat.chat_completion_chunk import Choice, ChoiceDelta, ChoiceDeltaToolCall
 from pydantic_ai.exceptions import ModelAPIError
 from pydantic_ai.messages import FinishReason, ModelResponseStreamEvent
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIStreamedResponse
+from pydantic_ai.usage import RequestUsage
 
 from pegboard.ask.call_text import UnreadableArguments, arguments
 from pegboard.ask.providers.limits import has_end_marker
@@ -106,8 +108,13 @@ class CompatibleResponse(OpenAIStreamedResponse):
             for choice in chunk.choices or ():
                 if started and getattr(choice, "delta", None) is None:
                     choice.delta = ChoiceDelta()
+            chunk.usage = chunk.usage or _usage(chunk)
             started = True
             yield chunk
+
+    def _add_usage(self, usage: RequestUsage, *, reported: bool, cumulative: bool = False) -> None:
+        # Some servers report the usage so far with each piece; the library would add the reports up.
+        super()._add_usage(usage, reported=reported, cumulative=cumulative or reported)
 
     def _map_text_delta(self, choice: Choice) -> Iterable[ModelResponseStreamEvent]:
         content = choice.delta.content
@@ -176,6 +183,15 @@ class CompatibleResponse(OpenAIStreamedResponse):
         call.add(id_, name, given)
         piece.index = call.index
         return call
+
+
+def _usage(chunk: ChatCompletionChunk) -> CompletionUsage | None:
+    """Return the usage in the field of Groq or that of Moonshot."""
+    groq = getattr(chunk, "x_groq", None)
+    found = groq.get("usage") if isinstance(groq, dict) else None
+    if found is None and chunk.choices:
+        found = getattr(chunk.choices[0], "usage", None)
+    return CompletionUsage.construct(**found) if isinstance(found, dict) else None
 
 
 def _parts(piece: ChoiceDeltaToolCall) -> tuple[str, str, str]:
