@@ -23,6 +23,7 @@ from pegboard.models.conversation import UserMessage
 HALF_A_CALL = call(id="call_1", name="fs_list_dir", arguments='{"path": "sr')
 HTML = b"<html><head><title>502 Bad Gateway</title></head><body><h1>Bad Gateway</h1></body></html>"
 WHOLE = b'{"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}]}'
+EXTRA = b'{"detail": [{"type": "extra_forbidden", "loc": ["body", "tools"], "msg": "Extra inputs are not permitted"}]}'
 LEAKS = f"Incorrect API key provided: {KEY[:10]}***************{KEY[-8:]}. You sent {KEY}!"
 PATIENT = Patience(connect=5, first=30, silence=30)
 
@@ -172,6 +173,26 @@ FAULTS = {
     "a model without tools": Fault(
         [fails(400, "registry.ollama.ai/library/fake does not support tools")],
         "bad_request", "rejected the request", "without tools",
+    ),
+    "a server that doesn't know tools": Fault(
+        [Answer(status=422, body=EXTRA, type="application/json")],
+        "bad_request", "(HTTP 422): body.tools: Extra inputs are not permitted.", "update the server",
+    ),
+    "a server without a parser of calls": Fault(
+        [fails(400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set')],
+        "bad_request", "rejected the request", "Start the server with --enable-auto-tool-choice",
+    ),
+    "a server without a model": Fault(
+        [fails(404, "No models loaded. Please load a model in the developer page.", code="model_not_found")],
+        "unknown_model", "No models loaded.", "Load the model in the server, then try again.",
+    ),
+    "a model that is unloaded during the answer": Fault(
+        [Answer([ONE, {"error": {"message": "Model unloaded."}}])],
+        "server", "reported an error", "Load the model in the server", "One ",
+    ),
+    "a model that can't be loaded": Fault(
+        [fails(400, 'Failed to load model "fake". Error: Error loading model.')],
+        "bad_request", "rejected the request", "Use a smaller model",
     ),
     "too many tools for OpenAI": Fault(
         [fails(400, "Invalid 'tools': array too long. Expected an array with maximum length 128, got 296.")],
@@ -422,6 +443,13 @@ async def test_a_model_that_ollama_lacks_is_reported_with_the_command_to_downloa
     with FakeProvider(fails(404, 'model "qwen9" not found, try pulling it first')).running() as fake:
         failure = (await hear(reach(fake, "ollama:qwen9"))).failed
     assert "`ollama pull qwen9`" in failure.fix
+
+
+async def test_a_model_that_lm_studio_has_not_loaded_is_reported_with_the_command_to_load_it() -> None:
+    message = "No models loaded. Please load a model in the developer page or use the 'lms load' command."
+    with FakeProvider(fails(400, message)).running() as fake:
+        failure = (await hear(reach(fake, "lmstudio:qwen9"))).failed
+    assert "`lms load qwen9`" in failure.fix
 
 
 @pytest.mark.promise("ASK-5")
