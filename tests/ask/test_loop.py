@@ -244,6 +244,7 @@ async def test_an_empty_answer_is_replaced_by_a_summary(asked: Asked, set_up: Se
         ("", True, "ended early"),
         ('{"a": 1, "b": 2}', True, "ended early"),
         ("[1]", False, "must be a JSON object"),
+        ('"a"', False, "must be a JSON object"),
         ('{"a": 1, "a": 2, "b": 1}', False, "twice"),
         pytest.param("[" * 100_000, False, "nested too deeply", id="deep"),
     ],
@@ -263,6 +264,21 @@ async def test_calls_with_truncated_or_malformed_arguments_never_run(
     kept = [entry.message for entry in runtime.sessions.entries("s")]
     assert isinstance(kept[1], ModelMessage)
     assert kept[1].calls[0].arguments == written
+
+
+@pytest.mark.promise("ASK-1", "ASK-5")
+@pytest.mark.parametrize("name", ["functions.shop_add", "functions.shop.add"])
+async def test_a_call_with_quoted_arguments_and_a_prefix_runs_and_is_sent_back_as_it_was_meant(
+    runtime: Runtime, asked: Asked, name: str
+) -> None:
+    written = json.dumps(' {"a": 1, "b": 2}')
+    model = ScriptedModel(calls((name, written), ("functions.more_of_result", "{}")), says("3."))
+    _, outcome = await asked(runtime, model=model, session="s")
+    assert [call.name for call in outcome.tool_calls] == ["shop.add", "more_of_result"]
+    assert outcome.tool_results[0].data == 3
+    [sent] = [message for message in model.prompts[1].messages if isinstance(message, ModelMessage)]
+    assert sent.calls[0].name == name.removeprefix("functions.")
+    assert json.loads(sent.calls[0].arguments) == {"a": 1, "b": 2}
 
 
 @pytest.mark.promise("ASK-1")

@@ -69,6 +69,13 @@ def test_names_are_the_tools_own_if_possible_and_stay_the_same() -> None:
     assert [tool.name for tool in Offer([_spec("a_b.c"), _spec("a.b_c")]).tools()] == both[::-1]
 
 
+def test_a_prefix_that_models_write_is_ignored_unless_a_tool_has_that_very_name() -> None:
+    plain, prefixed = _spec("a.b"), _spec("functions.a_b")
+    assert Offer([plain]).find("functions.a_b") is plain
+    assert Offer([plain, prefixed]).find("functions.a_b") is prefixed
+    assert Offer([plain]).find("functions.c") is None
+
+
 def test_parameters_are_always_those_of_an_object() -> None:
     [tool] = Offer([_spec("a.b", {"properties": {"x": {}}})]).tools()
     assert tool.parameters == {"type": "object", "properties": {"x": {}}}

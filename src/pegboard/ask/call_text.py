@@ -50,6 +50,17 @@ def arguments(text: str) -> JsonObject:
     return value
 
 
+def unquoted(text: str) -> str:
+    """Return arguments without the JSON string in which some models send the text of the object."""
+    if not text.lstrip().startswith('"'):
+        return text
+    try:
+        value = parse(text)
+    except JsonTextError:
+        return text
+    return value if isinstance(value, str) and value.lstrip().startswith("{") else text
+
+
 def with_own_ids(message: ModelMessage) -> ModelMessage:
     """Return a model's message with a unique id for each call; some servers send none, or repeat them."""
     seen: set[str] = set()

@@ -363,6 +363,7 @@ class _Question:
         may_be_text = with_tools and ended.is_complete and not self._has_native_calls
         if may_be_text and not calls and self._ask.text_calls(model):
             calls = calls_in_text(message.text, lambda name: self._offer.find(name) is not None)
+        calls = tuple(self._offer.as_meant(call) for call in calls)
         text = message.text if message.text.strip() or calls else self._fallback_answer()
         return message.model_copy(update={"text": text, "calls": calls})
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
+from pegboard.ask.call_text import unquoted
 from pegboard.data.portable_names import portable_names
 from pegboard.models import JsonObject, ToolSpec
-from pegboard.models.conversation import OfferedTool
+from pegboard.models.conversation import OfferedTool, ProposedCall
+
+_PREFIX: Final = "functions."
+"""Prefix that some models write before the name of a tool, as their template groups the tools under it."""
 
 
 class Offer:
@@ -19,7 +24,8 @@ class Offer:
 
     def __init__(self, specs: Iterable[ToolSpec], taken: Iterable[str] = ()) -> None:
         self.specs = tuple(specs)
-        names = portable_names([spec.name for spec in self.specs], taken)
+        self._taken = frozenset(taken)
+        names = portable_names([spec.name for spec in self.specs], self._taken)
         self._by_name = dict(zip(names, self.specs, strict=True))
         self._by_any = {
             **{alias: spec for spec in self.specs for alias in spec.aliases},
@@ -41,7 +47,17 @@ class Offer:
 
     def find(self, name: str) -> ToolSpec | None:
         """Return the tool with an offered name, or with one of its own names; None if it is unknown."""
-        return self._by_any.get(name)
+        return self._by_any.get(self._without_prefix(name))
+
+    def as_meant(self, call: ProposedCall) -> ProposedCall:
+        """Return a call with its name without a prefix, and its arguments without quotes."""
+        update = {"name": self._without_prefix(call.name), "arguments": unquoted(call.arguments)}
+        return call.model_copy(update=update)
+
+    def _without_prefix(self, name: str) -> str:
+        """Return a name without the prefix `functions.`, unless a tool has that very name."""
+        bare = name.removeprefix(_PREFIX)
+        return bare if name not in self._by_any and (bare in self._by_any or bare in self._taken) else name
 
 
 def _object_schema(spec: ToolSpec) -> JsonObject:

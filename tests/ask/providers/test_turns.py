@@ -112,6 +112,14 @@ async def test_several_calls_of_a_turn_are_kept_apart_though_their_pieces_are_mi
         ),
         pytest.param(
             [
+                call(0, name="fs_list_dir", arguments='"{}"'),
+                call(0, name="fs_list_dir", arguments='"{}"'),
+            ],
+            ['"{}"', '"{}"'],
+            id="whole calls with quoted arguments and one index",
+        ),
+        pytest.param(
+            [
                 call(0, name="fs_list_dir", arguments='{"path": "x"}'),
                 call(0, name="fs_list_dir", arguments=""),
             ],

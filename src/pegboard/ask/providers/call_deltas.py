@@ -17,7 +17,7 @@ from pydantic_ai.messages import FinishReason, ModelResponseStreamEvent
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIStreamedResponse
 from pydantic_ai.usage import RequestUsage
 
-from pegboard.ask.call_text import UnreadableArguments, arguments
+from pegboard.ask.call_text import UnreadableArguments, arguments, unquoted
 from pegboard.ask.providers.limits import has_end_marker
 from pegboard.ask.providers.thinking_tags import ThinkingTags
 
@@ -68,11 +68,11 @@ class _OpenCall:
 
     @property
     def is_complete(self) -> bool:
-        """Whether its arguments are a complete JSON object."""
-        if not self.arguments or not self.arguments[-1].rstrip().endswith("}"):
+        """Whether its arguments are a complete JSON object, or a string with one."""
+        if not self.arguments or not self.arguments[-1].rstrip().endswith(("}", '"')):
             return False
         try:
-            arguments("".join(self.arguments))
+            arguments(unquoted("".join(self.arguments)))
         except UnreadableArguments:
             return False
         return True
