@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from listening import hear, reach
-from provider import Answer, FakeProvider, call, delta, usage
+from provider import Answer, FakeProvider, call, delta, fails, says, usage
 
-from pegboard.models.conversation import Usage
+from pegboard.models.conversation import Prompt, TextDelta, Usage, UserMessage
 
 
 @pytest.mark.promise("ASK-5")
@@ -60,3 +61,35 @@ async def test_the_usage_is_read_wherever_a_server_reports_it_and_counted_once(c
     first = delta(content="Four") | {"x_groq": {"id": "req_1"}, "usage": None}
     with FakeProvider(Answer([first, *chunks])).running() as fake:
         assert (await hear(reach(fake, "my-own:fake"))).ended.usage == Usage(input_tokens=10, output_tokens=5)
+
+
+REJECTIONS = [
+    {"object": "error", "message": {"detail": [{"loc": ["body", "stream_options", "include_usage"], "msg": "Extra"}]}},
+    {"error": {"message": "Unknown parameter: 'stream_options'.", "param": "stream_options"}},
+]
+
+
+@pytest.mark.promise("ASK-5")
+@pytest.mark.parametrize("body", REJECTIONS, ids=["as Mistral", "as OpenAI"])
+async def test_a_server_that_rejects_the_request_for_the_usage_is_asked_without_it_from_then_on(
+    body: dict[str, Any],
+) -> None:
+    rejection = Answer(status=422, body=json.dumps(body).encode(), type="application/json")
+    with FakeProvider(rejection, says("Four."), says("Five.")).running() as fake:
+        speaker = reach(fake, "mistral:fake")
+        said = [
+            event.text
+            for prompt in [Prompt(messages=(UserMessage(text="2 + 2?"),))] * 2
+            async for event in speaker.stream(prompt)
+            if isinstance(event, TextDelta)
+        ]
+        await speaker.close()
+    assert said == ["Four.", "Five."]
+    assert ["stream_options" in asked.body for asked in fake.asked] == [True, False, False]
+
+
+@pytest.mark.promise("ASK-5")
+async def test_a_server_that_rejects_the_request_for_the_usage_again_is_not_asked_a_third_time() -> None:
+    with FakeProvider(fails(400, "stream_options: invalid")).running() as fake:
+        assert (await hear(reach(fake, "mistral:fake"))).failed.code == "bad_request"
+        assert len(fake.asked) == 2
