@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 from listening import hear, reach
 from provider import Answer, FakeProvider, call, delta, fails, says, usage
 
-from pegboard.models.conversation import Prompt, TextDelta, Usage, UserMessage
+from pegboard.models.conversation import (
+    ModelMessage,
+    Prompt,
+    ProposedCall,
+    TextDelta,
+    ToolMessage,
+    Usage,
+    UserMessage,
+)
 
 
 @pytest.mark.promise("ASK-5")
@@ -93,3 +102,19 @@ async def test_a_server_that_rejects_the_request_for_the_usage_again_is_not_aske
     with FakeProvider(fails(400, "stream_options: invalid")).running() as fake:
         assert (await hear(reach(fake, "mistral:fake"))).failed.code == "bad_request"
         assert len(fake.asked) == 2
+
+
+@pytest.mark.promise("ASK-5")
+@pytest.mark.parametrize("name", ["mistral:fake", "vllm:mistralai/Devstral-Small", "openrouter:mistralai/fake"])
+async def test_calls_of_another_provider_are_sent_to_mistral_with_ids_that_it_accepts(name: str) -> None:
+    ids = ["call_1", "Mistral01", "call_2"]
+    calls = tuple(ProposedCall(provider_id=id_, name="fs_list_dir", arguments="{}") for id_ in ids)
+    results = [ToolMessage(provider_id=id_, name="fs_list_dir", text=id_) for id_ in ids]
+    with FakeProvider(says("Four.")).running() as fake:
+        await hear(reach(fake, name), UserMessage(text="Hi"), ModelMessage(calls=calls), *results)
+    _, called, *answered = fake.asked[0].body["messages"]
+    sent = [call["id"] for call in called["tool_calls"]]
+    assert all(re.fullmatch("[A-Za-z0-9]{9}", id_) for id_ in sent)
+    assert (len(set(sent)), sent[1]) == (3, "Mistral01")
+    assert [answer["tool_call_id"] for answer in answered] == sent
+    assert [answer["content"] for answer in answered] == ids

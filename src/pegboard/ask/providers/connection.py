@@ -6,6 +6,7 @@ Imported late: it loads the libraries.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -40,6 +41,9 @@ _CREDENTIALS: Final[Mapping[Dialect, tuple[str, str, str]]] = {
 }
 """Dialect → the environment variable from which the library reads headers, the header of the key, and its scheme."""
 
+_MISTRAL: Final = re.compile(r"(mi|mini|dev|magi|code)stral|(mi|pi|vo)xtral")
+"""Mistral's host, or one of its models, which other servers check like Mistral."""
+
 _LONGEST_WAIT: Final = 5.0
 """Seconds that a provider may ask the library to wait before it retries; if longer, the user gets the error instead."""
 
@@ -54,6 +58,7 @@ class ModelConnection:
 
     Attributes:
         declares_calls: Whether the provider may reject a conversation with calls unless tools are declared.
+        short_ids: Whether the provider may reject ids of calls that don't have the form of its own.
 
     Raises:
         ModelError: `not_configured` if the provider's library isn't installed or rejects the model.
@@ -63,6 +68,7 @@ class ModelConnection:
         self.declares_calls = endpoint.dialect == "anthropic" or (
             endpoint.provider == "openrouter" and endpoint.model.startswith("anthropic/")
         )
+        self.short_ids = _MISTRAL.search(f"{endpoint.name} {endpoint.where}".lower()) is not None
         self._redirects = _Redirects()
         failure: ModelError | None = None
         try:

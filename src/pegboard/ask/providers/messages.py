@@ -5,7 +5,9 @@ Imported late: it loads the library.
 
 from __future__ import annotations
 
-from typing import assert_never
+import re
+from hashlib import sha256
+from typing import Final, assert_never
 
 from pydantic_ai import messages as theirs
 from pydantic_ai.models import ModelRequestParameters
@@ -24,11 +26,19 @@ from pegboard.models.conversation import (
     UserMessage,
 )
 
+_SHORT_ID: Final = re.compile(r"[A-Za-z0-9]{9}")
 
-def their_messages(messages: tuple[Message, ...]) -> list[theirs.ModelMessage]:
-    """Return messages in the library's types, without empty ones of the model."""
+
+def their_messages(messages: tuple[Message, ...], *, short_ids: bool) -> list[theirs.ModelMessage]:
+    """Return messages in the library's types, without empty ones of the model.
+
+    Args:
+        messages: The messages.
+        short_ids: Whether to replace ids of calls that don't consist of nine letters and digits: Mistral rejects those
+            of other providers, which a session may contain.
+    """
     result: list[theirs.ModelMessage] = []
-    for message in messages:
+    for message in map(_with_short_ids, messages) if short_ids else messages:
         match message:
             case SystemMessage():
                 _request(result).append(theirs.SystemPromptPart(encodable(message.text)))
@@ -88,6 +98,23 @@ def _called(messages: tuple[Message, ...]) -> tuple[OfferedTool, ...]:
         OfferedTool(name=name, description="This tool can no longer be called.", parameters={"type": "object"})
         for name in names
     )
+
+
+def _with_short_ids(message: Message) -> Message:
+    match message:
+        case ModelMessage():
+            calls = tuple(
+                call.model_copy(update={"provider_id": _short_id(call.provider_id)}) for call in message.calls
+            )
+            return message.model_copy(update={"calls": calls})
+        case ToolMessage():
+            return message.model_copy(update={"provider_id": _short_id(message.provider_id)})
+        case _:
+            return message
+
+
+def _short_id(id_: str) -> str:
+    return id_ if _SHORT_ID.fullmatch(id_) else sha256(encodable(id_).encode()).hexdigest()[:9]
 
 
 def _request(messages: list[theirs.ModelMessage]) -> list[theirs.ModelRequestPart]:
