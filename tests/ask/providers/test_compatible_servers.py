@@ -118,3 +118,11 @@ async def test_calls_of_another_provider_are_sent_to_mistral_with_ids_that_it_ac
     assert (len(set(sent)), sent[1]) == (3, "Mistral01")
     assert [answer["tool_call_id"] for answer in answered] == sent
     assert [answer["content"] for answer in answered] == ids
+
+
+@pytest.mark.promise("ASK-5")
+@pytest.mark.parametrize("name", ["my-own:fake", "openrouter:a/fake"])
+async def test_events_without_data_that_keep_a_connection_open_are_ignored(name: str) -> None:
+    empty = b"retry: 3000\n\n", b"id: 7\n: ping\n\n", b"event: ping\n\n", b"data: \n\n"
+    with FakeProvider(Answer([*empty, delta(content="Four."), *empty, delta("stop")])).running() as fake:
+        assert (await hear(reach(fake, name))).ended.message.text == "Four."

@@ -15,6 +15,7 @@ from typing import Final
 
 import httpx2
 from openai import AsyncOpenAI
+from openai._streaming import ServerSentEvent, SSEDecoder
 from pydantic_ai.models import Model
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.models.openrouter import OpenRouterModel
@@ -117,7 +118,7 @@ class ModelConnection:
 
 def _openai(endpoint: Endpoint, key: str | None, http: httpx2.AsyncClient) -> Model:
     # These timeouts override those of `http`, so they are the same.
-    client = AsyncOpenAI(base_url=endpoint.base_url, api_key=key or _NO_KEY, http_client=http, timeout=http.timeout)
+    client = _Client(base_url=endpoint.base_url, api_key=key or _NO_KEY, http_client=http, timeout=http.timeout)
     if endpoint.provider != "openai" or endpoint.own_url:
         # They come from the environment and are meant for OpenAI only.
         client.organization = client.project = None
@@ -168,6 +169,19 @@ def _not_installed(endpoint: Endpoint) -> ModelError:
         code="not_configured",
         fix=f"Run `{extra_command(endpoint.dialect)}`, then restart Pegboard.",
     )
+
+
+class _Client(AsyncOpenAI):
+    """Client that ignores events without data; gateways send them to keep a connection open, and the library fails."""
+
+    def _make_sse_decoder(self) -> SSEDecoder:
+        return _Decoder()
+
+
+class _Decoder(SSEDecoder):
+    def decode(self, line: str) -> ServerSentEvent | None:
+        event = super().decode(line)
+        return event if event is None or event.data.strip() else None
 
 
 class _HeadersOfEnvironment:
