@@ -430,6 +430,20 @@ def test_without_an_observer_calls_pass_unless_rules_exist(agent: Hooked, home: 
     (home / "state/hooks").unlink()
 
 
+@pytest.mark.promise("WAT-1", "WAT-4")
+@pytest.mark.parametrize(
+    "given", ['["a"]', '"text"', '{"x":%s}' % ("[" * 300 + "]" * 300)], ids=["list", "text", "deep"]
+)
+def test_arguments_that_cannot_be_read_pass_unless_rules_exist(agent: Hooked, home: Path, given: str) -> None:
+    assert agent.run(PRE, tool_name="Bash", tool_input=json.loads(given), tool_use_id="t-1").output is None
+    agent.run("PostToolUse", tool_name="Bash", tool_input=json.loads(given), tool_use_id="t-1", tool_response="done")
+    record = finished(1)["claude-code.Bash"]
+    assert (record.ok, record.args) == (True, {})
+    write_rules(home, '[[rule]]\ndeny = "x.y"\n')
+    found = agent.run(PRE, tool_name="Bash", tool_input=json.loads(given), tool_use_id="t-2").output
+    assert decision(found)["permissionDecision"] == "deny"
+
+
 @pytest.mark.promise("SEC-4")
 def test_an_event_that_cannot_be_read_is_an_error(home: Path) -> None:
     for given in ("", "hello", "[]", '{"a": ' * 10_000):

@@ -87,8 +87,9 @@ class SessionCalls:
                     connection.begin(key, call, at - seconds, note)
         for waiting in filter(None, [connection.flights.get(key)]):
             flight = waiting[0]
-            if isinstance(seen.args, dict) and seen.args != flight.call.args:  # Another hook may have changed them.
-                flight.call = flight.call.model_copy(update={"args": seen.args})
+            for _, call, note in connection.calls(seen.request):  # Another hook may have changed the arguments.
+                flight.call = flight.call.model_copy(update={"args": call.args})
+                flight.note = flight.note or note
             if seconds:  # Only the agent knows when the tool began.
                 at = max(flight.at, flight.released) + seconds
         if seen.is_cancelled:

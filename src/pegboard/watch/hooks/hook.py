@@ -51,7 +51,7 @@ def run(name: str) -> NoReturn:
     paths = Paths.from_environment()
     is_call = True
     try:
-        body = sys.stdin.buffer.read(MOST_BYTES + 1)
+        body = b"" if sys.stdin.isatty() else sys.stdin.buffer.read(MOST_BYTES + 1)
         event = _read(body)
         is_call = event.get("hook_event_name") in CALLS
         process = agent_process()
@@ -67,8 +67,8 @@ def run(name: str) -> NoReturn:
         sys.stderr.write(f"pegboard watch: {message}\n")
     if answer["failure"]:
         _fail(answer["failure"], blocks=is_call)
-    sys.stdout.write(answer["output"])
-    sys.stdout.flush()
+    with suppress(OSError):  # The agent no longer waits.
+        os.write(1, answer["output"].encode())
     sys.exit()
 
 
