@@ -145,7 +145,8 @@ class Observer:
 
 def main(descriptor: str) -> None:
     """Observe the proxy at the other end of a socket."""
-    settle()
+    os.nice(10)  # The agent matters more than its record.
+    ignore_signals()
     Observer(socket.socket(fileno=int(descriptor))).run()
 
 
@@ -175,8 +176,7 @@ def recording(
     return paths, judge, CallRecorder(History(paths.database, paths.results), redaction, on_message)
 
 
-def settle() -> None:
-    """Make this process one that ends with what it observes, after the last call is recorded."""
-    os.nice(10)  # The agent matters more than its record.
+def ignore_signals() -> None:
+    """Let this process end only with what it observes, after the last call is recorded."""
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         signal.signal(getattr(signal, name), signal.SIG_IGN)

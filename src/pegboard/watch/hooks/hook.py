@@ -26,7 +26,7 @@ LIMIT_SECONDS = 3600
 """Time after which the agent ends a hook and makes the call anyway, as `pegboard adopt` configures it."""
 ANSWER_SECONDS = LIMIT_SECONDS - 100.0
 """Time for a decision, after which this program blocks the call."""
-MOST_BYTES = 64 * 2**20
+MOST_BYTES = 16 * 2**20
 """Size of an event beyond which it isn't read."""
 BLOCKED = 2
 """Exit code with which a hook blocks a call; the agent passes stderr to the model."""

@@ -20,7 +20,7 @@ from pegboard.watch.hooks.calls import SessionCalls, as_line
 from pegboard.watch.hooks.events import HookEvent, approval_of, edit_problem, events_of, permission_of, rejection_of
 from pegboard.watch.hooks.hook import SESSION_KEYS
 from pegboard.watch.link import PASS, REJECT
-from pegboard.watch.observer import POLL_SECONDS, recording, settle
+from pegboard.watch.observer import POLL_SECONDS, ignore_signals, recording
 
 _LOOK_SECONDS: Final = 1.0
 """Interval in which the agent's process is looked for."""
@@ -34,6 +34,8 @@ class _Hook:
     """A hook that is connected."""
 
     socket: socket.socket
+    about: dict[str, Any] | None = None
+    """What it says before its event: the agent, its process and the size of the event."""
     received: bytearray = field(default_factory=bytearray)
     number: int = 0
     """Number of its call, if that waits for a decision."""
@@ -125,12 +127,13 @@ class HookObserver:
                 self._judge.gone(hook.number, "disconnected", time.time())
             return
         hook.received += chunk
-        header, separator, body = hook.received.partition(b"\n")
         try:
-            about = json.loads(header) if separator else None
-            if about is not None and len(body) >= int(about["size"]):
+            if hook.about is None and (end := hook.received.find(b"\n")) >= 0:
+                hook.about = json.loads(hook.received[:end])
+                del hook.received[: end + 1]
+            if hook.about is not None and len(hook.received) >= int(hook.about["size"]):
                 self._last = time.monotonic()
-                self._handle(hook, about, json.loads(body))
+                self._handle(hook, hook.about, json.loads(hook.received))
         except Exception as error:  # noqa: BLE001 - one event must not end the record of all others
             self._answer(hook, failure=f"an event was not recorded: {type(error).__name__}: {error}")
 
@@ -231,5 +234,5 @@ def main(descriptor: str, file: str) -> None:
         descriptor: Descriptor of the socket to which hooks connect.
         file: The file of the socket.
     """
-    settle()
+    ignore_signals()
     HookObserver(socket.socket(fileno=int(descriptor)), Path(file)).run()
