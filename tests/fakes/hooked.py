@@ -29,9 +29,9 @@ class Hooked:
 
     def __init__(self, session: str = "s-1", agent: str = "claude-code", **common: Any) -> None:
         self.agent = agent
-        self._common = {"session_id": session, "cwd": "/", **common}
+        self.common = {"session_id": session, "cwd": "/", **common}
 
-    def start(self, event: str, **fields: Any) -> subprocess.Popen[bytes]:
+    def start(self, event: str | None, **fields: Any) -> subprocess.Popen[bytes]:
         """Start a hook and write its event."""
         hook = subprocess.Popen(
             [PROGRAM, "watch", "--hook", self.agent],
@@ -40,12 +40,13 @@ class Hooked:
             stderr=subprocess.PIPE,
         )
         assert hook.stdin is not None
-        hook.stdin.write(json.dumps({**self._common, "hook_event_name": event, **fields}).encode())
+        named = {} if event is None else {"hook_event_name": event}
+        hook.stdin.write(json.dumps({**self.common, **named, **fields}).encode())
         hook.stdin.close()
         hook.stdin = None
         return hook
 
-    def run(self, event: str, **fields: Any) -> Answer:
+    def run(self, event: str | None, **fields: Any) -> Answer:
         """Run a hook."""
         return answer_of(self.start(event, **fields))
 

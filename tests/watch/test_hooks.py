@@ -369,6 +369,47 @@ def test_gemini_gets_decisions_in_its_own_form(home: Path, questions: Questions)
     assert detail(calls[0]) != "interrupted"
 
 
+@pytest.mark.promise("WAT-1", "WAT-4")
+def test_copilot_leaves_out_the_names_of_its_events(home: Path, questions: Questions) -> None:
+    copilot = Hooked(agent="copilot", session_id=None, sessionId="s-1")
+    del copilot.common["session_id"]
+
+    def run(**fields: Any) -> Any:
+        return copilot.run(None, **fields).output
+
+    ran = {"toolName": "bash", "toolArgs": {"command": "ls"}}
+    assert run(**ran) is None
+    run(**ran, toolResult={"resultType": "success", "textResultForLlm": "a"})
+    run(toolName="view", toolArgs={"path": "x"})
+    run(toolName="view", toolArgs={"path": "x"}, error="Path does not exist")
+    run(toolName="bash", toolArgs={"command": "sleep 9"})
+    run(stopReason="end_turn")
+    assert [(one.tool, one.ok, one.error and one.error.message[:20]) for one in reversed(recorded(3))] == [
+        ("copilot.bash", True, None),
+        ("copilot.view", False, "Path does not exist"),
+        ("copilot.bash", False, "The agent reported n"),
+    ]
+    rules = '[[rule]]\ndeny = "copilot.bash"\nwhere = { command = "rm *" }\n[[rule]]\nask = "copilot.view"\n'
+    write_rules(home, rules)
+    denied = run(toolName="bash", toolArgs={"command": "rm x"})
+    assert denied["permissionDecision"] == "deny"
+    assert "A rule of approvals.toml denies copilot.bash" in denied["permissionDecisionReason"]
+    with questions.announce():
+        edits: tuple[JsonObject | None, ...] = ({"path": "y"}, None)
+        for edited in edits:
+            hook = copilot.start(None, toolName="view", toolArgs={"path": "x"})
+            questions.answer(waiting(questions).id, Answer("approve", args=edited))
+            expected = {} if edited is None else {"modifiedArgs": edited}
+            assert answer_of(hook).output == {"permissionDecision": "allow", **expected}
+    run(reason="complete")
+    eventually(lambda: not observers(home))
+    (home / "approvals.toml").unlink()
+    (home / "state/hooks").rmdir()
+    (home / "state/hooks").write_text("not a folder")
+    assert copilot.run(None, **ran).code == 0  # Copilot would block the call at any other.
+    (home / "state/hooks").unlink()
+
+
 @pytest.mark.promise("WAT-4")
 def test_an_edit_that_an_agent_would_ignore_rejects_the_call(home: Path, questions: Questions) -> None:
     write_rules(home, '[[rule]]\nask = "qwen.*"\n')
@@ -582,7 +623,7 @@ def test_settings_that_cannot_have_hooks_stay_as_they_are(settings: Path, text: 
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["vscode"], 1, "Pass one of claude-code, codex, gemini, qwen."),
+        (["vscode"], 1, "Pass one of claude-code, codex, copilot, gemini, qwen."),
         (["codex"], 1, "codex has no configuration"),
         (["claude-code", "--server", "x"], 2, "can't be combined"),
     ],
@@ -590,6 +631,35 @@ def test_settings_that_cannot_have_hooks_stay_as_they_are(settings: Path, text: 
 def test_hooks_that_cannot_be_adopted_are_an_error(arguments: list[str], code: int, message: str) -> None:
     done = commands.pegboard("adopt", *arguments, "--hooks")
     assert (done.returncode, message in done.stderr) == (code, True)
+
+
+@pytest.mark.promise("WAT-2")
+@pytest.mark.parametrize(
+    ("agent", "file", "event", "timeout"),
+    [
+        ("codex", ".codex/hooks.json", PRE, {"timeout": 3600}),
+        ("copilot", ".copilot/hooks/pegboard.json", "preToolUse", {"timeoutSec": 3600}),
+        ("gemini", ".gemini/settings.json", "BeforeTool", {"timeout": 3_600_000}),
+        ("qwen", ".qwen/settings.json", PRE, {"timeout": 3_600_000}),
+    ],
+)
+def test_each_agent_gets_hooks_in_its_own_form(
+    home: Path, monkeypatch: pytest.MonkeyPatch, agent: str, file: str, event: str, timeout: dict[str, int]
+) -> None:
+    monkeypatch.delenv("CODEX_HOME", raising=False)
+    (home / file.split("/", maxsplit=1)[0]).mkdir()
+    done = commands.pegboard("adopt", agent, "--hooks")
+    assert done.returncode == 0
+    assert ("enter /hooks" in done.stderr) == (agent == "codex")
+    content = json.loads((home / file).read_text())
+    (group,) = content["hooks"][event]
+    (hook,) = group.get("hooks", [group])
+    assert timeout.items() <= hook.items()
+    assert hook.get("command", hook.get("bash")).endswith(f"pegboard watch --hook {agent}")
+    assert content.get("version") == (1 if agent == "copilot" else None)
+    assert "0 entries adopted" in commands.pegboard("adopt", agent, "--hooks").stderr
+    commands.pegboard("adopt", agent, "--hooks", "--undo")
+    assert not (home / file).exists()
 
 
 @pytest.mark.promise("WAT-2")

@@ -92,6 +92,7 @@ class ChangedFiles:
                 if on_write is not None:
                     on_write(change)
                 target = file.resolve()
+                storage.make_folder(target.parent)
                 mode = target.stat().st_mode & 0o777 if target.exists() else storage.PRIVATE_FILE
                 with storage.replacing(target, mode=mode) as out:
                     out.write(change.after.encode("utf-8", "surrogateescape"))

@@ -31,8 +31,12 @@ _CODEX_EVENTS: Final = (
     "PreToolUse", "PermissionRequest", "PostToolUse", "UserPromptSubmit", "Stop", "SubagentStop", "Interrupt",
     "SessionEnd",
 )  # fmt: skip
+_COPILOT_EVENTS: Final = (
+    "preToolUse", "postToolUse", "postToolUseFailure", "userPromptSubmitted", "agentStop", "sessionEnd",
+)  # fmt: skip
 _QWEN_EVENTS: Final = tuple(event for event in _CLAUDE_EVENTS if event != "PostToolBatch")
 _GEMINI_EVENTS: Final = ("BeforeTool", "AfterTool", "BeforeAgent", "AfterAgent", "SessionEnd")
+_BEFORE_CALLS: Final = (*CALLS, "preToolUse")
 _OTHER_SECONDS: Final = 60
 _SECONDS: Final = {"SessionEnd": 3, "Interrupt": 3}
 """Limits of events for which Codex accepts no longer ones."""
@@ -46,8 +50,15 @@ class AgentHooks:
     events: tuple[str, ...]
     second: int = 1
     """Its unit of timeouts, as a part of a second."""
+    is_flat: bool = False
+    """Whether its hooks have the form of Copilot CLI instead of that of Claude Code."""
     remark: str = ""
     """What the user has to do afterwards."""
+
+    @property
+    def empty(self) -> str:
+        """The text of a file without hooks."""
+        return '{\n  "version": 1\n}\n' if self.is_flat else "{}\n"
 
 
 def agents() -> dict[str, AgentHooks]:
@@ -59,6 +70,7 @@ def agents() -> dict[str, AgentHooks]:
     return {
         "claude-code": AgentHooks(claude / "settings.json", _CLAUDE_EVENTS),
         "codex": AgentHooks(codex / "hooks.json", _CODEX_EVENTS, remark=review),
+        "copilot": AgentHooks(home / ".copilot/hooks/pegboard.json", _COPILOT_EVENTS, is_flat=True),
         "gemini": AgentHooks(home / ".gemini/settings.json", _GEMINI_EVENTS, second=1000),
         "qwen": AgentHooks(home / ".qwen/settings.json", _QWEN_EVENTS, second=1000),
     }
@@ -81,8 +93,9 @@ class HookAdoption:
         if agent not in known:
             raise AdoptionError(f"Pegboard can't configure the hooks of {agent}. Pass one of {', '.join(known)}.")
         self._hooks = known[agent]
-        if not self._hooks.file.parent.is_dir():
-            place = shown(self._hooks.file.parent)
+        folder = self._hooks.file.parent.parent if self._hooks.is_flat else self._hooks.file.parent
+        if not folder.is_dir():
+            place = shown(folder)
             raise AdoptionError(f"{agent} has no configuration: {place} is missing. Start it once.")
         self._files = ChangedFiles(state / "adopted")
         name = hashlib.sha256(str(self._hooks.file.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
@@ -147,11 +160,15 @@ class HookAdoption:
             if event in present:
                 changes.append(EntryChange(event, ("hooks", event), "skipped", "it has the hook already"))
                 continue
-            seconds = _SECONDS.get(event, LIMIT_SECONDS if event in CALLS else _OTHER_SECONDS)
-            hook: JsonValue = {"type": "command", "command": self._command, "timeout": seconds * self._hooks.second}
-            body = with_value(body or "{}\n", ("hooks", event), {"hooks": [hook]})
+            seconds = _SECONDS.get(event, LIMIT_SECONDS if event in _BEFORE_CALLS else _OTHER_SECONDS)
+            body = with_value(body or self._hooks.empty, ("hooks", event), self._hook(seconds))
             changes.append(EntryChange(event, ("hooks", event), "adopted"))
         return changes, body
+
+    def _hook(self, seconds: int) -> JsonValue:
+        if self._hooks.is_flat:
+            return {"type": "command", "bash": self._command, "timeoutSec": seconds}
+        return {"hooks": [{"type": "command", "command": self._command, "timeout": seconds * self._hooks.second}]}
 
     def _removed(self, body: str) -> tuple[list[EntryChange], str]:
         changes: dict[str, EntryChange] = {}
@@ -168,8 +185,8 @@ class HookAdoption:
         for event, groups in (hooks if isinstance(hooks, dict) else {}).items():
             for number, group in enumerate(groups if isinstance(groups, list) else ()):
                 found = group.get("hooks") if isinstance(group, dict) else None
-                inner = found if isinstance(found, list) else []
+                inner = found if isinstance(found, list) else [group]
                 for at, hook in enumerate(inner):
-                    command = hook.get("command") if isinstance(hook, dict) else None
+                    command = hook.get("command", hook.get("bash")) if isinstance(hook, dict) else None
                     if isinstance(command, str) and command.endswith(self._end) and "pegboard" in command:
                         yield ("hooks", event, number) if len(inner) == 1 else ("hooks", event, number, "hooks", at)

@@ -1,8 +1,9 @@
 """Events of agents' hooks as messages of MCP, and decisions as the output that each agent expects.
 
 Claude Code (https://code.claude.com/docs/en/hooks), Codex (https://developers.openai.com/codex/hooks) and Qwen Code
-have the same events; those of Gemini CLI (https://geminicli.com/docs/hooks/reference) are others. What they don't
-document was found with Claude Code 2.1, Codex 0.171, Gemini CLI 0.61 and Qwen Code 0.24. All events are untrusted.
+have the same events; those of Gemini CLI (https://geminicli.com/docs/hooks/reference) and Copilot CLI are others. What
+they don't document was found with Claude Code 2.1, Codex 0.171, Gemini CLI 0.61, Qwen Code 0.24 and Copilot CLI 1.0.
+All events are untrusted.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from pydantic import JsonValue
 
 from pegboard.config.servers import is_server_name, pack_name
 from pegboard.models import JsonObject
+from pegboard.watch.hooks.hook import is_of_copilot
 
 EventKind: TypeAlias = Literal["call", "permission", "result", "rest", "turn end", "session end", "other"]
 """`permission`: the agent is about to ask for a call. `rest`: the model got this answer, and no other event says it."""
-Dialect: TypeAlias = Literal["claude", "codex", "gemini", "qwen"]
+Dialect: TypeAlias = Literal["claude", "codex", "copilot", "gemini", "qwen"]
 
 _KINDS: Final[dict[str, EventKind]] = {
     "PreToolUse": "call",
@@ -101,8 +103,11 @@ def events_of(agent: str, event: dict[str, Any]) -> list[HookEvent]:
         agent: Name of the agent in rules and records.
         event: What the agent wrote.
     """
+    dialect: Dialect = "claude"
+    if is_of_copilot(event):
+        event, dialect = _from_copilot(event), "copilot"
     name = _text(event, "hook_event_name")
-    dialect: Dialect = "gemini" if name in _OF_GEMINI else "claude"
+    dialect = "gemini" if name in _OF_GEMINI else dialect
     for key, other in _MARKS.items():
         dialect = other if key in event else dialect
     if name == _BATCH:
@@ -145,6 +150,8 @@ def rejection_of(event: HookEvent, reason: str) -> str:
     """
     if event.dialect == "gemini":
         return json.dumps({"decision": "deny", "reason": reason})
+    if event.dialect == "copilot":
+        return json.dumps({"permissionDecision": "deny", "permissionDecisionReason": reason})
     return _specific(event, permissionDecision="deny", permissionDecisionReason=reason)
 
 
@@ -158,6 +165,8 @@ def approval_of(event: HookEvent, args: JsonObject | None, note: str) -> str:
     """
     if event.dialect in ("gemini", "qwen"):
         return "" if args is None else _specific(event, tool_input=args)
+    if event.dialect == "copilot":
+        return json.dumps({"permissionDecision": "allow", **({} if args is None else {"modifiedArgs": args})})
     if event.dialect == "codex" and args is None:
         return ""  # It calls an approval without an edit a failure; `permission_of` approves.
     decision: JsonObject = {"permissionDecision": "allow", "permissionDecisionReason": "Approved in Pegboard."}
@@ -187,6 +196,23 @@ def _specific(event: HookEvent, **fields: JsonValue) -> str:
 
 def _own_id(server: str, tool: str, args: JsonValue) -> str:
     return json.dumps([server, tool, args], sort_keys=True)
+
+
+def _from_copilot(event: dict[str, Any]) -> dict[str, Any]:
+    """Return an event of Copilot CLI in the form of Claude Code; what it is follows from its keys."""
+    about = {"tool_name": event.get("toolName"), "tool_input": event.get("toolArgs")}
+    if "toolResult" in event:
+        result = event["toolResult"]
+        found = result if isinstance(result, dict) else {"textResultForLlm": result}
+        text = found.get("textResultForLlm")
+        failed = {"error": text} if found.get("resultType") not in (None, "success") else {}
+        return {"hook_event_name": "PostToolUse", **about, "tool_response": text, **failed}
+    if "error" in event and "toolName" in event:
+        return {"hook_event_name": "PostToolUseFailure", **about, "error": event["error"]}
+    if "toolArgs" in event:
+        return {"hook_event_name": "PreToolUse", **about}
+    ends = {"stopReason": "Stop", "prompt": "UserPromptSubmit", "reason": "SessionEnd"}
+    return {"hook_event_name": next((name for key, name in ends.items() if key in event), "")}
 
 
 def _tool(event: dict[str, Any]) -> tuple[str, str]:

@@ -31,7 +31,7 @@ MOST_BYTES = 16 * 2**20
 BLOCKED = 2
 """Exit code with which a hook blocks a call; the agent passes stderr to the model."""
 FAILED = 1
-"""Exit code of a hook that failed; the agent makes the call."""
+"""Exit code of a hook that failed; the agent makes the call, except for Copilot."""
 CALLS = ("PreToolUse", "BeforeTool")
 """Events before a call."""
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "ash"})
@@ -49,32 +49,46 @@ def run(name: str) -> NoReturn:
         name: Name of the agent in rules and records.
     """
     paths = Paths.from_environment()
-    is_call = True
+    is_call, passes = True, FAILED
     try:
         body = b"" if sys.stdin.isatty() else sys.stdin.buffer.read(MOST_BYTES + 1)
         event = _read(body)
         is_call = event.get("hook_event_name") in CALLS
+        if is_of_copilot(event):
+            is_call, passes = "toolArgs" in event and not {"toolResult", "error"} & event.keys(), 0
         process = agent_process()
         header = json.dumps({"name": name, "process": process, "size": len(body)})
         answer = _ask(paths, _session_of(event, process), header.encode() + b"\n" + body)
     except TimeoutError:
-        _fail("no one answered in time", blocks=is_call)
+        _fail("no one answered in time", blocks=is_call, passes=passes)
     except (OSError, ValueError) as error:
         # Calls pass unrecorded, unless rules or a pause may apply to them.
         blocks = is_call and any(os.path.lexists(file) for file in (paths.approvals, paths.brake))
-        _fail(str(error) or type(error).__name__, blocks=blocks)
+        _fail(str(error) or type(error).__name__, blocks=blocks, passes=passes)
     for message in answer["messages"]:
         sys.stderr.write(f"pegboard watch: {message}\n")
     if answer["failure"]:
-        _fail(answer["failure"], blocks=is_call)
+        _fail(answer["failure"], blocks=is_call, passes=passes)
     with suppress(OSError):  # The agent no longer waits.
         os.write(1, answer["output"].encode())
     sys.exit()
 
 
-def _fail(reason: str, *, blocks: bool) -> NoReturn:
+def is_of_copilot(event: dict[str, Any]) -> bool:
+    """Return whether an event is one of GitHub Copilot CLI, which leaves out the event's name."""
+    return "sessionId" in event and "hook_event_name" not in event
+
+
+def _fail(reason: str, *, blocks: bool, passes: int) -> NoReturn:
+    """Exit after a failure.
+
+    Args:
+        reason: Why it failed.
+        blocks: Whether a call is blocked.
+        passes: The exit code with which the agent makes the call.
+    """
     sys.stderr.write(f"pegboard watch: {reason}.{' The call was not made.' if blocks else ''}\n")
-    sys.exit(BLOCKED if blocks else FAILED)
+    sys.exit(BLOCKED if blocks else passes)
 
 
 def _read(body: bytes) -> dict[str, Any]:
