@@ -11,10 +11,12 @@ from listening import hear, reach
 from provider import Answer, FakeProvider, call, delta, fails, says, usage
 
 from pegboard.models.conversation import (
+    Message,
     ModelMessage,
     Prompt,
     ProposedCall,
     TextDelta,
+    Thinking,
     ToolMessage,
     Usage,
     UserMessage,
@@ -126,3 +128,28 @@ async def test_events_without_data_that_keep_a_connection_open_are_ignored(name:
     empty = b"retry: 3000\n\n", b"id: 7\n: ping\n\n", b"event: ping\n\n", b"data: \n\n"
     with FakeProvider(Answer([*empty, delta(content="Four."), *empty, delta("stop")])).running() as fake:
         assert (await hear(reach(fake, name))).ended.message.text == "Four."
+
+
+@pytest.mark.promise("ASK-5")
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("deepseek:deepseek-v4-pro", ["", "", "Hm."]), ("deepseek:deepseek-reasoner", [None, None, "Hm."])],
+)
+async def test_messages_of_earlier_questions_are_sent_with_empty_reasoning_to_models_that_require_it(
+    name: str, expected: list[str | None]
+) -> None:
+    first, second = (ProposedCall(provider_id=id_, name="fs_list_dir", arguments="{}") for id_ in "ab")
+    thought = Thinking(text="Hm.", field="reasoning_content", signature=None, provider="deepseek")
+    conversation: list[Message] = [
+        UserMessage(text="Hi"),
+        ModelMessage(calls=(first,)),
+        ToolMessage(provider_id="a", name="fs_list_dir", text="[]"),
+        ModelMessage(text="Nothing."),
+        UserMessage(text="Again"),
+        ModelMessage(calls=(second,), thinking=(thought,)),
+        ToolMessage(provider_id="b", name="fs_list_dir", text="[]"),
+    ]
+    with FakeProvider(says("Four.")).running() as fake:
+        await hear(reach(fake, name), *conversation)
+    sent = [message for message in fake.asked[0].body["messages"] if message["role"] == "assistant"]
+    assert [message.get("reasoning_content") for message in sent] == expected

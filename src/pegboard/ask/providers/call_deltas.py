@@ -5,21 +5,16 @@ Imported late: it loads the library.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, cast
+from typing import Final, Literal
 
-from openai import omit
 from openai.types import CompletionUsage
-from openai.types.chat import ChatCompletionChunk, ChatCompletionStreamOptionsParam
+from openai.types.chat import ChatCompletionChunk
 from openai.types.chat.chat_completion_chunk import Choice, ChoiceDelta, ChoiceDeltaToolCall
-from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError
-from pydantic_ai.messages import FinishReason, ModelMessage, ModelResponseStreamEvent
-from pydantic_ai.models import ModelRequestParameters, StreamedResponse
-from pydantic_ai.models.openai import OpenAIChatModel, OpenAIChatModelSettings, OpenAIStreamedResponse
-from pydantic_ai.settings import ModelSettings
-from pydantic_ai.tools import RunContext
+from pydantic_ai.exceptions import ModelAPIError
+from pydantic_ai.messages import FinishReason, ModelResponseStreamEvent
+from pydantic_ai.models.openai import OpenAIStreamedResponse
 from pydantic_ai.usage import RequestUsage
 
 from pegboard.ask.call_text import UnreadableArguments, arguments, unquoted
@@ -45,44 +40,6 @@ _REASONS: Final[Mapping[str, FinishReason]] = {
 
 After any other reason the answer may be incomplete, so that its calls don't run.
 """
-
-
-class CompatibleModel(OpenAIChatModel):
-    """Model of an OpenAI-compatible server."""
-
-    _asks_for_usage = True
-
-    @asynccontextmanager
-    async def request_stream(
-        self,
-        messages: list[ModelMessage],
-        model_settings: ModelSettings | None,
-        model_request_parameters: ModelRequestParameters,
-        run_context: RunContext[Any] | None = None,
-    ) -> AsyncGenerator[StreamedResponse]:
-        """Send a request; from then on without `stream_options` if the server rejects it, as Mistral does."""
-        request = messages, model_settings, model_request_parameters, run_context
-        async with AsyncExitStack() as stack:
-            stream: StreamedResponse | None = None
-            asks_for_usage = self._asks_for_usage
-            try:
-                stream = await stack.enter_async_context(super().request_stream(*request))
-            except ModelHTTPError as error:
-                if not asks_for_usage or "stream_options" not in str(error.body):
-                    raise
-                self._asks_for_usage = False
-            if stream is None:
-                stream = await stack.enter_async_context(super().request_stream(*request))
-            yield stream
-
-    def _get_stream_options(self, model_settings: OpenAIChatModelSettings) -> ChatCompletionStreamOptionsParam:
-        if self._asks_for_usage:
-            return super()._get_stream_options(model_settings)
-        return cast("ChatCompletionStreamOptionsParam", omit)
-
-    @property
-    def _streamed_response_cls(self) -> type[OpenAIStreamedResponse]:
-        return CompatibleResponse
 
 
 @dataclass

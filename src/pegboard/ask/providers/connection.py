@@ -25,7 +25,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 from pydantic_ai.providers.openrouter import OpenRouterProvider
 
-from pegboard.ask.providers.call_deltas import CompatibleModel
+from pegboard.ask.providers.compatible_model import CompatibleModel
 from pegboard.ask.providers.endpoint import Dialect, Endpoint, Patience
 from pegboard.ask.providers.errors import ErrorFactory
 from pegboard.ask.providers.limits import bounded, is_foreign
