@@ -245,6 +245,7 @@ async def test_an_empty_answer_is_replaced_by_a_summary(asked: Asked, set_up: Se
         ('{"a": 1, "b": 2}', True, "ended early"),
         ("[1]", False, "must be a JSON object"),
         ('"a"', False, "must be a JSON object"),
+        ('{"a": 1}{"a": 1, "b": 2}', False, "is not JSON"),
         ('{"a": 1, "a": 2, "b": 1}', False, "twice"),
         pytest.param("[" * 100_000, False, "nested too deeply", id="deep"),
     ],
@@ -268,10 +269,10 @@ async def test_calls_with_truncated_or_malformed_arguments_never_run(
 
 @pytest.mark.promise("ASK-1", "ASK-5")
 @pytest.mark.parametrize("name", ["functions.shop_add", "functions.shop.add"])
-async def test_a_call_with_quoted_arguments_and_a_prefix_runs_and_is_sent_back_as_it_was_meant(
-    runtime: Runtime, asked: Asked, name: str
+@pytest.mark.parametrize("written", [json.dumps(' {"a": 1, "b": 2}'), '{}{"a": 1, "b": 2}'])
+async def test_a_call_with_quoted_or_repeated_arguments_and_a_prefix_runs_and_is_sent_back_as_it_was_meant(
+    runtime: Runtime, asked: Asked, name: str, written: str
 ) -> None:
-    written = json.dumps(' {"a": 1, "b": 2}')
     model = ScriptedModel(calls((name, written), ("functions.more_of_result", "{}")), says("3."))
     _, outcome = await asked(runtime, model=model, session="s")
     assert [call.name for call in outcome.tool_calls] == ["shop.add", "more_of_result"]

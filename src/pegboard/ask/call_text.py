@@ -50,8 +50,10 @@ def arguments(text: str) -> JsonObject:
     return value
 
 
-def unquoted(text: str) -> str:
-    """Return arguments without the JSON string in which some models send the text of the object."""
+def plain_arguments(text: str) -> str:
+    """Return the text of arguments alone: some models quote it as a JSON string, some servers send `{}` before it."""
+    if text.startswith("{}{"):
+        return text.removeprefix("{}")
     if not text.lstrip().startswith('"'):
         return text
     try:

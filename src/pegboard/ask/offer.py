@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from pegboard.ask.call_text import unquoted
+from pegboard.ask.call_text import plain_arguments
 from pegboard.data.portable_names import portable_names
 from pegboard.models import JsonObject, ToolSpec
 from pegboard.models.conversation import OfferedTool, ProposedCall
@@ -50,8 +50,8 @@ class Offer:
         return self._by_any.get(self._without_prefix(name))
 
     def as_meant(self, call: ProposedCall) -> ProposedCall:
-        """Return a call with its name without a prefix, and its arguments without quotes."""
-        update = {"name": self._without_prefix(call.name), "arguments": unquoted(call.arguments)}
+        """Return a call with its name without a prefix, and only its arguments."""
+        update = {"name": self._without_prefix(call.name), "arguments": plain_arguments(call.arguments)}
         return call.model_copy(update=update)
 
     def _without_prefix(self, name: str) -> str:

@@ -322,6 +322,7 @@ async def test_a_call_whose_name_comes_after_its_arguments_is_complete() -> None
     [
         ("eos", "calls"),
         ("eos_token", "calls"),
+        ("end", "calls"),
         ("stop_sequence", "calls"),
         ("STOP", "calls"),
         ("tool_use", "calls"),

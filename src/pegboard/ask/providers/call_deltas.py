@@ -17,7 +17,7 @@ from pydantic_ai.messages import FinishReason, ModelResponseStreamEvent
 from pydantic_ai.models.openai import OpenAIStreamedResponse
 from pydantic_ai.usage import RequestUsage
 
-from pegboard.ask.call_text import UnreadableArguments, arguments, unquoted
+from pegboard.ask.call_text import UnreadableArguments, arguments, plain_arguments
 from pegboard.ask.providers.limits import has_end_marker
 from pegboard.ask.providers.thinking_tags import ThinkingTags
 
@@ -25,6 +25,7 @@ _REASONS: Final[Mapping[str, FinishReason]] = {
     "stop": "stop",
     "eos": "stop",
     "eos_token": "stop",
+    "end": "stop",
     "end_turn": "stop",
     "stop_sequence": "stop",
     "length": "length",
@@ -64,7 +65,7 @@ class _OpenCall:
         if not self.arguments or not self.arguments[-1].rstrip().endswith(("}", '"')):
             return False
         try:
-            arguments(unquoted("".join(self.arguments)))
+            arguments(plain_arguments("".join(self.arguments)))
         except UnreadableArguments:
             return False
         return True
