@@ -194,6 +194,25 @@ FAULTS = {
         [fails(400, 'Failed to load model "fake". Error: Error loading model.')],
         "bad_request", "rejected the request", "Use a smaller model",
     ),
+    "a server that is loading the model": Fault(
+        [fails(503, "Loading model")], "server", "(HTTP 503): Loading model.", "Wait until the server has loaded",
+    ),
+    "a schema that llama.cpp can't read": Fault(
+        [fails(400, "JSON schema conversion failed: Unrecognized schema")],
+        "bad_request", "rejected the request", "the tool that the server can't read",
+    ),
+    "an invalid call that the server rejects": Fault(
+        [Answer([ONE, {"error": {"message": "Failed to call a function. Please adjust your prompt."}}])],
+        "server", "reported an error", "use another model", "One ",
+    ),
+    "a model whose providers the account doesn't allow": Fault(
+        [fails(404, "No endpoints found matching your data policy (Free model publication).")],
+        "unknown_model", "data policy", "privacy settings",
+    ),
+    "a template without a system role": Fault(
+        [fails(400, "Jinja Exception: System role not supported")],
+        "bad_request", "rejected the request", "Empty the system prompt",
+    ),
     "too many tools for OpenAI": Fault(
         [fails(400, "Invalid 'tools': array too long. Expected an array with maximum length 128, got 296.")],
         "bad_request", "rejected the request", "Offer the model fewer tools",

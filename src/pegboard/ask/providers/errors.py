@@ -28,6 +28,7 @@ from pydantic_ai.exceptions import (
     UserError,
 )
 
+from pegboard.ask.providers.advice import advice
 from pegboard.ask.providers.endpoint import Endpoint
 from pegboard.ask.providers.limits import CompressedResponseError, ResponseTooLargeError
 from pegboard.errors import ModelError, ModelErrorCode
@@ -58,16 +59,6 @@ _INVALID_TOOL: Final = re.compile(
     r"schema for function|function[ _]?(declarations|parameters)\b|tools[.\[]\d+.{0,40}(schema|parameters|name)",
     re.IGNORECASE,
 )
-
-_WITHOUT_TOOLS_FIELD: Final = re.compile(
-    r"\btools: extra (fields|inputs)"
-    r"|\b(unknown|unrecognized|unsupported|unexpected) (field|parameter|argument)\W{1,3}tools\b",
-    re.IGNORECASE,
-)
-"""Words of a server that doesn't know tools at all, such as those of one built with FastAPI."""
-_UNLOADED: Final = re.compile(r"\bno models?( is| are)?( currently)? loaded\b|\bmodel( is)? unloaded\b", re.IGNORECASE)
-_UNLOADABLE: Final = re.compile(r"\bfailed to load model\b|\brequires more system memory\b", re.IGNORECASE)
-"""Words of LM Studio and Ollama for a model that they can't load."""
 
 _OVERLOADED: Final = (503, 529)
 
@@ -258,22 +249,11 @@ class ErrorFactory:
         retry_after: float | None = None,
     ) -> ModelError:
         """Build an error whose message ends with the provider's own words, if there are any."""
-        fix = self._preparation(detail) or fix
+        fix = advice(detail, self._at) or fix
         message = message.removesuffix(".")
         said = detail if not detail or detail[-1] in ".!?…" else f"{detail}."
         message = f"{message}: {said}" if said else f"{message}."
         return ModelError(clean_line(message), code=code, fix=clean_line(fix), detail=detail, retry_after=retry_after)
-
-    def _preparation(self, detail: str) -> str:
-        """Return how to start the server, or load the model, if that is what the provider's words ask for."""
-        if "--tool-call-parser" in detail:  # vLLM
-            return "Start the server with --enable-auto-tool-choice and --tool-call-parser, or ask without tools."
-        if "--jinja" in detail:  # llama.cpp
-            return "Start the server with --jinja, or ask without tools."
-        if _UNLOADED.search(detail):
-            command = f" with `lms load {self._at.model}`" if self._at.provider == "lmstudio" else " in the server"
-            return f"Load the model{command}, then try again."
-        return "Use a smaller model, or check the server's log." if _UNLOADABLE.search(detail) else ""
 
     def _auth(self, error: Exception, detail: str) -> ModelError:
         secret = self._at.secrets[0]
@@ -359,8 +339,6 @@ class ErrorFactory:
             fix = "Offer the model fewer tools."
         elif _INVALID_TOOL.search(detail):
             fix = "Don't offer the model the tool that it rejects, or ask without tools."
-        elif _WITHOUT_TOOLS_FIELD.search(detail):
-            fix = "Ask without tools, or update the server: it doesn't accept tools."
         elif "tool" in detail.lower():
             fix = "Choose a model that supports tools, or ask without tools."
         else:
