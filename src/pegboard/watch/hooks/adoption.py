@@ -28,8 +28,7 @@ _CLAUDE_EVENTS: Final = (
     "SessionEnd",
 )  # fmt: skip
 _CODEX_EVENTS: Final = (
-    "PreToolUse", "PermissionRequest", "PostToolUse", "UserPromptSubmit", "Stop", "SubagentStop", "Interrupt",
-    "SessionEnd",
+    "PreToolUse", "PostToolUse", "UserPromptSubmit", "Stop", "SubagentStop", "Interrupt", "SessionEnd",
 )  # fmt: skip
 _COPILOT_EVENTS: Final = (
     "preToolUse", "postToolUse", "postToolUseFailure", "userPromptSubmitted", "agentStop", "sessionEnd",

@@ -46,8 +46,6 @@ class SessionCalls:
         """Calls that were recorded as interrupted; their result may still come."""
         self._edited: OrderedDict[_Place, str] = OrderedDict()
         """Ids of calls whose arguments are their id and were edited."""
-        self._approved: OrderedDict[_Place, None] = OrderedDict()
-        """Calls that a person approved, and about which the agent hasn't asked."""
 
     def is_watched(self, seen: HookEvent, agent: str, folder: Path) -> bool:
         """Return whether a call is recorded and decided on by the proxy of its MCP server.
@@ -96,7 +94,6 @@ class SessionCalls:
             connection.cancel(key, at)
         else:
             connection.receive(as_line({**seen.response, "id": id_}), at)
-        self._approved.pop((seen.part, seen.own_id), None)
         _keep(self._done, place, None)
 
     def reject(self, seen: HookEvent, connection: ClientConnection, reason: str = "") -> None:
@@ -106,29 +103,13 @@ class SessionCalls:
             connection.receive(as_line({**seen.response, "result": result}), time.time())
         _keep(self._done, (seen.part, seen.id), None)
 
-    def approve(self, seen: HookEvent, args: JsonObject | None) -> None:
-        """Note that a person approved a call.
-
-        Args:
-            seen: The call.
-            args: The arguments, if the person edited them.
-        """
-        if args is not None and (new := seen.id_with(args)) != seen.id:
+    def edit(self, seen: HookEvent, args: JsonObject) -> None:
+        """Note that a person edited the arguments of a call."""
+        if (new := seen.id_with(args)) != seen.id:
             _keep(self._edited, (seen.part, new), seen.id)
-        own_id = seen.own_id if args is None else seen.own_id_with(args)
-        _keep(self._approved, (seen.part, own_id), None)
-
-    def take_approval(self, seen: HookEvent) -> bool:
-        """Return whether a person approved the call about which the agent asks; each approval is for one call."""
-        place = seen.part, seen.own_id
-        if place not in self._approved:
-            return False
-        del self._approved[place]
-        return True
 
     def end_turn(self, seen: HookEvent) -> None:
         """Record the calls of a turn, or of a session, that have no result as interrupted."""
-        self._approved.clear()
         for (_, part), connection in self._connections.items():
             if seen.kind == "session end" or part == seen.part:
                 for key, flights in connection.flights.items():

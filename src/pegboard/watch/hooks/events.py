@@ -19,14 +19,13 @@ from pegboard.config.servers import is_server_name, pack_name
 from pegboard.models import JsonObject
 from pegboard.watch.hooks.hook import is_of_copilot
 
-EventKind: TypeAlias = Literal["call", "permission", "result", "rest", "turn end", "session end", "other"]
-"""`permission`: the agent is about to ask for a call. `rest`: the model got this answer, and no other event says it."""
+EventKind: TypeAlias = Literal["call", "result", "rest", "turn end", "session end", "other"]
+"""`rest`: the model got this answer to a call, and no other event says it."""
 Dialect: TypeAlias = Literal["claude", "codex", "copilot", "gemini", "qwen"]
 
 _KINDS: Final[dict[str, EventKind]] = {
     "PreToolUse": "call",
     "BeforeTool": "call",
-    "PermissionRequest": "permission",
     "PostToolUse": "result",
     "PostToolUseFailure": "result",
     "AfterTool": "result",
@@ -115,7 +114,7 @@ def events_of(agent: str, event: dict[str, Any]) -> list[HookEvent]:
         inner = [call for call in (calls if isinstance(calls, list) else ()) if isinstance(call, dict)]
         return [_about_call(agent, name, "rest", dialect, {**event, **call}) for call in inner]
     kind = _KINDS.get(name, "other")
-    if kind in ("call", "permission", "result"):
+    if kind in ("call", "result"):
         return [_about_call(agent, name, kind, dialect, event)]
     return [HookEvent(name, kind, dialect, _text(event, "agent_id"))]
 
@@ -168,18 +167,13 @@ def approval_of(event: HookEvent, args: JsonObject | None, note: str) -> str:
     if event.dialect == "copilot":
         return json.dumps({"permissionDecision": "allow", **({} if args is None else {"modifiedArgs": args})})
     if event.dialect == "codex" and args is None:
-        return ""  # It calls an approval without an edit a failure; `permission_of` approves.
+        return ""  # It reports an approval without an edit as a failure of the hook.
     decision: JsonObject = {"permissionDecision": "allow", "permissionDecisionReason": "Approved in Pegboard."}
     if args is not None:
         decision["updatedInput"] = args
     if note:
         decision["additionalContext"] = note
     return _specific(event, **decision)
-
-
-def permission_of(event: HookEvent) -> str:
-    """Return the output that answers the agent's own question about a call that a person approved."""
-    return _specific(event, decision={"behavior": "allow"})
 
 
 def edit_problem(event: HookEvent, args: JsonObject) -> str:

@@ -17,7 +17,7 @@ from pegboard.storage import locked
 from pegboard.watch.connection import ClientConnection
 from pegboard.watch.gate import mark_of
 from pegboard.watch.hooks.calls import SessionCalls, as_line
-from pegboard.watch.hooks.events import HookEvent, approval_of, edit_problem, events_of, permission_of, rejection_of
+from pegboard.watch.hooks.events import HookEvent, approval_of, edit_problem, events_of, rejection_of
 from pegboard.watch.hooks.hook import SESSION_KEYS
 from pegboard.watch.link import PASS, REJECT
 from pegboard.watch.observer import POLL_SECONDS, ignore_signals, recording
@@ -142,7 +142,6 @@ class HookObserver:
         if process > 1:
             self._processes.setdefault(process, start_of_process(process))
         folder = Path(str(event.get("cwd") or "/"))
-        output = ""
         for seen in events_of(name, event):
             self._has_ended = seen.kind == "session end"
             if seen.kind in ("turn end", "session end"):
@@ -153,11 +152,8 @@ class HookObserver:
             if seen.kind == "call":
                 self._decide(hook, seen, connection)
                 return
-            if seen.kind != "permission":
-                self._calls.finish(seen, connection)
-            elif self._calls.take_approval(seen):
-                output = permission_of(seen)
-        self._answer(hook, output)
+            self._calls.finish(seen, connection)
+        self._answer(hook)
 
     # Decisions
 
@@ -193,7 +189,8 @@ class HookObserver:
             self._calls.reject(seen, decision.connection, problem)
             self._answer(hook, rejection_of(seen, problem))
         elif decision.is_approved:
-            self._calls.approve(seen, args)
+            if args is not None:
+                self._calls.edit(seen, args)
             self._answer(hook, approval_of(seen, args, note.decode()))
         else:
             self._answer(hook)
