@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -471,6 +472,30 @@ def test_arguments_that_cannot_be_read_pass_unless_rules_exist(agent: Hooked, ho
     write_rules(home, '[[rule]]\ndeny = "x.y"\n')
     found = agent.run(PRE, tool_name="Bash", tool_input=json.loads(given), tool_use_id="t-2").output
     assert decision(found)["permissionDecision"] == "deny"
+
+
+@pytest.mark.promise("SEC-4")
+def test_an_observer_that_does_not_answer_delays_no_call_without_rules_for_long(
+    agent: Hooked, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent.before("Bash")
+    (observer,) = observers(home)
+    os.kill(observer, signal.SIGSTOP)
+    try:
+        code = (
+            "import pegboard.watch.hooks.hook as hook; hook.SHORT_SECONDS = 0.2; hook.ANSWER_SECONDS = 0.4;"
+            " hook.run('claude-code')"
+        )
+        event = {"session_id": "s-1", "hook_event_name": PRE, "tool_name": "Bash", "tool_use_id": "t", "tool_input": {}}
+        command = [sys.executable, "-c", code]
+        for rules, expected in (("", 1), ('[[rule]]\ndeny = "x.y"\n', 2)):
+            if rules:
+                write_rules(home, rules)
+            given = json.dumps(event).encode()
+            done = subprocess.run(command, input=given, capture_output=True, timeout=SECONDS, check=False)
+            assert (done.returncode, b"no one answered in time" in done.stderr) == (expected, True)
+    finally:
+        os.kill(observer, signal.SIGCONT)
 
 
 @pytest.mark.promise("SEC-4")

@@ -26,6 +26,8 @@ LIMIT_SECONDS = 3600
 """Time after which the agent ends a hook and makes the call anyway, as `pegboard adopt` configures it."""
 ANSWER_SECONDS = LIMIT_SECONDS - 100.0
 """Time for a decision, after which this program blocks the call."""
+SHORT_SECONDS = 20.0
+"""Time for the answer if there is nothing to decide."""
 MOST_BYTES = 16 * 2**20
 """Size of an event beyond which it isn't read."""
 BLOCKED = 2
@@ -58,37 +60,31 @@ def run(name: str) -> NoReturn:
             is_call, passes = "toolArgs" in event and not {"toolResult", "error"} & event.keys(), 0
         process = agent_process()
         header = json.dumps({"name": name, "process": process, "size": len(body)})
-        answer = _ask(paths, _session_of(event, process), header.encode() + b"\n" + body)
-    except TimeoutError:
-        _fail("no one answered in time", blocks=is_call, passes=passes)
+        seconds = ANSWER_SECONDS if is_call and _may_reject(paths) else SHORT_SECONDS
+        answer = _ask(paths, _session_of(event, process), header.encode() + b"\n" + body, seconds)
     except (OSError, ValueError) as error:
-        # Calls pass unrecorded, unless rules or a pause may apply to them.
-        blocks = is_call and any(os.path.lexists(file) for file in (paths.approvals, paths.brake))
-        _fail(str(error) or type(error).__name__, blocks=blocks, passes=passes)
+        reason = str(error) or type(error).__name__
+        reason = "no one answered in time" if isinstance(error, TimeoutError) else reason
+        answer = {"output": "", "failure": reason, "messages": []}
     for message in answer["messages"]:
         sys.stderr.write(f"pegboard watch: {message}\n")
     if answer["failure"]:
-        _fail(answer["failure"], blocks=is_call, passes=passes)
+        blocks = is_call and _may_reject(paths)
+        sys.stderr.write(f"pegboard watch: {answer['failure']}.{' The call was not made.' if blocks else ''}\n")
+        sys.exit(BLOCKED if blocks else passes)
     with suppress(OSError):  # The agent no longer waits.
         os.write(1, answer["output"].encode())
     sys.exit()
 
 
+def _may_reject(paths: Paths) -> bool:
+    """Return whether rules or a pause may apply to a call; if none can, a failure doesn't concern the agent."""
+    return os.path.lexists(paths.approvals) or os.path.lexists(paths.brake)
+
+
 def is_of_copilot(event: dict[str, Any]) -> bool:
     """Return whether an event is one of GitHub Copilot CLI, which leaves out the event's name."""
     return "sessionId" in event and "hook_event_name" not in event
-
-
-def _fail(reason: str, *, blocks: bool, passes: int) -> NoReturn:
-    """Exit after a failure.
-
-    Args:
-        reason: Why it failed.
-        blocks: Whether a call is blocked.
-        passes: The exit code with which the agent makes the call.
-    """
-    sys.stderr.write(f"pegboard watch: {reason}.{' The call was not made.' if blocks else ''}\n")
-    sys.exit(BLOCKED if blocks else passes)
 
 
 def _read(body: bytes) -> dict[str, Any]:
@@ -130,11 +126,17 @@ def agent_process() -> int:
     return process
 
 
-def _ask(paths: Paths, session: str, message: bytes) -> dict[str, Any]:
+def _ask(paths: Paths, session: str, message: bytes, seconds: float) -> dict[str, Any]:
     """Return the observer's answer to a message; start the observer if it doesn't run.
 
+    Args:
+        paths: Pegboard's paths.
+        session: The session.
+        message: The message.
+        seconds: Time for the answer.
+
     Raises:
-        OSError: It can't be started, or doesn't answer.
+        OSError: It can't be started, or doesn't answer in time.
         ValueError: It answers with something else.
     """
     name = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:24]
@@ -142,7 +144,7 @@ def _ask(paths: Paths, session: str, message: bytes) -> dict[str, Any]:
     tighten(paths.hooks)
     for _ in range(_ATTEMPTS):  # An observer may end while a hook connects to it.
         with _connected(paths.hooks, f"{name}.sock") as link:
-            link.settimeout(ANSWER_SECONDS)
+            link.settimeout(seconds)
             answer = b""
             with suppress(BrokenPipeError, ConnectionResetError):
                 link.sendall(message)
