@@ -14,10 +14,13 @@ from typing import Any
 import commands
 import pytest
 from hooked import Hooked, answer_of
+from hypothesis import given
+from hypothesis import strategies as st
 from processes import command_of
 from watched import PROGRAM, SECONDS, eventually, recorded, records, result_of
 
 from pegboard.brake import Answer, Question, Questions
+from pegboard.data.json_edit import with_value, without
 from pegboard.data.json_spans import spans
 from pegboard.models import Agent, CallRecord, JsonObject
 
@@ -500,8 +503,8 @@ def test_an_observer_that_does_not_answer_delays_no_call_without_rules_for_long(
 
 @pytest.mark.promise("SEC-4")
 def test_an_event_that_cannot_be_read_is_an_error(home: Path) -> None:
-    for given in ("", "hello", "[]", '{"a": ' * 10_000):
-        done = commands.pegboard("watch", "--hook", "claude-code", stdin=given)
+    for text in ("", "hello", "[]", '{"a": ' * 10_000):
+        done = commands.pegboard("watch", "--hook", "claude-code", stdin=text)
         assert done.returncode == 1
         assert "stdin has no event" in done.stderr
 
@@ -619,6 +622,26 @@ def test_undo_keeps_later_changes_and_removes_a_new_file(settings: Path) -> None
     commands.pegboard("adopt", "claude-code", "--hooks")
     assert commands.pegboard("adopt", "claude-code", "--hooks", "--undo").returncode == 0
     assert not settings.exists()
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+GROUPS = st.dictionaries(st.sampled_from(["Stop", PRE]), st.lists(JSON, min_size=1, max_size=2), max_size=2)
+
+
+@pytest.mark.promise("WAT-2")
+@given(others=st.dictionaries(st.text(), JSON, max_size=3), hooks=GROUPS, indent=st.sampled_from([None, 1, 4, "\t"]))
+def test_a_value_added_to_settings_of_any_layout_changes_nothing_else_and_can_be_removed(
+    others: dict[str, Any], hooks: dict[str, Any], indent: Any
+) -> None:
+    content = {**others, **({"hooks": hooks} if hooks else {})}
+    text = json.dumps(content, indent=indent)
+    added = with_value(text, ("hooks", PRE), {"new": 1})
+    assert json.loads(added) == {**content, "hooks": {**hooks, PRE: [*hooks.get(PRE, []), {"new": 1}]}}
+    assert json.loads(without(added, ("hooks", PRE, len(hooks.get(PRE, []))))) == content
 
 
 @pytest.mark.promise("WAT-2")

@@ -201,7 +201,7 @@ class HookObserver:
         Args:
             hook: The hook.
             output: What it prints.
-            failure: Why the event could not be handled; a call is then blocked.
+            failure: Why the event could not be handled; a call is then blocked if rules or a pause may apply to it.
         """
         messages, self._messages[:] = [*self._messages], []
         answer = {"output": output, "failure": failure, "messages": messages}
