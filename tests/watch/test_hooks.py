@@ -624,6 +624,17 @@ def test_undo_keeps_later_changes_and_removes_a_new_file(settings: Path) -> None
     assert not settings.exists()
 
 
+@pytest.mark.promise("WAT-2")
+def test_undo_leaves_no_hook_if_the_file_changed_between_two_adoptions(settings: Path) -> None:
+    commands.pegboard("adopt", "claude-code", "--hooks")
+    content: Any = spans(settings.read_text(), comments=True).json()
+    del content["hooks"]["SessionEnd"]
+    settings.write_text(json.dumps(content))
+    assert "1 entry adopted" in commands.pegboard("adopt", "claude-code", "--hooks").stderr
+    assert "8 entries restored" in commands.pegboard("adopt", "claude-code", "--hooks", "--undo").stderr
+    assert "watch --hook" not in settings.read_text()
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),

@@ -148,8 +148,13 @@ class HookAdoption:
             return None
 
     def _remember(self, change: AdoptedFile) -> None:
-        original = self._original(change.before)
-        before = change.before if original is None else original
+        before = self._original(change.before)
+        if before is None and next(self._own(change.before.removeprefix(BOM)), None):
+            self._record.unlink(
+                missing_ok=True
+            )  # It was changed since the first adoption, so no text is without hooks.
+            return
+        before = change.before if before is None else before
         storage.write(self._record, json.dumps({"before": before, "after": change.after}).encode())
 
     def _added(self, body: str) -> tuple[list[EntryChange], str]:
