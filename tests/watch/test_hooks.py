@@ -635,6 +635,19 @@ def test_undo_leaves_no_hook_if_the_file_changed_between_two_adoptions(settings:
     assert "watch --hook" not in settings.read_text()
 
 
+@pytest.mark.promise("WAT-2")
+@pytest.mark.parametrize("agent", ["claude-code", "copilot"])
+def test_hooks_of_a_pegboard_that_was_moved_run_this_one_and_stay_where_they_are(home: Path, agent: str) -> None:
+    file = home / {"claude-code": ".claude/settings.json", "copilot": ".copilot/hooks/pegboard.json"}[agent]
+    file.parents[agent == "copilot"].mkdir()
+    commands.pegboard("adopt", agent, "--hooks")
+    adopted = file.read_text()
+    file.write_text(adopted.replace(PROGRAM, "/removed/bin/pegboard"))
+    done = commands.pegboard("adopt", agent, "--hooks")
+    assert (done.returncode, "0 entries" in done.stderr, file.read_text()) == (0, False, adopted)
+    assert "Skipped" not in done.stderr
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),

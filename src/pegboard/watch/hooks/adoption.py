@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from pydantic import JsonValue
 
@@ -17,7 +17,7 @@ from pegboard import storage
 from pegboard.config.client_formats import BOM
 from pegboard.config.files import shown
 from pegboard.data.json_edit import with_value, without
-from pegboard.data.json_spans import spans
+from pegboard.data.json_spans import JsonSpan, spans
 from pegboard.data.json_text import JsonTextError
 from pegboard.watch.adoption import pegboard_command
 from pegboard.watch.changed_files import AdoptedFile, AdoptionError, ChangedFiles, EntryChange, read
@@ -73,6 +73,15 @@ def agents() -> dict[str, AgentHooks]:
         "gemini": AgentHooks(home / ".gemini/settings.json", _GEMINI_EVENTS, second=1000),
         "qwen": AgentHooks(home / ".qwen/settings.json", _QWEN_EVENTS, second=1000),
     }
+
+
+class _OwnHook(NamedTuple):
+    """A hook of Pegboard's."""
+
+    event: str
+    place: tuple[str | int, ...]
+    """Its place, or that of its group if that has no other hook."""
+    command: JsonSpan
 
 
 class HookAdoption:
@@ -158,9 +167,16 @@ class HookAdoption:
         storage.write(self._record, json.dumps({"before": before, "after": change.after}).encode())
 
     def _added(self, body: str) -> tuple[list[EntryChange], str]:
-        present = {place[1] for place in self._own(body)}
-        changes = []
+        changes, renewed = [], set()
+        # Such as that of an environment that was moved, which would block the calls of some agents.
+        while old := next((one for one in self._own(body) if one.command.value != self._command), None):
+            body = f"{body[: old.command.start]}{json.dumps(self._command)}{body[old.command.end :]}"
+            renewed.add(old.event)
+        present = {one.event for one in self._own(body)}
         for event in self._hooks.events:
+            if event in renewed:
+                changes.append(EntryChange(event, ("hooks", event), "adopted"))
+                continue
             if event in present:
                 changes.append(EntryChange(event, ("hooks", event), "skipped", "it has the hook already"))
                 continue
@@ -177,20 +193,22 @@ class HookAdoption:
     def _removed(self, body: str) -> tuple[list[EntryChange], str]:
         changes: dict[str, EntryChange] = {}
         while own := next(self._own(body), None):
-            body = without(body, own)
-            event = str(own[1])
-            changes[event] = EntryChange(event, ("hooks", event), "restored")
+            body = without(body, own.place)
+            changes[own.event] = EntryChange(own.event, ("hooks", own.event), "restored")
         return [*changes.values()], body
 
-    def _own(self, body: str) -> Iterator[tuple[str | int, ...]]:
-        """Yield the place of each hook of Pegboard's, or of its group if that has no other."""
-        content = spans(body, comments=True).json() if body.strip() else {}
-        hooks = content.get("hooks") if isinstance(content, dict) else None
-        for event, groups in (hooks if isinstance(hooks, dict) else {}).items():
-            for number, group in enumerate(groups if isinstance(groups, list) else ()):
-                found = group.get("hooks") if isinstance(group, dict) else None
-                inner = found if isinstance(found, list) else [group]
-                for at, hook in enumerate(inner):
-                    command = hook.get("command", hook.get("bash")) if isinstance(hook, dict) else None
-                    if isinstance(command, str) and command.endswith(self._end) and "pegboard" in command:
-                        yield ("hooks", event, number) if len(inner) == 1 else ("hooks", event, number, "hooks", at)
+    def _own(self, body: str) -> Iterator[_OwnHook]:
+        hooks = spans(body, comments=True).at("hooks") if body.strip() else None
+        groups = {member.name: member.value.items for member in (hooks.members if hooks is not None else None) or ()}
+        for event, found in groups.items():
+            for number, group in enumerate(found or ()):
+                inner = group.at("hooks")
+                hooks_of_group = inner.items if inner is not None and inner.items is not None else [group]
+                for at, hook in enumerate(hooks_of_group):
+                    command = hook.at("command") or hook.at("bash")
+                    if command is not None and self._is_own(command.value):
+                        last = () if len(hooks_of_group) == 1 else ("hooks", at)
+                        yield _OwnHook(event, ("hooks", event, number, *last), command)
+
+    def _is_own(self, command: JsonValue) -> bool:
+        return isinstance(command, str) and command.endswith(self._end) and "pegboard" in command
