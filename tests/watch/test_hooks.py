@@ -541,6 +541,21 @@ def test_calls_of_a_server_are_recorded_unless_the_agent_runs_it_behind_watch(ag
     assert [record.tool for record in recorded(1)] == ["git_hub.create_issue"]
 
 
+@pytest.mark.promise("WAT-4")
+def test_a_server_of_the_project_with_the_name_of_a_watched_one_is_not_taken_for_it(home: Path) -> None:
+    entry = {"command": "npx", "args": ["server-github"]}
+    (home / ".claude.json").write_text(json.dumps({"mcpServers": {"github": entry}}))
+    assert commands.pegboard("adopt", "claude-code").returncode == 0
+    write_rules(home, '[[rule]]\ndeny = "github.*"\n')
+    project = home / "project"
+    project.mkdir()
+    agent = Hooked(cwd=str(project))
+    assert agent.before("mcp__github__create_issue", "t-1").output is None
+    (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"github": entry}}))
+    assert decision(agent.before("mcp__github__create_issue", "t-2").output)["permissionDecision"] == "deny"
+    agent.end()
+
+
 @pytest.mark.promise("WAT-1")
 @pytest.mark.parametrize(
     ("fields", "tool"),

@@ -24,11 +24,13 @@ class WatchedServers:
 
     def __init__(self, agent: str) -> None:
         self._agent = agent
-        self._read: dict[Path, tuple[Mark, frozenset[tuple[str, str]]]] = {}
-        """For each file, its state and the project and name of each watched server."""
+        self._read: dict[Path, tuple[Mark, frozenset[tuple[str, str, bool]]]] = {}
+        """For each file, its state and, for each server, the project, the name and whether it is watched."""
 
     def has(self, server: str, folder: Path) -> bool:
         """Return whether a server runs behind `pegboard watch`.
+
+        If several have its name, such as one of the user and one of the project, each must.
 
         Args:
             server: Its name, as in the names of its tools.
@@ -39,13 +41,15 @@ class WatchedServers:
         folders = [folder, *folder.parents]
         in_folder = folder_file(self._agent)
         files = [*client_files(self._agent), *(place / in_folder for place in folders if in_folder)]
-        return any(
-            name == _REPLACED.sub("_", server) and (not project or Path(project) in folders)
+        found = [
+            watched
             for file in files
-            for project, name in self._of(file)
-        )
+            for project, name, watched in self._of(file)
+            if name == _REPLACED.sub("_", server) and (not project or Path(project) in folders)
+        ]
+        return bool(found) and all(found)
 
-    def _of(self, file: Path) -> frozenset[tuple[str, str]]:
+    def _of(self, file: Path) -> frozenset[tuple[str, str, bool]]:
         mark = mark_of(str(file))
         if mark is None:
             return frozenset()
@@ -55,9 +59,12 @@ class WatchedServers:
             except (OSError, UnicodeDecodeError, ClientFormatError):
                 content = None
             found = frozenset(
-                (place[1] if place[0] == "projects" else "", _REPLACED.sub("_", place[-1]))
+                (
+                    place[1] if place[0] == "projects" else "",
+                    _REPLACED.sub("_", place[-1]),
+                    is_watched(value_at(content, place)),
+                )
                 for place in server_places(content)
-                if is_watched(value_at(content, place))
             )
             self._read[file] = (mark, found)
         return self._read[file][1]
