@@ -242,6 +242,21 @@ def test_the_observer_ends_with_a_killed_agent(home: Path) -> None:
     assert detail(finished(1)["claude-code.Bash"]) == "interrupted"
 
 
+@pytest.mark.promise("WAT-1")
+def test_the_observer_of_an_agent_that_has_already_ended_ends(home: Path) -> None:
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    code = (
+        "import sys, pegboard.watch.hooks.hook as hook; hook.agent_process = lambda: int(sys.argv[1]);"
+        " hook.run('claude-code')"
+    )
+    event = {"session_id": "s", "hook_event_name": PRE, "tool_name": "Bash", "tool_use_id": "t", "tool_input": {}}
+    command = [sys.executable, "-c", code, str(ended.pid)]
+    subprocess.run(command, input=json.dumps(event).encode(), check=True, timeout=SECONDS)
+    assert detail(finished(1)["claude-code.Bash"]) == "interrupted"
+    eventually(lambda: not observers(home))
+
+
 @pytest.mark.promise("STO-2")
 def test_secrets_are_redacted(agent: Hooked, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEPLOY_TOKEN", "tok-4711-abcdef-secret")
@@ -407,13 +422,18 @@ def test_an_edit_that_an_agent_would_ignore_rejects_the_call(home: Path, questio
     write_rules(home, '[[rule]]\nask = "qwen.*"\n')
     qwen = Hooked(agent="qwen", tool_call_id="call_0")
     with questions.announce():
-        hook = qwen.start(PRE, tool_name="run_shell_command", tool_input={"command": "ls"}, tool_use_id="t-1")
+        call = {"tool_name": "run_shell_command", "tool_input": {"command": "ls"}}
+        hook = qwen.start(PRE, **call, tool_use_id="t-0")
+        questions.answer(waiting(questions).id, Answer("approve", args={"command": "ls"}))
+        assert answer_of(hook) == (0, None, "")  # Nothing was changed in the editor.
+        qwen.run("PostToolUse", **call, tool_use_id="t-0", tool_response="a")
+        hook = qwen.start(PRE, **call, tool_use_id="t-1")
         questions.answer(waiting(questions).id, Answer("approve", args={"command": "ls -l"}))
         found = decision(answer_of(hook).output)
     qwen.end()
     reason = "Hooks of Qwen Code can't change arguments."
     assert found == {"permissionDecision": "deny", "permissionDecisionReason": reason}
-    assert [one.ok for one in recorded(1)] == [False]
+    assert [one.ok for one in recorded(2)] == [False, True]
 
 
 @pytest.mark.promise("WAT-1")
@@ -562,6 +582,7 @@ def test_a_server_of_the_project_with_the_name_of_a_watched_one_is_not_taken_for
     [
         ({"tool_name": "mcp__git_hub__read__file"}, "git_hub.read__file"),
         ({"tool_name": "mcp__git_hub__read", "mcp_server": {"name": "git hub", "source": "user"}}, "git_hub.read"),
+        ({"tool_name": "mcp__git__hub__read", "mcp_server": {"name": "git__hub"}}, "git__hub.read"),
         ({"tool_name": "mcp_hub_read", "mcp_context": {"server_name": "hub", "tool_name": "read"}}, "hub.read"),
         ({"tool_name": "mcp__"}, "claude-code.mcp__"),
         ({}, "claude-code.unnamed"),

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, Final, Literal, TypeAlias
 
 from pydantic import JsonValue
@@ -42,6 +43,8 @@ _BATCH: Final = "PostToolBatch"
 _OF_GEMINI: Final = ("BeforeTool", "AfterTool", "BeforeAgent", "AfterAgent")
 _MARKS: Final[dict[str, Dialect]] = {"turn_id": "codex", "tool_call_id": "qwen"}
 """Keys that only the events of one agent have."""
+_REPLACED: Final = re.compile(r"[^A-Za-z0-9_-]")
+"""Characters of a server's name that agents replace in the names of its tools."""
 _ERROR_TAG: Final = re.compile(r"</?tool_use_error>")
 
 
@@ -60,7 +63,7 @@ class HookEvent:
     mcp_server: str = ""
     """That MCP server as the agent calls it."""
     id: str = ""
-    """Id of the call; the call itself if it has none from the agent."""
+    """Id of the call; a hash of the call itself if it has none from the agent."""
     tool: str = ""
     args: JsonValue = None
     result: JsonObject | None = None
@@ -163,7 +166,7 @@ def approval_of(event: HookEvent, args: JsonObject | None, note: str) -> str:
         note: Text for the model about the edit.
     """
     if event.dialect in ("gemini", "qwen"):
-        return "" if args is None else _specific(event, tool_input=args)
+        return "" if args is None or args == event.args else _specific(event, tool_input=args)
     if event.dialect == "copilot":
         return json.dumps({"permissionDecision": "allow", **({} if args is None else {"modifiedArgs": args})})
     if event.dialect == "codex" and args is None:
@@ -178,7 +181,7 @@ def approval_of(event: HookEvent, args: JsonObject | None, note: str) -> str:
 
 def edit_problem(event: HookEvent, args: JsonObject) -> str:
     """Return why an agent can't make a call with edited arguments; empty if it can."""
-    if event.dialect == "qwen":
+    if event.dialect == "qwen" and args != event.args:
         return "Hooks of Qwen Code can't change arguments."
     lost = sorted(set(event.args) - set(args)) if event.dialect == "gemini" and isinstance(event.args, dict) else []
     return f"The edit removes {', '.join(lost)}, but hooks of Gemini CLI can only change arguments." if lost else ""
@@ -189,7 +192,7 @@ def _specific(event: HookEvent, **fields: JsonValue) -> str:
 
 
 def _own_id(server: str, tool: str, args: JsonValue) -> str:
-    return json.dumps([server, tool, args], sort_keys=True)
+    return sha256(json.dumps([server, tool, args], sort_keys=True).encode()).hexdigest()
 
 
 def _from_copilot(event: dict[str, Any]) -> dict[str, Any]:
@@ -221,7 +224,15 @@ def _tool(event: dict[str, Any]) -> tuple[str, str]:
     parts = name.split("__", 2)
     if len(parts) != 3 or parts[0] != "mcp" or not parts[1] or not parts[2]:
         return "", name
-    return (_text(server, "name") if isinstance(server, dict) else "") or parts[1], parts[2]
+    of_server = _text(server, "name") if isinstance(server, dict) else ""
+    prefix = f"mcp__{name_in_tools(of_server)}__"  # The name of the server may contain `__`, too.
+    tool = name.removeprefix(prefix) if name.startswith(prefix) else parts[2]
+    return (of_server or parts[1], tool) if tool else ("", name)
+
+
+def name_in_tools(server: str) -> str:
+    """Return the name of an MCP server as it is in the names of its tools."""
+    return _REPLACED.sub("_", server)
 
 
 def _result(event: dict[str, Any], dialect: Dialect, *, is_failure: bool) -> JsonObject:

@@ -120,7 +120,7 @@ def agent_process() -> int:
             break
         name = about[about.index(b"(") + 1 : about.rindex(b")")].decode("utf-8", "replace")
         parent = int(about.rpartition(b")")[2].split()[1])
-        if name not in SHELLS or parent <= 1:
+        if name not in SHELLS:
             break
         process = parent
     return process

@@ -97,7 +97,7 @@ class HookObserver:
         if idle < _LOOK_SECONDS:
             return False
         if self._processes:
-            return not any(start_of_process(process) == start for process, start in self._processes.items())
+            return not any(start_of_process(process) == start != "ended" for process, start in self._processes.items())
         return idle > _IDLE_SECONDS
 
     def _step(self, seconds: float) -> bool:

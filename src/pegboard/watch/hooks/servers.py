@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
-from typing import Final
 
 from pegboard.config.client_files import CLIENTS, client_files, folder_file
 from pegboard.config.client_formats import ClientFormatError, parsed, server_places, value_at
 from pegboard.watch.adoption import is_watched
 from pegboard.watch.gate import Mark, mark_of
-
-_REPLACED: Final = re.compile(r"[^A-Za-z0-9_-]")
-"""Characters of a server's name that agents replace in the names of its tools."""
+from pegboard.watch.hooks.events import name_in_tools
 
 
 class WatchedServers:
@@ -45,7 +41,7 @@ class WatchedServers:
             watched
             for file in files
             for project, name, watched in self._of(file)
-            if name == _REPLACED.sub("_", server) and (not project or Path(project) in folders)
+            if name == name_in_tools(server) and (not project or Path(project) in folders)
         ]
         return bool(found) and all(found)
 
@@ -61,7 +57,7 @@ class WatchedServers:
             found = frozenset(
                 (
                     place[1] if place[0] == "projects" else "",
-                    _REPLACED.sub("_", place[-1]),
+                    name_in_tools(place[-1]),
                     is_watched(value_at(content, place)),
                 )
                 for place in server_places(content)
