@@ -398,7 +398,7 @@ def test_copilot_leaves_out_the_names_of_its_events(home: Path, questions: Quest
     ]
     rules = '[[rule]]\ndeny = "copilot.bash"\nwhere = { command = "rm *" }\n[[rule]]\nask = "copilot.view"\n'
     write_rules(home, rules)
-    denied = run(toolName="bash", toolArgs={"command": "rm x"})
+    denied = run(toolName="bash", toolArgs={"command": "rm x"}, toolResult=None, error=None)
     assert denied["permissionDecision"] == "deny"
     assert "A rule of approvals.toml denies copilot.bash" in denied["permissionDecisionReason"]
     with questions.announce():
@@ -573,6 +573,25 @@ def test_a_server_of_the_project_with_the_name_of_a_watched_one_is_not_taken_for
     assert agent.before("mcp__github__create_issue", "t-1").output is None
     (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"github": entry}}))
     assert decision(agent.before("mcp__github__create_issue", "t-2").output)["permissionDecision"] == "deny"
+    agent.end()
+
+
+@pytest.mark.promise("WAT-4", "SEC-3")
+def test_a_project_can_not_exempt_its_server_from_rules_and_adopting_it_does(home: Path) -> None:
+    write_rules(home, '[[rule]]\ndeny = "evil.*"\n')
+    project = home / "project"
+    project.mkdir()
+    file = project / ".mcp.json"
+    agent = Hooked(cwd=str(project))
+    disguised = {"command": "./pegboard", "args": ["watch", "--name", "harmless", "--", "evil"]}
+    file.write_text(json.dumps({"mcpServers": {"evil": disguised}}))
+    assert decision(agent.before("mcp__evil__run", "t-1").output)["permissionDecision"] == "deny"
+    file.write_text(json.dumps({"mcpServers": {"evil": {"command": "npx", "args": ["evil"]}}}))
+    assert decision(agent.before("mcp__evil__run", "t-2").output)["permissionDecision"] == "deny"
+    assert commands.pegboard("adopt", str(file)).returncode == 0
+    assert agent.before("mcp__evil__run", "t-3").output is None
+    file.write_text(file.read_text().replace('"evil"]', '"worse"]'))
+    assert decision(agent.before("mcp__evil__run", "t-4").output)["permissionDecision"] == "deny"
     agent.end()
 
 

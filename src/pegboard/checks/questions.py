@@ -106,9 +106,7 @@ class QuestionRunner:
                 with self._runtime.rules.unattended(asking.session):
                     used, outcome = await self._ask_once(asking, spec, expected, report.question)
             except asyncio.CancelledError:
-                for session in filter(None, (asking.session, report.session)):  # no report names them
-                    with suppress(SessionError, StoreError):  # it may not exist yet
-                        self._runtime.sessions.delete(session)
+                await asyncio.to_thread(self._forget, asking.session, report.session)  # no report names them
                 raise
             made += outcome is None
             tokens += used
@@ -130,6 +128,11 @@ class QuestionRunner:
         if made * 100 >= self._repeat * self._at_least:
             return report.model_copy(update={"status": "passed"})
         return report.model_copy(update={"status": "failed"})
+
+    def _forget(self, *sessions: str | None) -> None:
+        for session in filter(None, sessions):
+            with suppress(SessionError, StoreError):  # it may not exist yet
+                self._runtime.sessions.delete(session)
 
     async def _ask_once(
         self, asking: Ask, spec: ToolSpec, expected: JsonObject, text: str

@@ -128,6 +128,14 @@ class Adoption:
             self._forget(change)
         return change
 
+    def adopted(self, file: Path) -> frozenset[tuple[str, ...]]:
+        """Return the places of the entries of a file that are as they were adopted; none if it can't be read."""
+        try:
+            changes = self.plan(file, undo=True).entries
+        except AdoptionError:
+            return frozenset()
+        return frozenset(change.path for change in changes if change.action == "restored")
+
     # Entries
 
     def _names(self, file: Path, entries: Sequence[ClientEntry]) -> dict[tuple[str, ...], str]:

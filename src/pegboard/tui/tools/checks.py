@@ -168,7 +168,8 @@ class ChecksScreen(ListDialog[None]):
                 return isinstance(marked, Check) and self._is_of_tool(marked) and marked.expect.snapshot is not None
             case "ask":
                 marked = self._marked
-                return isinstance(marked, Check) and self._is_of_tool(marked) and bool(marked.questions)
+                is_asked = isinstance(marked, Check) and self._is_of_tool(marked) and bool(marked.questions)
+                return is_asked and not self._asking
             case "edit":
                 return isinstance(self._marked, Check | Problem)
             case "delete":
@@ -233,6 +234,7 @@ class ChecksScreen(ListDialog[None]):
         self._rows = tuple(current if row is check else row for row in self._rows)
         self._asked.pop(check.file, None)
         self._asking = check.file
+        self._checking = ""  # Questions end the checks that run.
         self._refresh()
         runner = QuestionRunner(self._runtime, self._files)
         try:

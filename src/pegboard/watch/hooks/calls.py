@@ -32,10 +32,12 @@ class SessionCalls:
 
     Args:
         recorder: The record.
+        state: The state folder.
     """
 
-    def __init__(self, recorder: CallRecorder) -> None:
+    def __init__(self, recorder: CallRecorder, state: Path) -> None:
         self._recorder = recorder
+        self._state = state
         self._connections: dict[tuple[str, str], ClientConnection] = {}
         """By server and subagent."""
         self._tools: dict[str, dict[str, ToolSpec]] = {}
@@ -59,7 +61,9 @@ class SessionCalls:
             return False
         from pegboard.watch.hooks.servers import WatchedServers
 
-        return self._watched.setdefault(agent, WatchedServers(agent)).has(seen.mcp_server, folder)
+        if agent not in self._watched:
+            self._watched[agent] = WatchedServers(agent, self._state)
+        return self._watched[agent].has(seen.mcp_server, folder)
 
     def connection(self, seen: HookEvent, agent: Agent) -> ClientConnection:
         """Return the connection that the call of an event belongs to."""
@@ -75,19 +79,18 @@ class SessionCalls:
         place = seen.part, seen.id
         id_ = self._edited.pop(place, seen.id)
         key = key_of(id_)
+        ((_, call, note),) = connection.calls(seen.request)
         if key not in connection.flights:
             if seen.kind == "rest" and place in self._done:
                 return
             if (flight := self._closed.pop(place, None)) is not None:
                 connection.flights[key] = deque([flight])
             else:
-                for _, call, note in connection.calls(seen.request):
-                    connection.begin(key, call, at - seconds, note)
-        for waiting in filter(None, [connection.flights.get(key)]):
+                connection.begin(key, call, at - seconds, note)
+        if waiting := connection.flights.get(key):
             flight = waiting[0]
-            for _, call, note in connection.calls(seen.request):  # Another hook may have changed the arguments.
-                flight.call = flight.call.model_copy(update={"args": call.args})
-                flight.note = flight.note or note
+            flight.call = flight.call.model_copy(update={"args": call.args})  # Another hook may have changed them.
+            flight.note = flight.note or note
             if seconds:  # Only the agent knows when the tool began.
                 at = max(flight.at, flight.released) + seconds
         if seen.is_cancelled:

@@ -18,7 +18,7 @@ from pydantic import JsonValue
 
 from pegboard.config.servers import is_server_name, pack_name
 from pegboard.models import JsonObject
-from pegboard.watch.hooks.hook import is_of_copilot
+from pegboard.watch.hooks.hook import is_call_of_copilot, is_of_copilot
 
 EventKind: TypeAlias = Literal["call", "result", "rest", "turn end", "session end", "other"]
 """`rest`: the model got this answer to a call, and no other event says it."""
@@ -84,18 +84,10 @@ class HookEvent:
         """The result as a message of MCP."""
         return {"jsonrpc": "2.0", "id": self.id, "result": self.result}
 
-    @property
-    def own_id(self) -> str:
-        """The id of an equal call that has none from the agent."""
-        return self.own_id_with(self.args)
-
-    def own_id_with(self, args: JsonValue) -> str:
-        """Return the id of such a call with other arguments."""
-        return _own_id(self.server, self.tool, args)
-
     def id_with(self, args: JsonValue) -> str:
         """Return the id of this call with other arguments."""
-        return self.own_id_with(args) if self.id == self.own_id else self.id
+        has_own = self.id == _own_id(self.server, self.tool, self.args)
+        return _own_id(self.server, self.tool, args) if has_own else self.id
 
 
 def events_of(agent: str, event: dict[str, Any]) -> list[HookEvent]:
@@ -198,15 +190,15 @@ def _own_id(server: str, tool: str, args: JsonValue) -> str:
 def _from_copilot(event: dict[str, Any]) -> dict[str, Any]:
     """Return an event of Copilot CLI in the form of Claude Code; what it is follows from its keys."""
     about = {"tool_name": event.get("toolName"), "tool_input": event.get("toolArgs")}
-    if "toolResult" in event:
-        result = event["toolResult"]
+    result, error = event.get("toolResult"), event.get("error")
+    if result is not None:
         found = result if isinstance(result, dict) else {"textResultForLlm": result}
         text = found.get("textResultForLlm")
         failed = {"error": text} if found.get("resultType") not in (None, "success") else {}
         return {"hook_event_name": "PostToolUse", **about, "tool_response": text, **failed}
-    if "error" in event and "toolName" in event:
-        return {"hook_event_name": "PostToolUseFailure", **about, "error": event["error"]}
-    if "toolArgs" in event:
+    if error is not None and "toolName" in event:
+        return {"hook_event_name": "PostToolUseFailure", **about, "error": error}
+    if is_call_of_copilot(event):
         return {"hook_event_name": "PreToolUse", **about}
     ends = {"stopReason": "Stop", "prompt": "UserPromptSubmit", "reason": "SessionEnd"}
     return {"hook_event_name": next((name for key, name in ends.items() if key in event), "")}

@@ -57,7 +57,7 @@ def run(name: str) -> NoReturn:
         event = _read(body)
         is_call = event.get("hook_event_name") in CALLS
         if is_of_copilot(event):
-            is_call, passes = "toolArgs" in event and not {"toolResult", "error"} & event.keys(), 0
+            is_call, passes = is_call_of_copilot(event), 0
         process = agent_process()
         header = json.dumps({"name": name, "process": process, "size": len(body)})
         seconds = ANSWER_SECONDS if is_call and _may_reject(paths) else SHORT_SECONDS
@@ -85,6 +85,11 @@ def _may_reject(paths: Paths) -> bool:
 def is_of_copilot(event: dict[str, Any]) -> bool:
     """Return whether an event is one of GitHub Copilot CLI, which leaves out the event's name."""
     return "sessionId" in event and "hook_event_name" not in event
+
+
+def is_call_of_copilot(event: dict[str, Any]) -> bool:
+    """Return whether an event of Copilot CLI comes before a call."""
+    return "toolArgs" in event and event.get("toolResult") is None and event.get("error") is None
 
 
 def _read(body: bytes) -> dict[str, Any]:

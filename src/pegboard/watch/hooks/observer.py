@@ -68,7 +68,7 @@ class HookObserver:
         self._judge.approved = self._approve
         self._decisions: dict[int, _Decision] = {}
         self._number = 0
-        self._calls = SessionCalls(self._recorder)
+        self._calls = SessionCalls(self._recorder, self._paths.state)
         self._processes: dict[int, str] = {}
         """The agent's processes, with their starts."""
         self._last = time.monotonic()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pegboard.config.client_files import CLIENTS, client_files, folder_file
 from pegboard.config.client_formats import ClientFormatError, parsed, server_places, value_at
-from pegboard.watch.adoption import is_watched
+from pegboard.watch.adoption import Adoption, is_watched
 from pegboard.watch.gate import Mark, mark_of
 from pegboard.watch.hooks.events import name_in_tools
 
@@ -16,17 +16,20 @@ class WatchedServers:
 
     Args:
         agent: Its name.
+        state: The state folder, with the record of adopted files.
     """
 
-    def __init__(self, agent: str) -> None:
+    def __init__(self, agent: str, state: Path) -> None:
         self._agent = agent
+        self._adoption = Adoption(state)
         self._read: dict[Path, tuple[Mark, frozenset[tuple[str, str, bool]]]] = {}
         """For each file, its state and, for each server, the project, the name and whether it is watched."""
 
     def has(self, server: str, folder: Path) -> bool:
         """Return whether a server runs behind `pegboard watch`.
 
-        If several have its name, such as one of the user and one of the project, each must.
+        If several have its name, such as one of the user and one of the project, each must. In a file of a project,
+        whose author may be anyone, only an entry that `pegboard adopt` wrote counts.
 
         Args:
             server: Its name, as in the names of its tools.
@@ -36,16 +39,17 @@ class WatchedServers:
             return False
         folders = [folder, *folder.parents]
         in_folder = folder_file(self._agent)
-        files = [*client_files(self._agent), *(place / in_folder for place in folders if in_folder)]
+        of_user = client_files(self._agent)
+        of_projects = [place / in_folder for place in folders if in_folder]
         found = [
             watched
-            for file in files
-            for project, name, watched in self._of(file)
+            for file in (*of_user, *of_projects)
+            for project, name, watched in self._of(file, is_of_user=file in of_user)
             if name == name_in_tools(server) and (not project or Path(project) in folders)
         ]
         return bool(found) and all(found)
 
-    def _of(self, file: Path) -> frozenset[tuple[str, str, bool]]:
+    def _of(self, file: Path, *, is_of_user: bool) -> frozenset[tuple[str, str, bool]]:
         mark = mark_of(str(file))
         if mark is None:
             return frozenset()
@@ -54,11 +58,12 @@ class WatchedServers:
                 content = parsed(file.name, file.read_text("utf-8"))
             except (OSError, UnicodeDecodeError, ClientFormatError):
                 content = None
+            adopted = frozenset() if is_of_user else self._adoption.adopted(file)
             found = frozenset(
                 (
                     place[1] if place[0] == "projects" else "",
                     name_in_tools(place[-1]),
-                    is_watched(value_at(content, place)),
+                    is_watched(value_at(content, place)) if is_of_user else place in adopted,
                 )
                 for place in server_places(content)
             )
