@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from pegboard.discovery import read
 from pegboard.models import ToolSpec
 
 Tool = Callable[[str], ToolSpec]
@@ -184,3 +185,69 @@ def f(*, a: int){annotation}:
     \"\"\"
 """)
     assert (spec.description, spec.output_schema) == ("Add up.\n\nReturns: The sum.", None)
+
+
+@pytest.mark.promise("DSC-2", "DSC-3")
+@pytest.mark.parametrize(
+    "decorator",
+    [
+        "@mcp.tool(name='total', description=TEXT)",
+        "@function_tool(description_override=TEXT)",
+        "@traced\n        @agent.tool_plain(description='Add ' 'up.')",
+    ],
+)
+@pytest.mark.parametrize(
+    "docstring", ["", "'''Sum numbers.\n\n            Args:\n                a: First.\n            '''"]
+)
+def test_the_description_in_the_decorator_of_a_framework_replaces_that_of_the_docstring(
+    tool: Tool, decorator: str, docstring: str
+) -> None:
+    spec = tool(f"""
+        from frameworks import agent, function_tool, mcp, traced
+        TEXT = "Add up."
+
+        {decorator}
+        def add(*, a: int):
+            {docstring}
+            return a
+    """)
+    assert (spec.name, spec.description, spec.problems) == ("sample.add", "Add up.", ())
+    assert spec.input_schema["properties"] == {
+        "a": {"type": "integer"} | ({"description": "First."} if docstring else {})
+    }
+
+
+@pytest.mark.promise("DSC-2")
+@pytest.mark.parametrize(
+    "decorator", ["@mcp.tool(description=' ')", "@mcp.tool(description=load())", "@page(description='x')"]
+)
+def test_a_decorator_without_a_static_description_of_a_tool_replaces_no_docstring(tool: Tool, decorator: str) -> None:
+    source = f"{decorator}\ndef f(*, a: int):\n    'Do it.'\n"
+    assert tool(source).description == "Do it."
+    assert read(source.replace("'Do it.'", "..."), "/packs/sample.py")[0] == ()
+
+
+@pytest.mark.promise("DSC-3")
+def test_the_model_in_the_decorator_of_a_framework_describes_parameters_that_the_docstring_doesn_t(tool: Tool) -> None:
+    spec = tool("""
+        from langchain_core.tools import tool
+        from pydantic import BaseModel, Field
+
+        class Query(BaseModel):
+            text: str = Field(description="Words to look for.")
+            limit: int = Field(10, description="Of the model.")
+            other: str = Field(description="No parameter.")
+
+        @tool("web-search", args_schema=Query)
+        def search(*, text: str, limit: int = 10):
+            '''Search the web.
+
+            Args:
+                limit: Of the docstring.
+            '''
+    """)
+    assert spec.input_schema["properties"] == {
+        "text": {"type": "string", "description": "Words to look for."},
+        "limit": {"type": "integer", "default": 10, "description": "Of the docstring."},
+    }
+    assert "$defs" not in spec.input_schema

@@ -551,6 +551,14 @@ def test_a_hint_names_methods_inner_functions_and_classes_that_a_framework_offer
     assert not [one for one in read(source, "/packs/test_sample.py")[1] if one.message == message]
 
 
+@pytest.mark.promise("DSC-5")
+def test_a_positional_parameter_is_a_hint_for_the_tool_of_a_framework_and_a_warning_for_others() -> None:
+    [marked] = problems_of("@server.tool()\ndef f(a: int):\n    'Do it.'\n")
+    [plain] = problems_of("@functools.cache\ndef f(a: int):\n    'Do it.'\n")
+    assert (marked.severity, plain.severity) == ("hint", "warning")
+    assert marked.fix == plain.fix == "Write `def f(*, a)`."
+
+
 def test_other_methods_and_classes_cause_no_hint() -> None:
     assert not problems_of("""
         import functools

@@ -6,7 +6,15 @@ import ast
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pegboard.sdk import decorators
-from pegboard.sdk.exports import Function, docstring, parameters, variants
+from pegboard.sdk.exports import (
+    Function,
+    decorated_description,
+    docstring,
+    framework_argument,
+    is_marked,
+    parameters,
+    variants,
+)
 from pegboard.signatures import docstrings
 from pegboard.signatures.annotations import Annotations
 from pegboard.signatures.converter import FieldInfo
@@ -100,7 +108,8 @@ class _Description:
     def tool(self, needs: FileRequirements | None) -> PlainTool:
         node = self.node
         text = docstrings.read(docstring(node))
-        if not text.description and not docstring(node).strip():
+        decorated = docstrings.read(decorated_description(node, self.scope) if node.decorator_list else "")
+        if not (decorated.description or text.description or docstring(node).strip()):
             self.report(
                 f"`{node.name}` is in `__all__` but has no docstring.", "Describe it in a docstring.", "warning"
             )
@@ -109,8 +118,9 @@ class _Description:
             self.report(item.message, item.fix, line=item.line)
         names = [parameter.name for parameter in self.parameters]
         aliases, renamed = decorators.aliases(node, self.scope, names, self.report)
-        input_schema, output_schema = self._input_schema(text.parameters), self._output_schema(text.returns)
-        description = text.description
+        texts = self._model_texts() | text.parameters | decorated.parameters
+        input_schema, output_schema = self._input_schema(texts), self._output_schema(text.returns)
+        description = decorated.description or text.description
         if text.returns and output_schema is None:  # otherwise the output schema contains the text
             description = f"{description}\n\nReturns: {text.returns}".strip()
         return {
@@ -196,6 +206,7 @@ class _Description:
             self.report(
                 f"`{node.name}` has positional parameters, but tools are called with keyword arguments.",
                 self._keyword_only(),
+                "hint" if is_marked(node) else "warning",  # functions of agent frameworks are written in this way
             )
         for parameter in unusable:
             self.report(
@@ -288,10 +299,9 @@ class _Description:
                 values.setdefault("description", texts[more.arg])
             schema["additionalProperties"] = values or True
             return
-        reference = self._field(annotations, Parameter(more.arg, node.slice, None)).schema.get("$ref")
-        keys = annotations.definitions().get(str(reference).removeprefix("#/$defs/"))
+        keys = _definition(annotations, self._field(annotations, Parameter(more.arg, node.slice, None)).schema)
         properties, required = schema["properties"], schema.setdefault("required", [])
-        if not isinstance(keys, dict) or not isinstance(properties, dict) or not isinstance(required, list):
+        if keys is None or not isinstance(properties, dict) or not isinstance(required, list):
             schema["additionalProperties"] = True
             return
         unpacked, needed = keys.get("properties"), keys.get("required")
@@ -299,6 +309,17 @@ class _Description:
             described: JsonObject = {"description": texts[name]} if name in texts else {}
             properties[name] = {**described, **field} if isinstance(field, dict) else field
         required.extend(needed if isinstance(needed, list) else [])
+
+    def _model_texts(self) -> dict[str, str]:
+        """Return the descriptions of parameters in the model of `@tool(args_schema=Model)`, as LangChain reads them."""
+        model = framework_argument(self.node, "args_schema")
+        if model is None:
+            return {}
+        annotations = Annotations(self.definitions, lambda _text, _line: None)
+        fields = (_definition(annotations, annotations.field(model).schema) or {}).get("properties")
+        found = fields.items() if isinstance(fields, dict) else ()
+        texts = {name: field.get("description") for name, field in found if isinstance(field, dict)}
+        return {name: text for name, text in texts.items() if isinstance(text, str)}
 
     def _output_schema(self, text: str) -> JsonObject | None:
         if self.node.returns is None:
@@ -329,6 +350,12 @@ class _Description:
             parts.append(f"**{more.arg}" + (f": {written(more.annotation)}" if more.annotation else ""))
         returns = f" -> {written(self.node.returns)}" if self.node.returns else ""
         return f"{self.pack}.{self.node.name}({', '.join(parts)}){returns}"
+
+
+def _definition(annotations: Annotations, schema: JsonObject) -> JsonObject | None:
+    """Return the definition to which a schema refers, or None."""
+    found = annotations.definitions().get(str(schema.get("$ref")).removeprefix("#/$defs/"))
+    return found if isinstance(found, dict) else None
 
 
 def _interface(node: Function) -> list[str]:

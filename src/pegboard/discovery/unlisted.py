@@ -6,16 +6,13 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from pegboard.sdk.exports import Function, is_test_file
+from pegboard.sdk.exports import Function, is_marked, is_test_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pegboard.sdk.exports import Report
     from pegboard.sdk.scope import Scope
-
-_DECORATORS = frozenset({"tool", "tool_plain", "function_tool", "kernel_function", "ai_function", "beta_tool"})
-"""Last names of the decorators with which agent frameworks mark tools, such as `@server.tool()`."""
 
 _INDENTED = re.compile(rb"^[ \t]+@[\w.]*(?:tool|tool_plain|kernel_function|ai_function)\b", re.MULTILINE)
 """Such a decorator in a class or a function: a file without it isn't searched, which saves time in each scan."""
@@ -41,7 +38,7 @@ def report_unlisted(scope: Scope, source: str | bytes, report: Report) -> None:
         if isinstance(node, Function) and marked:
             _report_nested(node, report)
         elif isinstance(node, ast.ClassDef):
-            methods = [one.name for one in node.body if isinstance(one, Function) and _is_marked(one)] if marked else []
+            methods = [one.name for one in node.body if isinstance(one, Function) and is_marked(one)] if marked else []
             if methods:
                 _report(methods, "a method of", "methods of", node, "Call {} in a function of the file.", report)
             elif not node.name.startswith("_") and _is_derived(node, scope):
@@ -54,7 +51,7 @@ def report_unlisted(scope: Scope, source: str | bytes, report: Report) -> None:
 
 
 def _report_nested(node: Function, report: Report) -> None:
-    nested = [one.name for one in _inner_functions(node) if _is_marked(one)]
+    nested = [one.name for one in _inner_functions(node) if is_marked(one)]
     if nested:
         _report(nested, "defined in", "defined in", node, "Define {} at the top level of the file.", report)
 
@@ -79,14 +76,6 @@ def _inner_functions(node: Function) -> Iterator[Function]:
         if isinstance(current, Function) and current is not node:
             yield current
         waiting.extend(reversed([one for one in ast.iter_child_nodes(current) if not isinstance(one, ast.expr)]))
-
-
-def _is_marked(node: Function) -> bool:
-    for decorator in node.decorator_list:
-        match decorator.func if isinstance(decorator, ast.Call) else decorator:
-            case ast.Name(id=name) | ast.Attribute(attr=name) if name in _DECORATORS:
-                return True
-    return False
 
 
 def _is_derived(node: ast.ClassDef, scope: Scope) -> bool:

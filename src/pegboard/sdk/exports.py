@@ -26,6 +26,9 @@ PACK_NAME = re.compile(r"[A-Za-z0-9_-]+")
 _TESTS = re.compile(r"test_|conftest\.")
 """Test files beside packs, whose functions need no docstrings."""
 
+FRAMEWORK_DECORATORS = frozenset({"tool", "tool_plain", "function_tool", "kernel_function", "ai_function", "beta_tool"})
+"""Last names of the decorators with which agent frameworks mark tools, such as `@server.tool()`."""
+
 Report = Callable[..., None]
 """Callback for problems: `report(message, fix, severity, line=…)`."""
 
@@ -42,6 +45,43 @@ def docstring(node: Function) -> str:
     return ""
 
 
+def framework_argument(node: Function, *names: str) -> ast.expr | None:
+    """Return the argument with one of these names in the decorator of an agent framework, or None."""
+    for decorator in node.decorator_list:
+        if isinstance(decorator, ast.Call) and _last_name(decorator.func) in FRAMEWORK_DECORATORS:
+            for keyword in decorator.keywords:
+                if keyword.arg in names:
+                    return keyword.value
+    return None
+
+
+def decorated_description(node: Function, scope: Scope) -> str:
+    """Return the description in the decorator of an agent framework, not yet dedented; empty if missing.
+
+    The models of that framework read it instead of the docstring: `@mcp.tool(description="…")`, and
+    `@function_tool(description_override="…")` of the OpenAI Agents SDK.
+    """
+    return (text(framework_argument(node, "description", "description_override"), scope) or "").strip("\n ")
+
+
+def is_marked(node: Function) -> bool:
+    """Return whether a function has a decorator with which agent frameworks mark tools."""
+    decorators = (one.func if isinstance(one, ast.Call) else one for one in node.decorator_list)
+    return any(_last_name(one) in FRAMEWORK_DECORATORS for one in decorators)
+
+
+def _last_name(node: ast.expr) -> str:
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case _:
+            return ""
+
+
+def _is_described(node: Function, scope: Scope) -> bool:
+    return bool(docstring(node).strip() or decorated_description(node, scope))
+
+
 def parameters(node: Function) -> list[str]:
     """Return the names of a function's parameters, without `*args` and `**kwargs`."""
     arguments = node.args
@@ -51,7 +91,8 @@ def parameters(node: Function) -> list[str]:
 def functions(scope: Scope, report: Report) -> list[Function]:
     """Return the functions that are tools, in the order of the file.
 
-    With `__all__`, these are the functions it lists; without, all public functions that have a docstring.
+    With `__all__`, these are the functions it lists; without, all public functions that have a docstring, or a
+    description in the decorator of an agent framework.
 
     Args:
         scope: Scope of the file.
@@ -60,7 +101,8 @@ def functions(scope: Scope, report: Report) -> list[Function]:
     defined = _defined(scope, report)
     names = _all(scope, report)
     for node in [node for node in defined.values() if _is_context_manager(node, scope)]:
-        if (docstring(node).strip() and not node.name.startswith("_")) if names is None else node.name in names:
+        described = not node.name.startswith("_") and _is_described(node, scope)
+        if described if names is None else node.name in names:
             report(
                 f"`{node.name}` returns a context manager, which has no JSON form, so it is not a tool.",
                 "Use it in a function that returns a value.",
@@ -72,14 +114,14 @@ def functions(scope: Scope, report: Report) -> list[Function]:
         public = [node for name, node in defined.items() if not name.startswith("_")]
         tests = is_test_file(scope)
         for node in public:
-            if not (docstring(node).strip() or tests or node.name.startswith("test_")):
+            if not (_is_described(node, scope) or tests or node.name.startswith("test_")):
                 report(
                     f"`{node.name}` has no docstring, so it is not a tool.",
                     "Describe it in a docstring, or start its name with `_`.",
                     "hint",
                     line=node.lineno,
                 )
-        return [node for node in public if docstring(node).strip()]
+        return [node for node in public if _is_described(node, scope)]
     for name, line in names.items():
         if name not in scope.names and not scope.stars and "__getattr__" not in scope.names:
             report(f"`__all__` names `{name}`, which the file doesn't define.", "", "warning", line=line)
