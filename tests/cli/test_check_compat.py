@@ -224,6 +224,13 @@ def test_since_a_revision_works_in_a_folder_of_a_repository_or_worktree_whose_fi
 
 
 @pytest.mark.promise("BAT-4")
+def test_an_empty_folder_with_the_name_of_a_git_directory_is_no_repository(pegboard: Command, packs: Path) -> None:
+    (packs / ".git").mkdir()
+    code, _, errors = _compat(pegboard, packs, "--since", "HEAD")
+    assert (code, f"because {packs} is not in a git repository." in errors) == (2, True)
+
+
+@pytest.mark.promise("BAT-4")
 @pytest.mark.parametrize("revision", ["HEAD", "nowhere"])
 def test_a_revision_without_anything_to_compare_is_wrong_usage(
     pegboard: Command, packs: Path, tmp_path: Path, revision: str

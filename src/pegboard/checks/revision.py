@@ -128,7 +128,13 @@ def repository_of(path: Path | str) -> Path | None:
     if is_built_in(path):
         return None
     real = resolved(path)
-    return next((folder for folder in (real, *real.parents) if (folder / ".git").exists()), None)
+    return next((folder for folder in (real, *real.parents) if _has_git_folder(folder)), None)
+
+
+def _has_git_folder(folder: Path) -> bool:
+    """Return whether a folder has a git directory, as git itself decides: an empty one, as sandboxes make, is none."""
+    place = folder / ".git"
+    return place.is_file() or os.path.lexists(place / "HEAD")
 
 
 def is_built_in(path: Path | str) -> bool:
