@@ -224,7 +224,7 @@ def test_since_a_revision_works_in_a_folder_of_a_repository_or_worktree_whose_fi
 
 
 @pytest.mark.promise("BAT-4")
-def test_an_empty_folder_with_the_name_of_a_git_directory_is_no_repository(pegboard: Command, packs: Path) -> None:
+def test_an_empty_folder_named_like_a_git_directory_counts_as_missing(pegboard: Command, packs: Path) -> None:
     (packs / ".git").mkdir()
     code, _, errors = _compat(pegboard, packs, "--since", "HEAD")
     assert (code, f"because {packs} is not in a git repository." in errors) == (2, True)

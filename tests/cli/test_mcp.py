@@ -135,6 +135,22 @@ def test_a_server_of_one_run_is_named_after_what_it_reports(pegboard: Command, l
     assert {"fixture.add", "fixture.echo", "time.now"} <= names
 
 
+@pytest.mark.promise("MCP-3")
+def test_the_tokens_that_the_tools_of_a_server_use_in_each_turn_of_a_model_are_estimated(
+    pegboard: Command, start: str
+) -> None:
+    given = ("--mcp", start)
+    tools = [one for one in json.loads(pegboard("tools", "list", "--json", *given).stdout) if one["pack"] == "fixture"]
+    sent = [{key: one[key] for key in ("name", "description", "inputSchema")} for one in tools]
+    expected = sum(len(json.dumps(one, ensure_ascii=False, separators=(",", ":"))) / 4 for one in sent)
+    found = json.loads(pegboard("mcp", "list", "--json", *given).stdout)[0]["tokens"]
+    assert abs(found - expected) <= len(tools) / 2  # each is rounded
+    shown = f"{len(tools)}, ≈ {found:,} tokens in each turn of a model"
+    assert shown in pegboard("mcp", "test", "fixture", *given).stdout
+    assert f"{len(tools)} tools, ≈ {found:,} tokens" in pegboard("mcp", "list", *given).stdout
+    assert " tokens in each turn of a model" in pegboard("tools", "info", "fixture.add", *given).stdout
+
+
 @pytest.mark.promise("MCP-3", "SEC-5")
 def test_the_instructions_of_a_tested_server_are_printed_without_control_characters(pegboard: Command) -> None:
     start = shlex.join(start_of(HOSTILE_SERVER, "escapes"))

@@ -22,13 +22,13 @@ from pegboard.config.settings import ModelSettings
 from pegboard.history import History, Sessions
 from pegboard.models.conversation import Message, ModelMessage, ProposedCall, ToolMessage, UserMessage
 from pegboard.models.model_requirements import ModelNeeds
+from pegboard.results.definition import token_weight
 from pegboard.tui.chat.models import ModelList, ModelsScreen
 from pegboard.tui.chat.offered_tools import OfferedScreen
 from pegboard.tui.chat.sessions import SessionsScreen
 from pegboard.tui.dialogs.ask_text import AskText
 from pegboard.tui.shell import themes
 from pegboard.tui.shell.themed_app import ThemedApp
-from pegboard.tui.state.definition import token_weight
 
 pytestmark = pytest.mark.slow
 

@@ -38,6 +38,7 @@ def given(tmp_path: Path) -> GivenRuntime:
             protocol="2026-07-28",
             capabilities=("tools", "resources", "prompts"),
             tools=1,
+            tokens=58,
             latency_ms=12.0,
             stderr=("listening", "\x1b[31mcache is cold\x1b[0m"),
         ),

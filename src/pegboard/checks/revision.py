@@ -132,7 +132,7 @@ def repository_of(path: Path | str) -> Path | None:
 
 
 def _has_git_folder(folder: Path) -> bool:
-    """Return whether a folder has a git directory, as git itself decides: an empty one, as sandboxes make, is none."""
+    """Return whether a folder has a git directory, as git decides: empty ones, which sandboxes make, are none."""
     place = folder / ".git"
     return place.is_file() or os.path.lexists(place / "HEAD")
 

@@ -126,7 +126,7 @@ def list_(context: typer.Context, json: JsonOption = False, packs: PacksOption =
 
     runtime = _connected(context, None, fails=False)
     narrate_problems(runtime.problems(packs=False))
-    rows = _rows(runtime)
+    rows = [(_row(runtime, config, status), status) for config, status in _configs(runtime)]
     if json:
         print_json([row for row, _ in rows])
         return
@@ -137,7 +137,7 @@ def list_(context: typer.Context, json: JsonOption = False, packs: PacksOption =
             (
                 row["name"],
                 row["state"],
-                count(status.tools, "tool") if status.protocol else "",
+                f"{count(status.tools, 'tool')}, ≈ {count(status.tokens, 'token')}" if status.protocol else "",
                 row["target"],
                 status.reason,
             )
@@ -184,6 +184,7 @@ def try_(
     from pegboard.cli.output import narrate, narrate_problems, print_json, print_table, print_text
     from pegboard.cli.servers import message_lines, problems_of, status_problem
     from pegboard.results.clean import clean
+    from pegboard.results.sizes import count
 
     runtime = _connected(context, name, fails=False)
     name = _chosen(runtime, name)
@@ -199,7 +200,7 @@ def try_(
             "server": f"{status.server_name} {status.server_version}".strip(),
             "protocol": status.protocol,
             "capabilities": ", ".join(status.capabilities),
-            "tools": str(status.tools),
+            "tools": f"{status.tools:,}, ≈ {count(status.tokens, 'token')} in each turn of a model",
             "latency": "" if status.latency_ms is None else f"{status.latency_ms:.0f} ms",
         }
         print_table([(key, value) for key, value in facts.items() if value])
@@ -480,11 +481,6 @@ def _origin(runtime: Runtime, name: str) -> str:
     return next((str(origin) for key, origin in origins.items() if key.startswith(f"mcp.servers.{name}.")), "default")
 
 
-def _rows(runtime: Runtime) -> list[tuple[dict[str, Any], ServerStatus]]:
-    """Return each server as `mcp list --json` prints it, with its status."""
-    return [(_row(runtime, config, status), status) for config, status in _configs(runtime)]
-
-
 def _configs(runtime: Runtime) -> Iterator[tuple[ServerConfig, ServerStatus]]:
     for status in runtime.servers.all():
         config = runtime.servers.config(status.name)
@@ -493,6 +489,7 @@ def _configs(runtime: Runtime) -> Iterator[tuple[ServerConfig, ServerStatus]]:
 
 
 def _row(runtime: Runtime, config: ServerConfig, status: ServerStatus) -> dict[str, Any]:
+    """Return a server as `mcp list --json` prints it."""
     return {
         **status.model_dump(mode="json", by_alias=True, exclude={"content_changes", "has_login", "retries"}),
         "target": runtime.servers.configured.target(config.command, config.args, config.url),

@@ -72,6 +72,7 @@ def info(
 ) -> None:
     """Describe a tool: its schema, origin, requirements and use."""
     from pegboard.cli.output import narrate_problems, print_json
+    from pegboard.results.definition import token_weight
 
     runtime = scanned(context, tool_allow, connects=True, tool=name)
     spec = find(runtime, name)
@@ -80,7 +81,7 @@ def info(
     if json:
         print_json(details)
         return
-    _describe(details)
+    _describe(details, token_weight(spec))
 
 
 @tools.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
@@ -233,17 +234,19 @@ def _narrate_event(event: CallEvent) -> None:
             narrate(f"progress {done:g}{of} {message}".rstrip())
 
 
-def _describe(details: ToolDetails) -> None:
+def _describe(details: ToolDetails, tokens: int) -> None:
     from inspect import cleandoc  # servers indent texts of several lines as in their source
 
     from pegboard.cli.deps import describe_row
     from pegboard.cli.output import print_data
+    from pegboard.results.sizes import count
 
     where = details.location
     rows = [
         ("state", details.state),
         ("from", f"{where.file}:{where.line}" if where.file else where.server or ""),
         ("timeout", f"{details.timeout:g} s"),
+        ("size", f"≈ {count(tokens, 'token')} in each turn of a model"),
         ("hints", ", ".join(f"{name}={value}" for name, value in details.annotations.items())),
         ("aliases", ", ".join(details.aliases)),
         *(("needs", f"{row.requirement}: {row.status}, {describe_row(row)}") for row in details.requirements),

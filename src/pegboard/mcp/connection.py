@@ -30,6 +30,7 @@ from pegboard.mcp.specs import tool_specs
 from pegboard.mcp.texts import log_line, quotation, server_facts
 from pegboard.mcp.watch import Watch, dropped_items
 from pegboard.models import JsonObject, Problem, ServerConfig, ServerState, ServerStatus, ToolCall, ToolResult, ToolSpec
+from pegboard.results.definition import token_weight
 
 if TYPE_CHECKING:
     from pegboard.mcp.contents import Listed
@@ -232,7 +233,7 @@ class ServerConnection:
         if found != self._list_problems.get(what, ()):
             self._list_problems[what] = found
             if self._client is not None:
-                self._publish(self._tools, self.status.tools, None)
+                self._publish(self._tools, None)
         return answer.items
 
     async def answer(self, params: object) -> str:
@@ -384,7 +385,7 @@ class ServerConnection:
 
     async def _list(self, client: Client) -> None:
         if client.server_capabilities.tools is None:
-            self._publish(ServerTools(), 0, None)
+            self._publish(ServerTools(), None)
             return
         assert self._watch is not None, "it is connected"
         listing = await list_tools(client, self._watch)
@@ -397,7 +398,7 @@ class ServerConnection:
         own = [*self._own_problems()]
         if listing.problem:
             own.append(self._problem(listing.problem, "Report this to the server's author.", "warning"))
-        self._publish(ServerTools(specs, (*own, *problems)), len(specs), listing.latency_ms)
+        self._publish(ServerTools(specs, (*own, *problems)), listing.latency_ms)
 
     async def _list_again(self, client: Client) -> None:
         try:
@@ -407,7 +408,7 @@ class ServerConnection:
             if not self._closed.is_set():
                 reason = f"The server {self.pack} changed its tool list, but the new list can't be read: {error}"
                 problem = self._problem(reason, "The previous tools stay listed.", "warning")
-                self._publish(ServerTools(self.snapshot.specs, (problem,)), len(self.snapshot.specs), None)
+                self._publish(ServerTools(self.snapshot.specs, (problem,)), None)
 
     def _own_problems(self) -> Iterator[Problem]:
         if self.config.name and self.pack != self.config.name:
@@ -415,7 +416,7 @@ class ServerConnection:
             fix = f"Rename `[mcp.servers.{self.config.name}]`."
             yield self._problem(message, fix if self.config.saved else "", "warning")
 
-    def _publish(self, snapshot: ServerTools, tools: int, latency_ms: float | None) -> None:
+    def _publish(self, snapshot: ServerTools, latency_ms: float | None) -> None:
         self._tools = snapshot
         others = [problem for found in self._list_problems.values() for problem in found]
         self.snapshot = snapshot = ServerTools(snapshot.specs, (*snapshot.problems, *others))
@@ -426,7 +427,8 @@ class ServerConnection:
             state=ServerState.READY if worst is None else ServerState.DEGRADED,
             reason="" if worst is None else worst.message + more,
             fix="" if worst is None else worst.fix,
-            tools=tools,
+            tools=len(snapshot.specs),
+            tokens=sum(map(token_weight, snapshot.specs)),
             latency_ms=self.status.latency_ms if latency_ms is None else latency_ms,
         )
 

@@ -83,6 +83,8 @@ class ServerStatus(DataModel):
     """How to use the server, in its own words; several lines, shortened."""
     tools: int = 0
     """Number of tools that it offers."""
+    tokens: int = 0
+    """Estimate of the tokens that the definitions of its tools use in each turn of a model."""
     content_changes: int = 0
     """How often it has announced changes of its resources or prompts."""
     latency_ms: float | None = None

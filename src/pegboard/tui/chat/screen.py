@@ -174,7 +174,7 @@ class ChatScreen(PageScreen):
     @work(exclusive=True, group="weigh")
     async def _weigh(self) -> None:
         """Estimate the tokens of the tools' definitions."""
-        from pegboard.tui.state.definition import token_weight
+        from pegboard.results.definition import token_weight
 
         entries = self._entries
         self.weights = await asyncio.to_thread(lambda: {one.spec.name: token_weight(one.spec) for one in entries})

@@ -14,9 +14,9 @@ from textual.widgets import Static
 
 from pegboard.models import ToolSpec
 from pegboard.results.clean import clean, clean_line
+from pegboard.results.definition import definition, token_weight
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.messages import Copy
-from pegboard.tui.state.definition import definition, token_weight
 from pegboard.tui.widgets.dialog import Dialog
 
 _LONGEST = 200_000

@@ -15,10 +15,10 @@ from textual.widgets import Static
 from pegboard.models import Hints, Problem, ToolSpec
 from pegboard.models.statistics import ToolStatistics
 from pegboard.results.clean import clean_line
+from pegboard.results.definition import token_weight
 from pegboard.results.sizes import count
 from pegboard.tui.result.markdown_lines import MarkedView
 from pegboard.tui.state.catalogue import CatalogueRow, PackEntry, ToolEntry
-from pegboard.tui.state.definition import token_weight
 from pegboard.tui.tools.tool_list import STATE_SYMBOLS
 from pegboard.tui.tools.usage import UsageLine
 from pegboard.tui.widgets.cut_text import CutText

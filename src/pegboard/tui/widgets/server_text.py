@@ -51,7 +51,7 @@ def server_lines(server: ServerStatus) -> list[Content]:
     if server.state is ServerState.FAILED:
         facts.append(Content("Pegboard tries again" if server.retries else "Pegboard has stopped trying"))
     if server.tools or server.protocol:
-        facts.append(Content(count(server.tools, "tool")))
+        facts.append(Content(f"{count(server.tools, 'tool')}, ≈ {count(server.tokens, 'token')}"))
     if server.latency_ms is not None:
         facts.append(Content(f"{server.latency_ms:.0f} ms"))
     lines = [Content.styled(" · ", "$text-disabled").join(facts)]

@@ -1,4 +1,4 @@
-"""A tool's definition as models receive it."""
+"""A tool's definition as models receive it, and its size."""
 
 from __future__ import annotations
 
