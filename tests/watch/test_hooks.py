@@ -243,6 +243,19 @@ def test_the_observer_ends_with_a_killed_agent(home: Path) -> None:
 
 
 @pytest.mark.promise("WAT-1")
+def test_a_script_that_the_agent_runs_as_its_hook_is_not_taken_for_the_agent(agent: Hooked, home: Path) -> None:
+    script = home / "my-hook"
+    script.write_text(f"#!/bin/bash\n'{PROGRAM}' watch --hook claude-code\nexit 0\n")
+    script.chmod(0o755)
+    event = {**agent.common, "hook_event_name": PRE, "tool_name": "Bash", "tool_use_id": "t", "tool_input": {}}
+    subprocess.run([str(script)], input=json.dumps(event).encode(), check=True, timeout=SECONDS)
+    (call,) = running(1)
+    by = Agent.of_session(call["session"])
+    assert by is not None
+    assert by.process == os.getpid()
+
+
+@pytest.mark.promise("WAT-1")
 def test_the_observer_of_an_agent_that_has_already_ended_ends(home: Path) -> None:
     with subprocess.Popen(["true"]) as ended:
         pass

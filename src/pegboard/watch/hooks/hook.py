@@ -125,7 +125,10 @@ def agent_process() -> int:
             break
         name = about[about.index(b"(") + 1 : about.rindex(b")")].decode("utf-8", "replace")
         parent = int(about.rpartition(b")")[2].split()[1])
-        if name not in SHELLS:
+        program = ""
+        with suppress(OSError):  # A script has its own name, but the program of its shell.
+            program = os.path.basename(os.readlink(f"/proc/{process}/exe"))  # noqa: PTH115, PTH119 - as above
+        if SHELLS.isdisjoint((name, program)):
             break
         process = parent
     return process
