@@ -23,6 +23,7 @@ from pegboard.brake import Answer, Question, Questions
 from pegboard.data.json_edit import with_value, without
 from pegboard.data.json_spans import spans
 from pegboard.models import Agent, CallRecord, JsonObject
+from pegboard.watch.hooks.hook import QWEN_SECONDS
 
 PRE = "PreToolUse"
 
@@ -532,6 +533,23 @@ def test_an_observer_that_does_not_answer_delays_no_call_without_rules_for_long(
             assert (done.returncode, b"no one answered in time" in done.stderr) == (expected, True)
     finally:
         os.kill(observer, signal.SIGCONT)
+
+
+@pytest.mark.promise("SEC-4", "WAT-4")
+def test_a_call_of_qwen_is_blocked_before_qwen_makes_it_without_an_answer(home: Path, questions: Questions) -> None:
+    write_rules(home, '[[rule]]\nask = "qwen.*"\n')
+    assert QWEN_SECONDS < 60  # Qwen Code waits no longer.
+    code = "import sys, pegboard.watch.hooks.hook as hook; hook.QWEN_SECONDS = 1.0; hook.run('qwen')"
+    qwen = Hooked(agent="qwen", tool_call_id="call_0")
+    call = {"tool_name": "run_shell_command", "tool_input": {"command": "ls"}, "tool_use_id": "t"}
+    given = json.dumps({**qwen.common, **call, "hook_event_name": PRE}).encode()
+    with questions.announce():
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, input=given, capture_output=True, timeout=SECONDS, check=False)
+        assert (done.returncode, b"no one answered in time. The call was not made." in done.stderr) == (2, True)
+        eventually(lambda: not questions.pending())
+    qwen.end()
+    assert detail(finished(1)["qwen.run_shell_command"]) == "cancelled"
 
 
 @pytest.mark.promise("SEC-4")

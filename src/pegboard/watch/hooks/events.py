@@ -18,7 +18,7 @@ from pydantic import JsonValue
 
 from pegboard.config.servers import is_server_name, pack_name
 from pegboard.models import JsonObject
-from pegboard.watch.hooks.hook import is_call_of_copilot, is_of_copilot
+from pegboard.watch.hooks.hook import OF_QWEN, is_call_of_copilot, is_of_copilot
 
 EventKind: TypeAlias = Literal["call", "result", "rest", "turn end", "session end", "other"]
 """`rest`: the model got this answer to a call, and no other event says it."""
@@ -41,7 +41,7 @@ _KINDS: Final[dict[str, EventKind]] = {
 _BATCH: Final = "PostToolBatch"
 """Event with the answers to all calls of a turn of the model, also to those that were rejected or invalid."""
 _OF_GEMINI: Final = ("BeforeTool", "AfterTool", "BeforeAgent", "AfterAgent")
-_MARKS: Final[dict[str, Dialect]] = {"turn_id": "codex", "tool_call_id": "qwen"}
+_MARKS: Final[dict[str, Dialect]] = {"turn_id": "codex", OF_QWEN: "qwen"}
 """Keys that only the events of one agent have."""
 _REPLACED: Final = re.compile(r"[^A-Za-z0-9_-]")
 """Characters of a server's name that agents replace in the names of its tools."""

@@ -26,6 +26,8 @@ LIMIT_SECONDS = 3600
 """Time after which the agent ends a hook and makes the call anyway, as `pegboard adopt` configures it."""
 ANSWER_SECONDS = LIMIT_SECONDS - 100.0
 """Time for a decision, after which this program blocks the call."""
+QWEN_SECONDS = 50.0
+"""The same for Qwen Code, which makes the call after a minute, whatever limit its settings have."""
 SHORT_SECONDS = 20.0
 """Time for the answer if there is nothing to decide."""
 MOST_BYTES = 16 * 2**20
@@ -37,6 +39,8 @@ FAILED = 1
 CALLS = ("PreToolUse", "BeforeTool")
 """Events before a call."""
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "ash"})
+OF_QWEN = "tool_call_id"
+"""Key that only calls of Qwen Code have."""
 SESSION_KEYS = ("session_id", "sessionId", "conversation_id")
 OBSERVER = "pegboard.watch.hooks.observer"
 
@@ -60,7 +64,8 @@ def run(name: str) -> NoReturn:
             is_call, passes = is_call_of_copilot(event), 0
         process = agent_process()
         header = json.dumps({"name": name, "process": process, "size": len(body)})
-        seconds = ANSWER_SECONDS if is_call and _may_reject(paths) else SHORT_SECONDS
+        seconds = QWEN_SECONDS if OF_QWEN in event else ANSWER_SECONDS
+        seconds = seconds if is_call and _may_reject(paths) else SHORT_SECONDS
         answer = _ask(paths, _session_of(event, process), header.encode() + b"\n" + body, seconds)
     except (OSError, ValueError) as error:
         reason = str(error) or type(error).__name__
