@@ -480,6 +480,40 @@ def test_a_question_is_closed_when_the_agent_no_longer_waits(agent: Hooked, home
     assert detail(finished(1)["claude-code.Bash"]) == "cancelled"
 
 
+@pytest.mark.promise("WAT-4")
+@pytest.mark.parametrize(
+    ("name", "event"), [("claude-code", "SessionEnd"), ("gemini", "BeforeAgent")], ids=["the session", "the turn"]
+)
+def test_a_question_is_closed_when_the_agent_ends_what_it_belongs_to_but_not_the_hook(
+    home: Path, questions: Questions, name: str, event: str
+) -> None:
+    write_rules(home, f'[[rule]]\nask = "{name}.*"\n')
+    agent = Hooked(agent=name)
+    with questions.announce():
+        before = "BeforeTool" if name == "gemini" else PRE
+        hook = agent.start(before, tool_name="Bash", tool_input={}, tool_use_id="t-1")
+        waiting(questions)
+        assert agent.run(event).code == 0
+        assert "The agent no longer waits for this call." in json.dumps(answer_of(hook).output)
+        assert not questions.pending()
+    agent.end()
+    assert detail(finished(1)[f"{name}.Bash"]) == "cancelled"
+
+
+@pytest.mark.promise("WAT-4")
+def test_a_question_is_closed_when_the_agent_is_killed_and_its_hook_is_not(home: Path, questions: Questions) -> None:
+    write_rules(home, '[[rule]]\nask = "claude-code.*"\n')
+    event = {"hook_event_name": PRE, "session_id": "s", "tool_name": "Bash", "tool_input": {}, "tool_use_id": "t"}
+    code = "import subprocess, sys; subprocess.run(sys.argv[2:], input=sys.argv[1].encode())"
+    command = [sys.executable, "-c", code, json.dumps(event), PROGRAM, "watch", "--hook", "claude-code"]
+    with questions.announce():
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+            waiting(questions)
+            process.kill()
+        eventually(lambda: not questions.pending())
+    assert detail(finished(1)["claude-code.Bash"]) == "cancelled"
+
+
 # Failures
 
 

@@ -40,7 +40,9 @@ _KINDS: Final[dict[str, EventKind]] = {
 }
 _BATCH: Final = "PostToolBatch"
 """Event with the answers to all calls of a turn of the model, also to those that were rejected or invalid."""
-_OF_GEMINI: Final = ("BeforeTool", "AfterTool", "BeforeAgent", "AfterAgent")
+NEXT_PROMPT: Final = "BeforeAgent"
+"""Event of Gemini CLI, which leaves the hooks of an interrupted turn running."""
+_OF_GEMINI: Final = ("BeforeTool", "AfterTool", NEXT_PROMPT, "AfterAgent")
 _MARKS: Final[dict[str, Dialect]] = {"turn_id": "codex", OF_QWEN: "qwen"}
 """Keys that only the events of one agent have."""
 _REPLACED: Final = re.compile(r"[^A-Za-z0-9_-]")

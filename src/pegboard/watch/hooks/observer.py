@@ -17,7 +17,7 @@ from pegboard.storage import locked
 from pegboard.watch.connection import ClientConnection
 from pegboard.watch.gate import mark_of
 from pegboard.watch.hooks.calls import SessionCalls, as_line
-from pegboard.watch.hooks.events import HookEvent, approval_of, edit_problem, events_of, rejection_of
+from pegboard.watch.hooks.events import NEXT_PROMPT, HookEvent, approval_of, edit_problem, events_of, rejection_of
 from pegboard.watch.hooks.hook import SESSION_KEYS
 from pegboard.watch.link import PASS, REJECT
 from pegboard.watch.observer import POLL_SECONDS, ignore_signals, recording
@@ -89,6 +89,8 @@ class HookObserver:
         self._recorder.close()
 
     def _is_over(self) -> bool:
+        if self._decisions and self._processes and not self._is_running():
+            self._abandon()
         if self._judge.is_waiting or len(self._selector.get_map()) > 1:
             return False
         if self._has_ended:
@@ -97,8 +99,12 @@ class HookObserver:
         if idle < _LOOK_SECONDS:
             return False
         if self._processes:
-            return not any(start_of_process(process) == start != "ended" for process, start in self._processes.items())
+            return not self._is_running()
         return idle > _IDLE_SECONDS
+
+    def _is_running(self) -> bool:
+        """Return whether a known process of the agent runs."""
+        return any(start_of_process(process) == start != "ended" for process, start in self._processes.items())
 
     def _step(self, seconds: float) -> bool:
         """Handle what arrives within some seconds; return whether anything did."""
@@ -146,6 +152,8 @@ class HookObserver:
             self._has_ended = seen.kind == "session end"
             if seen.kind in ("turn end", "session end"):
                 self._calls.end_turn(seen)
+            if seen.kind == "session end" or seen.name == NEXT_PROMPT:
+                self._abandon()
             if seen.kind in ("other", "turn end", "session end") or self._calls.is_watched(seen, name, folder):
                 continue
             connection = self._calls.connection(seen, _agent(name, process, event))
@@ -167,6 +175,13 @@ class HookObserver:
         hook.number = self._number
         self._decisions[hook.number] = _Decision(hook, seen, connection)
         self._judge.decide(hook.number, connection, as_line(seen.request), time.time())
+
+    def _abandon(self) -> None:
+        """Reject the calls that wait: the agent has left them, even if it has not ended their hooks."""
+        for number, decision in [*self._decisions.items()]:
+            del self._decisions[number]
+            self._judge.gone(number, "disconnected", time.time())
+            self._answer(decision.hook, rejection_of(decision.event, "The agent no longer waits for this call."))
 
     def _approve(self, number: int) -> None:
         if decision := self._decisions.get(number):
