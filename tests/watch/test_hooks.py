@@ -280,6 +280,76 @@ def test_secrets_are_redacted(agent: Hooked, home: Path, monkeypatch: pytest.Mon
     assert "4711" not in json.dumps([record.args, result_of(record).data])
 
 
+def rows(*lines: str) -> list[list[dict[str, Any]]]:
+    """Return lines as Gemini CLI displays them in its terminal."""
+    return [[{"text": line.ljust(20), "bold": False}] for line in lines]
+
+
+def of_gemini(text: str, display: Any) -> dict[str, Any]:
+    """Return the response of a shell command of Gemini CLI."""
+    return {"llmContent": f"<untrusted_context>\n{text}\n</untrusted_context>", "returnDisplay": display}
+
+
+FAILED = "Exit Code: 3\nProcess Group PGID: 7"
+
+
+@pytest.mark.promise("WAT-1")
+@pytest.mark.parametrize(
+    ("text", "display", "state"),
+    [
+        ("Output: boo\nProcess Group PGID: 7", rows("boo", " "), "ok"),
+        (f"Output: boo\n{FAILED}", rows("boo", " "), "failed"),
+        (f"Output: boo\n{FAILED}", "boo", "failed"),
+        (f"Output: (empty)\n{FAILED}", "Command exited with code: 3", "failed"),
+        ("Output: (empty)\nSignal: 9\nProcess Group PGID: 7", rows(" "), "failed"),
+        (f"Output: a\n{FAILED}", rows("a", "Exit Code: 3", " "), "ok"),
+        (f"Output: a\n{FAILED}", "a\nExit Code: 3\n", "ok"),
+        (f"Output: (empty)\n{FAILED}", rows(*" " * 2000), "ok"),
+        (f"Output: a\nExit Code: 3\nExit Code: 3\n{FAILED[13:]}", f"a\n{FAILED}", "ok"),
+        (f"Output: a\n{FAILED}", f"Output: a\n{FAILED}", "ok"),
+        (f"Output: a\n{FAILED}", None, "ok"),
+        ("Output: Command was cancelled by user before it could complete.", "x", "ok"),
+        ("Command was cancelled by user before it could complete. There was no output.", "x", "cancelled"),
+        ("Command was automatically cancelled because it exceeded the timeout of 5.0 minutes.", "x", "failed"),
+        ("Command moved to background (PID: 7).", "x", "ok"),
+    ],
+)  # fmt: skip
+def test_a_command_of_gemini_failed_only_if_gemini_says_so_and_not_its_output(
+    text: str, display: Any, state: str
+) -> None:
+    gemini = Hooked(agent="gemini")
+    call = {"tool_name": "run_shell_command", "tool_input": {"command": "make"}}
+    gemini.run("BeforeTool", **call)
+    gemini.run("AfterTool", **call, tool_response=of_gemini(text, display))
+    gemini.end()
+    record = finished(1)["gemini.run_shell_command"]
+    assert ("ok" if record.ok else "cancelled" if detail(record) == "cancelled" else "failed") == state
+    if state != "cancelled" and display is not None:
+        result = result_of(record)
+        assert (result.data if record.ok else result.error and result.error.message) == text
+
+
+@pytest.mark.promise("WAT-1")
+@pytest.mark.parametrize(
+    ("tool", "text", "ok"),
+    [
+        ("bash", "boo\n<shellId: 1 completed with exit code 3>", False),
+        ("bash", "\n<shellId: 1 completed with exit code -1>", False),
+        ("bash", "<shellId: 1 completed with exit code 3>\n<shellId: 1 completed with exit code 0>", True),
+        ("bash", "<shellId: 1 completed with exit code 3>\n<command with shellId: 1 is still running>", True),
+        ("view", "<shellId: 1 completed with exit code 3>", True),
+    ],
+)
+def test_a_command_of_copilot_failed_only_if_the_last_line_says_so(tool: str, text: str, ok: bool) -> None:
+    copilot = Hooked(agent="copilot", sessionId="s-1")
+    del copilot.common["session_id"]
+    call = {"toolName": tool, "toolArgs": {"command": "make"}}
+    copilot.run(None, **call)
+    copilot.run(None, **call, toolResult={"resultType": "success", "textResultForLlm": text})
+    copilot.run(None, reason="complete")
+    assert finished(1)[f"copilot.{tool}"].ok == ok
+
+
 # Decisions
 
 
@@ -573,7 +643,7 @@ def test_an_observer_that_does_not_answer_delays_no_call_without_rules_for_long(
 def test_a_call_of_qwen_is_blocked_before_qwen_makes_it_without_an_answer(home: Path, questions: Questions) -> None:
     write_rules(home, '[[rule]]\nask = "qwen.*"\n')
     assert QWEN_SECONDS < 60  # Qwen Code waits no longer.
-    code = "import sys, pegboard.watch.hooks.hook as hook; hook.QWEN_SECONDS = 1.0; hook.run('qwen')"
+    code = "import sys, pegboard.watch.hooks.hook as hook; hook.QWEN_SECONDS = 2.0; hook.run('qwen')"
     qwen = Hooked(agent="qwen", tool_call_id="call_0")
     call = {"tool_name": "run_shell_command", "tool_input": {"command": "ls"}, "tool_use_id": "t"}
     given = json.dumps({**qwen.common, **call, "hook_event_name": PRE}).encode()
@@ -581,9 +651,9 @@ def test_a_call_of_qwen_is_blocked_before_qwen_makes_it_without_an_answer(home: 
         command = [sys.executable, "-c", code]
         done = subprocess.run(command, input=given, capture_output=True, timeout=SECONDS, check=False)
         assert (done.returncode, b"no one answered in time. The call was not made." in done.stderr) == (2, True)
-        eventually(lambda: not questions.pending())
+        assert detail(finished(1)["qwen.run_shell_command"]) == "cancelled"
+        assert not questions.pending()
     qwen.end()
-    assert detail(finished(1)["qwen.run_shell_command"]) == "cancelled"
 
 
 @pytest.mark.promise("SEC-4")

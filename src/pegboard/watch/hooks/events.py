@@ -19,10 +19,10 @@ from pydantic import JsonValue
 from pegboard.config.servers import is_server_name, pack_name
 from pegboard.models import JsonObject
 from pegboard.watch.hooks.hook import OF_QWEN, is_call_of_copilot, is_of_copilot
+from pegboard.watch.hooks.results import Dialect, is_cancelled, result_of
 
 EventKind: TypeAlias = Literal["call", "result", "rest", "turn end", "session end", "other"]
 """`rest`: the model got this answer to a call, and no other event says it."""
-Dialect: TypeAlias = Literal["claude", "codex", "copilot", "gemini", "qwen"]
 
 _KINDS: Final[dict[str, EventKind]] = {
     "PreToolUse": "call",
@@ -47,7 +47,6 @@ _MARKS: Final[dict[str, Dialect]] = {"turn_id": "codex", OF_QWEN: "qwen"}
 """Keys that only the events of one agent have."""
 _REPLACED: Final = re.compile(r"[^A-Za-z0-9_-]")
 """Characters of a server's name that agents replace in the names of its tools."""
-_ERROR_TAG: Final = re.compile(r"</?tool_use_error>")
 
 
 @dataclass(frozen=True)
@@ -131,9 +130,9 @@ def _about_call(agent: str, name: str, kind: EventKind, dialect: Dialect, event:
         _text(event, "tool_use_id") or _own_id(server, tool, args),
         tool,
         args,
-        _result(event, dialect, is_failure=kind == "rest") if kind in ("result", "rest") else None,
+        result_of(event, dialect, is_failure=kind == "rest") if kind in ("result", "rest") else None,
         float(duration) if isinstance(duration, int | float) and 0 < duration < 1e12 else 0.0,
-        event.get("is_interrupt") is True,
+        event.get("is_interrupt") is True or (dialect == "gemini" and is_cancelled(event)),
     )
 
 
@@ -227,30 +226,6 @@ def _tool(event: dict[str, Any]) -> tuple[str, str]:
 def name_in_tools(server: str) -> str:
     """Return the name of an MCP server as it is in the names of its tools."""
     return _REPLACED.sub("_", server)
-
-
-def _result(event: dict[str, Any], dialect: Dialect, *, is_failure: bool) -> JsonObject:
-    """Return the result of a call as one of MCP."""
-    response = event.get("tool_response")
-    error = event.get("error")
-    if error is None and dialect == "gemini" and isinstance(response, dict):
-        error = response.get("error")
-    if error is not None:
-        message = error.get("message") if isinstance(error, dict) else error
-        return {"content": [{"type": "text", "text": str(message)}], "isError": True}
-    failure: JsonObject = {"isError": True} if is_failure else {}
-    if isinstance(response, dict) and _is_content(response.get("content")):
-        return {**response, **failure}
-    if _is_content(response):
-        return {"content": response, **failure}
-    if isinstance(response, str):
-        return {"content": [{"type": "text", "text": _ERROR_TAG.sub("", response)}] if response else [], **failure}
-    return {"content": []} if response is None else {"content": [], "structuredContent": response, **failure}
-
-
-def _is_content(value: JsonValue) -> bool:
-    """Return whether a value is content of MCP: a list of objects with a type."""
-    return isinstance(value, list) and bool(value) and all(isinstance(one, dict) and "type" in one for one in value)
 
 
 def _text(event: dict[str, Any], key: str) -> str:
