@@ -280,6 +280,70 @@ def test_secrets_are_redacted(agent: Hooked, home: Path, monkeypatch: pytest.Mon
     assert "4711" not in json.dumps([record.args, result_of(record).data])
 
 
+def add_line(file: Path, **line: Any) -> None:
+    """Add a line to a transcript."""
+    with file.open("a") as opened:
+        opened.write(json.dumps(line) + "\n")
+
+
+@pytest.mark.promise("WAT-1")
+@pytest.mark.parametrize("mark", [{"toolDenialKind": "interrupted"}, {"toolUseResult": "User rejected tool use"}])
+def test_a_call_that_the_user_of_claude_code_interrupts_ends_and_other_calls_do_not(
+    home: Path, mark: dict[str, str]
+) -> None:
+    file = home / "transcript.jsonl"
+    result = {"type": "tool_result", "is_error": True}
+    add_line(file, type="user", message={"content": [{**result, "tool_use_id": "t-2"}]}, **mark)  # Of an older session.
+    agent = Hooked(transcript_path=str(file))
+    agent.before("Bash", "t-1", command="make")
+    agent.before("Read", "t-2")
+    add_line(file, type="user", message={"content": [{**result, "tool_use_id": "t-2"}]}, toolUseResult="Error: x")
+    add_line(file, type="user", message={"content": [{**result, "tool_use_id": "t-1"}]}, **mark)
+    assert detail(finished(1)["claude-code.Bash"]) == "cancelled"
+    running(1)
+    agent.after("Read", "text", "t-2")
+    agent.end()
+    assert sorted(one.ok for one in records()) == [False, True]
+
+
+@pytest.mark.promise("WAT-1")
+def test_a_prompt_that_claude_code_queues_ends_no_call(home: Path) -> None:
+    file = home / "transcript.jsonl"
+    file.touch()
+    agent = Hooked(transcript_path=str(file))
+    agent.before("Bash", "t-1", command="make")
+    agent.run("UserPromptSubmit", prompt="Then test it.")
+    running(1)
+    agent.run("Stop")
+    assert detail(finished(1)["claude-code.Bash"]) == "interrupted"
+    agent.end()
+
+
+@pytest.mark.promise("WAT-1")
+def test_a_turn_that_the_user_of_copilot_aborts_ends_its_calls(home: Path) -> None:
+    file = home / ".copilot/session-state/s-1/events.jsonl"
+    file.parent.mkdir(parents=True)
+    file.touch()
+    copilot = Hooked(agent="copilot", sessionId="s-1")
+    del copilot.common["session_id"]
+    copilot.run(None, toolName="bash", toolArgs={"command": "make"})
+    add_line(file, type="abort", data={"reason": "user_abort"})
+    assert detail(finished(1)["copilot.bash"]) == "cancelled"
+    copilot.run(None, reason="complete")
+
+
+@pytest.mark.promise("SEC-4")
+def test_only_a_file_is_read_as_a_transcript(home: Path) -> None:
+    pipe = home / "pipe"
+    os.mkfifo(pipe)
+    for path in (str(pipe), str(home), "/dev/zero", "a\0b", "", 7):
+        agent = Hooked(transcript_path=path)
+        agent.before("Bash", "t-1")
+        agent.after("Bash", "done", "t-1")
+    Hooked().end()
+    assert [one.ok for one in recorded(6)] == [True] * 6
+
+
 def rows(*lines: str) -> list[list[dict[str, Any]]]:
     """Return lines as Gemini CLI displays them in its terminal."""
     return [[{"text": line.ljust(20), "bold": False}] for line in lines]

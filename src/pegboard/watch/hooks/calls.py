@@ -12,6 +12,7 @@ from pegboard.models import Agent, JsonObject, ToolSpec
 from pegboard.watch.connection import ClientConnection
 from pegboard.watch.flight import Flight
 from pegboard.watch.hooks.events import HookEvent
+from pegboard.watch.hooks.transcript import EVERY_CALL
 from pegboard.watch.messages import key_of
 from pegboard.watch.record import CallRecorder
 
@@ -118,6 +119,15 @@ class SessionCalls:
                 for key, flights in connection.flights.items():
                     _keep(self._closed, (part, json.loads(key)), flights[-1])
                 connection.close(time.time(), _NO_RESULT)
+
+    def interrupt(self, id_: str) -> None:
+        """Record a call as cancelled, or every call, as its agent's transcript says; its result may still come."""
+        for (_, part), connection in self._connections.items():
+            for key, flights in [*connection.flights.items()]:
+                if id_ in (EVERY_CALL, json.loads(key)):
+                    _keep(self._closed, (part, json.loads(key)), flights[-1])
+                    for _flight in [*flights]:
+                        connection.cancel(key, time.time())
 
     def close(self) -> None:
         """Record the calls in flight: the agent has ended."""

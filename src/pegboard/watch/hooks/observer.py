@@ -19,6 +19,7 @@ from pegboard.watch.gate import mark_of
 from pegboard.watch.hooks.calls import SessionCalls, as_line
 from pegboard.watch.hooks.events import NEXT_PROMPT, HookEvent, approval_of, edit_problem, events_of, rejection_of
 from pegboard.watch.hooks.hook import SESSION_KEYS
+from pegboard.watch.hooks.transcript import SessionTranscript
 from pegboard.watch.link import PASS, REJECT
 from pegboard.watch.observer import POLL_SECONDS, ignore_signals, recording
 
@@ -69,6 +70,7 @@ class HookObserver:
         self._decisions: dict[int, _Decision] = {}
         self._number = 0
         self._calls = SessionCalls(self._recorder, self._paths.state)
+        self._transcript = SessionTranscript()
         self._processes: dict[int, str] = {}
         """The agent's processes, with their starts."""
         self._last = time.monotonic()
@@ -117,8 +119,14 @@ class HookObserver:
                     self._selector.register(link, selectors.EVENT_READ, _Hook(link))
             else:
                 self._receive(key.data)
+        self._look()
         self._judge.poll()
         return bool(ready)
+
+    def _look(self) -> None:
+        """Record the calls that the user interrupted or rejected in the agent."""
+        for id_ in self._transcript.interrupted():
+            self._calls.interrupt(id_)
 
     def _receive(self, hook: _Hook) -> None:
         try:
@@ -148,9 +156,12 @@ class HookObserver:
         if process > 1:
             self._processes.setdefault(process, start_of_process(process))
         folder = Path(str(event.get("cwd") or "/"))
+        self._transcript.follow(name, event)
         for seen in events_of(name, event):
             self._has_ended = seen.kind == "session end"
-            if seen.kind in ("turn end", "session end"):
+            # Claude Code runs this hook also for a prompt that it queues while calls run.
+            is_queued = seen.name == "UserPromptSubmit" and name == "claude-code" and self._transcript.is_followed
+            if seen.kind in ("turn end", "session end") and not is_queued:
                 self._calls.end_turn(seen)
             if seen.kind == "session end" or seen.name == NEXT_PROMPT:
                 self._abandon()
