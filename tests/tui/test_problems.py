@@ -130,3 +130,27 @@ def test_every_editor_receives_the_line_in_its_own_syntax(environ: dict[str, str
 
 def test_a_file_without_a_line_is_opened() -> None:
     assert editor_command("a.py", None, {"EDITOR": "code"}) == ["code", "a.py"]
+
+
+@pytest.mark.promise("DSC-7")
+async def test_an_open_list_of_problems_follows_a_repaired_file_and_keeps_the_selected_problem(
+    given: GivenRuntime,
+) -> None:
+    others = [Problem(message=f"Cause {number}.", file=f"/p/{number}.py") for number in range(4)]
+    given.wrong = [BROKEN, *others]
+    async with on_stage(given) as stage:
+        await stage.press("ctrl+g")
+        await stage.until_seen("─ 5 problems ─")
+        await stage.press("down", "down")
+        given.change(given.found, others)
+        await stage.until_seen("─ 4 problems ─")
+        assert "invalid syntax" not in stage.text
+        await stage.press("c")
+        await stage.until(lambda: stage.app.clipboard, "something is copied")
+        assert stage.app.clipboard == str(others[1])
+        given.change(given.found, [])
+        await stage.until_seen("No problems with packs")
+        assert "c copies" not in stage.text
+        given.change(given.found, [ODD])
+        await stage.until_seen("`x` has no type.")
+        assert "─ 1 problem ─" in stage.text

@@ -19,6 +19,7 @@ from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count
 from pegboard.tui.commands import Command, bindings, key_of
 from pegboard.tui.messages import Copy
+from pegboard.tui.state.app_state import AppState
 from pegboard.tui.widgets.dialog import Dialog
 from pegboard.tui.widgets.external_editor import open_in_editor
 from pegboard.tui.widgets.filter_line import FilterLine
@@ -30,7 +31,7 @@ _LONGEST_FILTER = 200
 
 
 class ProblemsScreen(Dialog[Problem | None]):
-    """A list that returns the problem whose file to open, or None; `/` filters it.
+    """A list that returns the problem whose file to open, or None; `/` filters it; it follows the app's problems.
 
     Args:
         problems: The problems, in any order.
@@ -52,7 +53,8 @@ class ProblemsScreen(Dialog[Problem | None]):
                 text-style: $block-cursor-blurred-text-style;
             }
         }
-        #none { padding: 1 0; color: $text-success; }
+        #none { padding: 1 0; color: $text-success; display: none; }
+        &.-empty { #none { display: block; } OptionList { display: none; } }
         FilterLine { display: none; padding: 0; }
         &.-filters FilterLine { display: block; }
     }
@@ -74,11 +76,8 @@ class ProblemsScreen(Dialog[Problem | None]):
     """The filter."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
-        minor = sum(not problem.needs_action for problem in problems)
-        title = count(len(problems) - minor, "problem") + (f", {count(minor, 'hint')}" if minor else "")
-        hints = "{problems.open} opens the file · {problems.copy} copies · " if problems else ""
-        super().__init__(title, f"{hints}{{problems.close}} closes")
-        self._problems = sorted(problems, key=lambda problem: problem.rank)
+        super().__init__(*_frame(problems))
+        self._problems = _sorted(problems)
         self._shown = self._problems
         """The problems that match the filter."""
         self._typing = False
@@ -87,12 +86,28 @@ class ProblemsScreen(Dialog[Problem | None]):
 
     def compose_body(self) -> ComposeResult:
         """Compose one entry per problem, errors first."""
-        if self._problems:
-            self.set_class(len(self._problems) > _FEW, "-filters")
-            yield self._filter_line
-            yield OptionList(*map(_entry, self._problems), markup=False)
-        else:
-            yield Static("✓ No problems with packs, requirements, themes or settings.", id="none")
+        self.set_class(len(self._problems) > _FEW, "-filters")
+        self.set_class(not self._problems, "-empty")
+        yield self._filter_line
+        yield OptionList(*map(_entry, self._problems), markup=False)
+        yield Static("✓ No problems with packs, requirements, themes or settings.", id="none")
+
+    def on_mount(self) -> None:
+        """Follow the problems of the app."""
+        for name in ("tool_scan", "health"):
+            self.watch(self.app, name, self._follow, init=False)
+
+    def _follow(self) -> None:
+        if not isinstance(self.app, AppState) or self._problems == (found := _sorted(self.app.problems)):
+            return
+        selected, row = self._selected_problem, self._list.highlighted
+        self._problems = found
+        self.set_frame(*_frame(found))
+        self.set_class(not found, "-empty")
+        self.watch_sought()
+        if self._shown:
+            at = self._shown.index(selected) if selected in self._shown else min(row or 0, len(self._shown) - 1)
+            self._list.highlighted = at
 
     @on(OptionList.OptionSelected)
     def _selected(self, event: OptionList.OptionSelected) -> None:
@@ -171,6 +186,17 @@ async def show_problems(app: App[object], problems: Sequence[Problem]) -> None:
     problem = await app.push_screen_wait(ProblemsScreen(problems))
     if problem is not None and problem.file is not None:
         await open_in_editor(app, problem.file, problem.line)
+
+
+def _sorted(problems: Sequence[Problem]) -> list[Problem]:
+    return sorted(problems, key=lambda problem: problem.rank)
+
+
+def _frame(problems: Sequence[Problem]) -> tuple[str, str]:
+    minor = sum(not problem.needs_action for problem in problems)
+    title = count(len(problems) - minor, "problem") + (f", {count(minor, 'hint')}" if minor else "")
+    hints = "{problems.open} opens the file · {problems.copy} copies · " if problems else ""
+    return title, f"{hints}{{problems.close}} closes"
 
 
 def _entry(problem: Problem) -> Content:

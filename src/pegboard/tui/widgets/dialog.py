@@ -14,6 +14,7 @@ from textual.content import Content
 from textual.dom import DOMNode
 from textual.screen import ModalScreen, Screen
 from textual.style import Style
+from textual.widget import Widget
 from textual.widgets import Static
 
 from pegboard.tui.commands import as_word, keys_of
@@ -95,10 +96,18 @@ class Dialog(Overlay[ResultT]):
     def compose(self) -> ComposeResult:
         """Compose the frame, the body and the footer."""
         with Vertical(id="box") as box:
-            box.border_title, box.border_subtitle = self.frame[0], key_hints(self.frame[1].plain, self.hinted)
+            self._show_frame(box)
             yield from self.compose_body()
             if self.HAS_FOOTER:
                 yield KeysLine()
+
+    def set_frame(self, title: str, subtitle: str) -> None:
+        """Replace title and subtitle, both plain text."""
+        self.frame = (Content(title), Content(subtitle))
+        self._show_frame(self.query_one("#box"))
+
+    def _show_frame(self, box: Widget) -> None:
+        box.border_title, box.border_subtitle = self.frame[0], key_hints(self.frame[1].plain, self.hinted)
 
     @property
     def hinted(self) -> Iterable[DOMNode]:
