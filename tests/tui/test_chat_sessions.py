@@ -14,7 +14,7 @@ from textual.events import AppBlur, AppFocus
 from textual.widgets import TextArea
 
 from pegboard.errors import ModelError
-from pegboard.models.conversation import Message, SystemMessage
+from pegboard.models.conversation import Message, ModelMessage, ProposedCall, SystemMessage, ToolMessage
 from pegboard.tui.chat.sessions import SessionsScreen
 
 TALK: Sequence[Message] = [user("one"), answer("1"), user("two"), answer("2"), user("three"), answer("3")]
@@ -244,6 +244,53 @@ async def test_a_message_is_shown_after_those_that_another_client_has_added(tmp_
         ]
         assert stage.users == ["one", "from elsewhere", "two", "three"]
         assert stage.answers == ["1", "an answer for elsewhere", "2", "3"]
+
+
+CALLING: Sequence[Message] = [
+    user("look"),
+    ModelMessage(calls=(ProposedCall(provider_id="1", name="work_look", arguments='{"where": "x"}'),)),
+]
+"""A session while its call is running."""
+RESULT = ToolMessage(provider_id="1", name="work_look", text="seen x")
+
+
+@pytest.mark.promise("ASK-6")
+async def test_a_call_that_another_client_still_runs_is_not_shown_as_cancelled(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, sessions=[("old", CALLING)]) as stage:
+        with stage.runtime.sessions.held("old"):
+            await opened(stage, "old")
+            await stage.until_seen("Another client uses this session")
+            assert [card.state for card in stage.cards] == ["waiting"]
+            assert "cancelled" not in stage.text
+            stage.runtime.sessions.append("old", RESULT)
+            stage.runtime.sessions.append("old", answer("Seen."))
+        stage.app.post_message(AppBlur())
+        stage.app.post_message(AppFocus())
+        await stage.until(lambda: stage.answers == ["Seen."], "the answer is shown")
+        assert [card.result and card.result.ok for card in stage.cards] == [True]
+
+
+async def test_a_call_whose_other_client_ended_without_a_result_is_then_shown_as_cancelled(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, sessions=[("old", CALLING)]) as stage:
+        with stage.runtime.sessions.held("old"):
+            await opened(stage, "old")
+        stage.app.post_message(AppBlur())
+        stage.app.post_message(AppFocus())
+        await stage.until(lambda: [card.state for card in stage.cards] == ["done"], "it has ended")
+        await stage.until_seen("cancelled")
+
+
+async def test_a_call_of_another_client_has_its_result_before_the_message_that_waited_for_it(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, says("4"), sessions=[("old", CALLING)]) as stage:
+        with stage.runtime.sessions.held("old"):
+            await opened(stage, "old")
+            await stage.say("four")
+            await stage.until_seen("Another client uses this session. Your message")
+            stage.runtime.sessions.append("old", RESULT)
+            stage.runtime.sessions.append("old", answer("Seen."))
+        await stage.idle()
+        assert [card.result and card.result.ok for card in stage.cards] == [True]
+        assert stage.answers == ["Seen.", "4"]
 
 
 @pytest.mark.promise("ASK-6")

@@ -134,8 +134,9 @@ class OpenSession:
             return
         last = max((one.position for one in entries if isinstance(one.message, UserMessage)), default=0)
         missed = [entry for entry in entries if entry.position < last][-SHOWN:]
-        if missed:
+        if missed or self.story.pending:
             story = self._new_story()
+            story.pending = self.story.pending
             await asyncio.to_thread(self._recall, self.id, story, missed)
             self.story.insert(story.blocks)
 
@@ -189,7 +190,7 @@ class OpenSession:
         except StoreError as error:
             self._fail(error)
             return
-        if record == known:
+        if record == known and not self.story.pending:
             self._listener.session_unchanged()
             return
         if record is None:
@@ -202,7 +203,7 @@ class OpenSession:
 
     async def _load(self, session: str, *, limit: int, send: str, draft: str, stay: bool, at: int | None) -> None:
         try:
-            record, entries = await asyncio.to_thread(self._read, session)
+            record, entries, is_in_use = await asyncio.to_thread(self._read, session)
         except StoreError as error:
             self._fail(error)
             return
@@ -210,7 +211,9 @@ class OpenSession:
         if at is not None:
             limit = max(limit, sum(entry.position >= at for entry in entries))
         shown = entries[-limit:]
-        await asyncio.to_thread(self._recall, session, story, shown)
+        await asyncio.to_thread(self._recall, session, story, shown, is_in_use=is_in_use)
+        if story.pending:
+            self._page.notify("Another client uses this session, and its calls are answered there.")
         if session != self.id:
             self.system = None
             self.cost = 0.0
@@ -242,13 +245,18 @@ class OpenSession:
         if number < len(messages):
             self._transcript.action_move_to(messages[number])
 
-    def _read(self, session: str) -> tuple[Session | None, Sequence[SessionEntry]]:
+    def _read(self, session: str) -> tuple[Session | None, Sequence[SessionEntry], bool]:
+        """Return a session, its messages, and whether a client uses it."""
         sessions = self._runtime.sessions
-        return sessions.get(session), sessions.entries(session)
+        with sessions.held(session) as is_free:
+            pass  # before the messages are read, so that those of a client that has finished are complete
+        return sessions.get(session), sessions.entries(session), not is_free
 
-    def _recall(self, session: str, story: Story, entries: Sequence[SessionEntry]) -> None:
+    def _recall(self, session: str, story: Story, entries: Sequence[SessionEntry], *, is_in_use: bool = False) -> None:
         """Show stored messages with the results of their calls, and why turns failed; read the disk."""
-        story.recall(entries, self._runtime.models.tool_names(), self._recorded, self._failures(session))
+        story.recall(
+            entries, self._runtime.models.tool_names(), self._recorded, self._failures(session), is_in_use=is_in_use
+        )
 
     def _failures(self, session: str) -> dict[int, ToolError]:
         """Return why turns failed, by the position of the user's message; the last turn of a message counts."""

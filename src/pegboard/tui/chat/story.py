@@ -76,6 +76,8 @@ class Story:
         """Number of the current model turn, and the limit; 0 while nothing runs."""
         self.outcome: Outcome | None = None
         """Outcome of the last ask."""
+        self.pending: dict[str, CallBlock] = {}
+        """Stored calls without a result that another client may still run, by the provider's ID."""
         self._changed = changed
         self._unfold: Unfold = unfold
         self._keys = keys
@@ -94,6 +96,8 @@ class Story:
         names: Mapping[str, str],
         recorded: Recorded,
         failures: Mapping[int, ToolError],
+        *,
+        is_in_use: bool = False,
     ) -> None:
         """Show the messages of a stored session.
 
@@ -102,8 +106,9 @@ class Story:
             names: Tool names by the names that the model uses.
             recorded: Returns the recorded arguments and result of a call ID, each None if it is unknown; may block.
             failures: Why turns failed, by the position of the user's message.
+            is_in_use: Whether another client may add the results of calls that have none.
         """
-        open_: dict[str, CallBlock] = {}
+        open_ = self.pending
         failure: ToolError | None = None
         for entry in entries:
             match entry.message:
@@ -124,11 +129,9 @@ class Story:
                     _finish_recalled(block, known or ToolResult(ok=ok), text, is_whole=known is not None)
                 case _:
                     pass
-        for block in open_.values():
-            block.finish(
-                None,
-                ToolResult.failed("execution_error", "The session ends before its result.", "cancelled"),
-            )
+        while open_ and not is_in_use:
+            missing = ToolResult.failed("execution_error", "The session ends before its result.", "cancelled")
+            open_.popitem()[1].finish(None, missing)
         self._recall_failure(failure)
 
     def _recall_failure(self, failure: ToolError | None) -> None:
