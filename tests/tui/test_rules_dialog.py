@@ -284,3 +284,28 @@ async def test_problems_of_rules_that_another_program_changes_appear_while_the_a
         await stage.until(lambda: "✖ 1 problem" in stage.lines[0], "the invalid file is counted")
         runtime.paths.approvals.write_text(MINE, encoding="utf-8")
         await stage.until(lambda: "no problems" in stage.lines[0], "the file is valid again")
+
+
+@pytest.mark.promise("ASK-7")
+async def test_open_rules_follow_their_file_and_keep_the_marked_rule(runtime: Runtime) -> None:
+    async with _rules(runtime) as (stage, screen):
+        screen.query_one(PickList).focus()
+        await stage.press("down")
+        runtime.paths.approvals.write_text('[[rule]]\ndeny = "fs.*"\n\n' + MINE, encoding="utf-8")
+        await stage.until(lambda: any("deny fs.*" in line for line in _listed(screen)), "the new rule is listed")
+        assert screen.query_one(PickList).marked == 2
+        assert _listed(screen)[2].endswith("rule 3")
+
+
+@pytest.mark.promise("ASK-7")
+async def test_a_rule_that_moves_in_the_file_while_it_is_edited_overwrites_no_other_rule(runtime: Runtime) -> None:
+    async with _rules(runtime) as (stage, screen):
+        screen.query_one(PickList).focus()
+        await stage.press("down", "delete")
+        await stage.until(lambda: isinstance(stage.app.screen, Confirm), "it asks")
+        seen = stage.app.rules_version
+        runtime.paths.approvals.write_text('[[rule]]\ndeny = "fs.*"\n\n' + MINE, encoding="utf-8")
+        await stage.until(lambda: stage.app.rules_version != seen, "the app has seen the change")
+        await stage.press("ctrl+y")
+        await stage.until(lambda: any("deny fs.*" in line for line in _listed(screen)), "the new rule is listed")
+        assert len(_saved(runtime)) == 3

@@ -110,6 +110,7 @@ class DialogApp(ThemedApp, AppState):
                 await self.reload_settings()
             if found_rules != seen_rules:
                 seen_rules = found_rules
+                self.rules_version += 1
                 await self.read_problems()
 
     async def read_problems(self) -> None:

@@ -135,9 +135,17 @@ class RulesScreen(ListDialog[None]):
             yield Static(id="answer")
 
     def on_mount(self) -> None:
-        """Read the rules."""
+        """Read the rules, again whenever their file changes."""
         self.list.empty = "Loading…"
+        self.watch(self.app, "rules_version", self._follow, init=False)
+
+    def on_screen_resume(self) -> None:
+        """Read the rules, which may have changed below another dialog."""
         self._test()
+
+    def _follow(self) -> None:
+        if self.is_current:
+            self._test()
 
     # Display
 
@@ -150,6 +158,9 @@ class RulesScreen(ListDialog[None]):
         """Show the rules and select one."""
         if rules == self._rules and marked is None:
             return
+        at = self.list.marked if marked is None and self._rules is not None else None
+        if self._rules is not None and at is not None and self._rules.rules[at] in rules.rules:
+            marked = rules.rules.index(self._rules.rules[at])
         self._rules = rules
         lines = [PickLine(clean_line(str(rule)), f"rule {number}") for number, rule in enumerate(rules.rules, 1)]
         if rules.problem is None:
@@ -206,35 +217,34 @@ class RulesScreen(ListDialog[None]):
     @work(exclusive=True, group="change")
     async def action_new(self) -> None:
         """Ask for a new rule and add it."""
+        rules = self._rules
         begin: JsonObject = {"action": "allow", "tools": [self._tool.value.strip()]}
         rule = await self.app.push_screen_wait(RuleDialog(self._names(), begin))
-        if rule is not None and self._rules is not None:
-            await self._changed(self._runtime.rules.add, rule, marked=len(self._rules.rules))
+        if rule is not None and rules is not None:
+            await self._changed(self._runtime.rules.add, rules, rule, marked=len(rules.rules))
 
     @work(exclusive=True, group="change")
     async def action_edit(self) -> None:
         """Edit the selected rule."""
-        at = self.list.marked
-        if at is None or self._rules is None:
+        at, rules = self.list.marked, self._rules
+        if at is None or rules is None:
             return
-        old = self._rules.rules[at]
+        old = rules.rules[at]
         rule = await self.app.push_screen_wait(RuleDialog(self._names(), _as_arguments(old), is_new=False))
         if rule is not None and rule != old:
-            await self._changed(self._runtime.rules.change, at, rule, marked=at)
+            await self._changed(self._runtime.rules.change, rules, at, rule, marked=at)
 
     @work(exclusive=True, group="change")
     async def action_delete(self) -> None:
         """Delete the selected rule after confirmation."""
         from pegboard.tui.dialogs.confirm import Confirm
 
-        at = self.list.marked
-        if at is None or self._rules is None:
+        at, rules = self.list.marked, self._rules
+        if at is None or rules is None:
             return
-        question = (
-            f"{clean_line(str(self._rules.rules[at]))}\n\nThe comments directly above and below it are deleted too."
-        )
+        question = f"{clean_line(str(rules.rules[at]))}\n\nThe comments directly above and below it are deleted too."
         if await self.app.push_screen_wait(Confirm(f"Delete rule {at + 1}?", question, "Delete")):
-            await self._changed(self._runtime.rules.remove, at, marked=max(at - 1, 0))
+            await self._changed(self._runtime.rules.remove, rules, at, marked=max(at - 1, 0))
 
     @work(group="shift")
     async def action_shift(self, by: int) -> None:
@@ -242,7 +252,7 @@ class RulesScreen(ListDialog[None]):
         async with self._shifting:  # its position is known only after the previous move
             at = self.list.marked if self._has_widgets else None
             if at is not None and self._rules is not None and 0 <= at + by < len(self._rules.rules):
-                await self._changed(self._runtime.rules.move, at, at + by, marked=at + by)
+                await self._changed(self._runtime.rules.move, self._rules, at, at + by, marked=at + by)
 
     def action_whose(self) -> None:
         """Test the call of the other kind of caller."""
@@ -261,10 +271,10 @@ class RulesScreen(ListDialog[None]):
     def _names(self) -> list[str]:
         return [spec.name for spec in self._runtime.tools.all()[:_NAMES_OFFERED]]
 
-    async def _changed(self, change: Callable[..., RuleFile], *arguments: object, marked: int) -> None:
-        """Change the file in a thread; show a toast if that fails."""
+    async def _changed(self, change: Callable[..., RuleFile], seen: RuleFile, *arguments: object, marked: int) -> None:
+        """Change the file in a thread if it is as the user saw it; show a toast if that fails."""
         try:
-            rules = await asyncio.to_thread(change, self._rules, *arguments)
+            rules = await asyncio.to_thread(change, seen, *arguments)
         except RulesError as error:
             self.notify(clean_line(str(error)), severity="error", markup=False)
         else:
