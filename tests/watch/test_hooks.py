@@ -565,6 +565,22 @@ def test_copilot_leaves_out_the_names_of_its_events(home: Path, questions: Quest
     (home / "state/hooks").unlink()
 
 
+@pytest.mark.promise("WAT-1")
+def test_a_subagent_of_copilot_belongs_to_the_session_of_its_agent_and_ends_only_its_own_calls(home: Path) -> None:
+    copilot = Hooked(agent="copilot", sessionId="s-1")
+    del copilot.common["session_id"]
+    subagent = {"sessionId": "sub", "agentId": "sub", "agentType": "general-purpose", "parentAgentId": "s-1"}
+    copilot.run(None, toolName="task", toolArgs={"prompt": "look"})
+    copilot.run(None, toolName="bash", toolArgs={"command": "ls"}, **subagent)
+    assert len({call["session"] for call in running(2)}) == 1
+    assert len(observers(home)) == 1
+    copilot.run(None, stopReason="end_turn", **subagent)
+    assert detail(finished(1)["copilot.bash"]) == "interrupted"
+    assert [call["tool"] for call in running(1)] == ["copilot.task"]
+    copilot.run(None, reason="complete")
+    eventually(lambda: not observers(home))
+
+
 @pytest.mark.promise("WAT-4")
 def test_an_edit_that_an_agent_would_ignore_rejects_the_call(home: Path, questions: Questions) -> None:
     write_rules(home, '[[rule]]\nask = "qwen.*"\n')

@@ -190,7 +190,8 @@ def _own_id(server: str, tool: str, args: JsonValue) -> str:
 
 def _from_copilot(event: dict[str, Any]) -> dict[str, Any]:
     """Return an event of Copilot CLI in the form of Claude Code; what it is follows from its keys."""
-    about = {"tool_name": event.get("toolName"), "tool_input": event.get("toolArgs")}
+    agent = {"agent_id": event.get("agentId")}
+    about = {**agent, "tool_name": event.get("toolName"), "tool_input": event.get("toolArgs")}
     result, error = event.get("toolResult"), event.get("error")
     if result is not None:
         found = result if isinstance(result, dict) else {"textResultForLlm": result}
@@ -202,7 +203,7 @@ def _from_copilot(event: dict[str, Any]) -> dict[str, Any]:
     if is_call_of_copilot(event):
         return {"hook_event_name": "PreToolUse", **about}
     ends = {"stopReason": "Stop", "prompt": "UserPromptSubmit", "reason": "SessionEnd"}
-    return {"hook_event_name": next((name for key, name in ends.items() if key in event), "")}
+    return {**agent, "hook_event_name": next((name for key, name in ends.items() if key in event), "")}
 
 
 def _tool(event: dict[str, Any]) -> tuple[str, str]:

@@ -41,7 +41,8 @@ CALLS = ("PreToolUse", "BeforeTool")
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "ash"})
 OF_QWEN = "tool_call_id"
 """Key that only calls of Qwen Code have."""
-SESSION_KEYS = ("session_id", "sessionId", "conversation_id")
+SESSION_KEYS = ("parentAgentId", "session_id", "sessionId", "conversation_id")
+"""Keys of the session; a subagent of Copilot CLI has its own id, and the session of its parent."""
 OBSERVER = "pegboard.watch.hooks.observer"
 
 _ATTEMPTS = 3
