@@ -229,6 +229,20 @@ async def test_a_session_is_copied_as_markdown(runtime: Runtime) -> None:
         assert stage.app.clipboard == runtime.sessions.export("a", "markdown")
 
 
+@pytest.mark.promise("ASK-6")
+async def test_a_session_that_another_client_has_deleted_is_not_opened_as_an_empty_one(runtime: Runtime) -> None:
+    async with on_stage(runtime) as stage:
+        closed = await open_list(stage, runtime)
+        runtime.sessions.delete("a")
+        await stage.press("down", "enter")
+        await stage.until_seen("The session Which files are large? was deleted.")
+        await stage.until(lambda: len(shown(stage)) == 3, "it is no longer listed")
+        assert not closed
+        await stage.press("enter")
+        await has_closed(stage, closed)
+    assert closed == ["b"]
+
+
 async def test_without_sessions_a_new_one_can_be_started() -> None:
     runtime = Runtime.from_environment()
     async with on_stage(runtime) as stage:

@@ -217,8 +217,20 @@ class SessionsScreen(ListDialog[str | None]):
     def _chosen(self, event: PickList.Chosen) -> None:
         """Return the chosen session; a new one only after the search has finished without a match."""
         event.stop()
-        if event.index or self._sessions.is_search_complete:
-            self.dismiss(self._sessions.session.id if self._sessions.session else os.urandom(8).hex())
+        if self._sessions.session is not None:
+            self._open(self._sessions.session)
+        elif self._sessions.is_search_complete:
+            self.dismiss(os.urandom(8).hex())
+
+    @work(exclusive=True, group="change")
+    async def _open(self, session: Session) -> None:
+        """Return a session unless another client has deleted it."""
+        found = await self._run_in_thread(lambda: self._runtime.sessions.get(session.id) or False)
+        if found:
+            self.dismiss(session.id)
+        elif found is not None:
+            self._show_error(f"The session {_name(session)} was deleted.")
+            self._read(self._sessions.neighbour)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Enable the actions on a session only if one is selected."""
