@@ -427,6 +427,17 @@ def test_a_deny_rule_blocks_a_call_and_other_calls_are_left_to_the_agent(agent: 
     assert detail(finished(1)["claude-code.Bash"]) == "denied"
 
 
+@pytest.mark.promise("SEC-4", "WAT-4")
+def test_a_rejection_says_that_a_rule_applies_because_the_call_omits_its_argument(agent: Hooked, home: Path) -> None:
+    write_rules(home, '[[rule]]\ndeny = "claude-code.*"\nwhere = { command = "rm *" }\n')
+    denied = agent.before("Read", file_path="/x").output["hookSpecificOutput"]["permissionDecisionReason"]
+    assert denied.endswith("denies claude-code.Read. The call omits command, whose default is unknown.")
+    denied = agent.before("Bash", "t-2", command="rm x").output["hookSpecificOutput"]["permissionDecisionReason"]
+    assert denied.endswith("denies claude-code.Bash.")
+    assert agent.before("Bash", "t-3", command="ls").output is None
+    agent.end()
+
+
 @pytest.mark.promise("WAT-4", "SEC-4")
 def test_rules_that_cannot_be_read_block_every_call(agent: Hooked, home: Path) -> None:
     write_rules(home, "[[rule]\n")

@@ -91,12 +91,26 @@ def _where_matches(
     rule: Rule, patterns: Sequence[str], arguments: Arguments, key: str, args: JsonObject, folders: Folders
 ) -> bool:
     strict = rule.action == "allow"
-    values = [*arguments.values(args, key)]
-    if not (strict or arguments.are_listed) and (not values or any(value.is_missing for value in values)):
+    if not strict and _is_unknown(arguments, key, args):
         return True
+    values = [*arguments.values(args, key)]
     found = [leaf for value in values for leaf in _leaves(value)]
     fitting = (any(value_matches(pattern, value, folders, strict=strict) for pattern in patterns) for value in found)
     return bool(found) and (all(fitting) if strict else any(fitting))
+
+
+def _is_unknown(arguments: Arguments, key: str, args: JsonObject) -> bool:
+    """Return whether a call omits an argument whose default is unknown."""
+    if arguments.are_listed:
+        return False
+    values = [*arguments.values(args, key)]
+    return not values or any(value.is_missing for value in values)
+
+
+def unknown_argument(rule: Rule, spec: ToolSpec, call: ToolCall) -> str:
+    """Return the argument of a matching rule that the call omits and whose default is unknown; empty if none is."""
+    arguments = Arguments(spec)
+    return next((key for key in rule.where if _is_unknown(arguments, key, call.args)), "")
 
 
 # Values of arguments

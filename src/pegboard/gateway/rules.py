@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pegboard import storage
 from pegboard.config.files import read_text, shown, unusable
 from pegboard.errors import RulesError
-from pegboard.gateway.matching import Folders, matches
+from pegboard.gateway.matching import Folders, matches, unknown_argument
 from pegboard.gateway.rule_text import HEAD, RuleText, line_of, line_of_error, read_rules
 from pegboard.models import McpHandler, Problem
 from pegboard.models.rule import RuleFile
@@ -102,7 +102,8 @@ class Rules:
             matching = [(number, action) for number, action in matching if action == "deny"]
         denying = next((number for number, action in matching if action == "deny"), None)
         if denying is not None:
-            return Verdict("deny", f"A rule of {self._name} denies {spec.name}.", denying)
+            reason = f"A rule of {self._name} denies {spec.name}."
+            return Verdict("deny", reason + _why(rules[denying], spec, call), denying)
         if call.from_text:
             if problem is None and self._approved_in_advance.names(spec):
                 return Verdict("allow", f"{spec.name} was approved by name in advance.")
@@ -119,7 +120,8 @@ class Rules:
         if matching:
             number, action = matching[-1]
             verb = "allows" if action == "allow" else "requires approval for"
-            return Verdict(action, f"A rule of {self._name} {verb} {spec.name}.", number)
+            reason = f"A rule of {self._name} {verb} {spec.name}."
+            return Verdict(action, reason + _why(rules[number], spec, call), number)
         if spec.hints.read_only:
             return Verdict("allow", f"{spec.name} is read-only.")
         manner = "may delete or overwrite data" if spec.hints.destructive else "may change data"
@@ -314,6 +316,12 @@ def _names_pack(rule: Rule, pack: str) -> bool:
     from fnmatch import fnmatchcase
 
     return any(fnmatchcase(pack, pattern.partition(".")[0]) for pattern in rule.tools)
+
+
+def _why(rule: Rule, spec: ToolSpec, call: ToolCall) -> str:
+    """Return a sentence about an argument that the call omits, if the rule applies only because of it; else nothing."""
+    name = unknown_argument(rule, spec, call)
+    return f" The call omits {name}, whose default is unknown." if name else ""
 
 
 def _last_index(rules: Sequence[Rule], rule: Rule) -> int:
