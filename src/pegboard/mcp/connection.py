@@ -7,7 +7,7 @@ import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 import anyio
 from mcp import Client
@@ -26,10 +26,10 @@ from pegboard.mcp.listing import list_tools
 from pegboard.mcp.messages import MessageLog
 from pegboard.mcp.questions import RequestAnswers
 from pegboard.mcp.session import in_session
-from pegboard.mcp.specs import tool_specs
+from pegboard.mcp.specs import ServerTools, tool_specs
 from pegboard.mcp.texts import log_line, quotation, server_facts
 from pegboard.mcp.watch import Watch, dropped_items
-from pegboard.models import JsonObject, Problem, ServerConfig, ServerState, ServerStatus, ToolCall, ToolResult, ToolSpec
+from pegboard.models import JsonObject, Problem, ServerConfig, ServerState, ServerStatus, ToolCall, ToolResult
 from pegboard.results.definition import token_weight
 
 if TYPE_CHECKING:
@@ -47,13 +47,6 @@ _REASON_SECONDS = 1.0
 _T = TypeVar("_T")
 Request: TypeAlias = Callable[[Client], Awaitable[_T]]
 """Sends a request to a server."""
-
-
-class ServerTools(NamedTuple):
-    """Tools and problems of a server at one moment."""
-
-    specs: tuple[ToolSpec, ...] = ()
-    problems: tuple[Problem, ...] = ()
 
 
 class ServerConnection:
@@ -398,7 +391,7 @@ class ServerConnection:
         own = [*self._own_problems()]
         if listing.problem:
             own.append(self._problem(listing.problem, "Report this to the server's author.", "warning"))
-        self._publish(ServerTools(specs, (*own, *problems)), listing.latency_ms)
+        self._publish(ServerTools(specs, (*own, *problems), sum(map(token_weight, specs))), listing.latency_ms)
 
     async def _list_again(self, client: Client) -> None:
         try:
@@ -408,7 +401,7 @@ class ServerConnection:
             if not self._closed.is_set():
                 reason = f"The server {self.pack} changed its tool list, but the new list can't be read: {error}"
                 problem = self._problem(reason, "The previous tools stay listed.", "warning")
-                self._publish(ServerTools(self.snapshot.specs, (problem,)), None)
+                self._publish(self.snapshot._replace(problems=(problem,)), None)
 
     def _own_problems(self) -> Iterator[Problem]:
         if self.config.name and self.pack != self.config.name:
@@ -419,7 +412,7 @@ class ServerConnection:
     def _publish(self, snapshot: ServerTools, latency_ms: float | None) -> None:
         self._tools = snapshot
         others = [problem for found in self._list_problems.values() for problem in found]
-        self.snapshot = snapshot = ServerTools(snapshot.specs, (*snapshot.problems, *others))
+        self.snapshot = snapshot = snapshot._replace(problems=(*snapshot.problems, *others))
         found = sorted((one for one in snapshot.problems if one.severity != "hint"), key=lambda one: one.rank)
         worst = next(iter(found), None)
         more = f" ({len(found) - 1} more)" if len(found) > 1 else ""
@@ -428,7 +421,7 @@ class ServerConnection:
             reason="" if worst is None else worst.message + more,
             fix="" if worst is None else worst.fix,
             tools=len(snapshot.specs),
-            tokens=sum(map(token_weight, snapshot.specs)),
+            tokens=snapshot.tokens,
             latency_ms=self.status.latency_ms if latency_ms is None else latency_ms,
         )
 

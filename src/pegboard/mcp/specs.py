@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from pydantic import JsonValue
 from pydantic_core import from_json, to_json
@@ -35,6 +35,15 @@ _LONGEST_ICON: Final = 100_000
 UNREADABLE: Final = "pegboard/unreadable"
 """Key of a tool that can't be passed on: the reason, as the end of a sentence."""
 _AUTHOR: Final = "Report this to the server's author."
+
+
+class ServerTools(NamedTuple):
+    """Tools and problems of a server at one moment."""
+
+    specs: tuple[ToolSpec, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    tokens: int = 0
+    """Estimate of the tokens that the definitions of the tools use in each turn of a model."""
 
 
 def tool_specs(
