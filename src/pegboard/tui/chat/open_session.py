@@ -13,7 +13,7 @@ from textual.screen import Screen
 from pegboard.errors import SessionError, StoreError
 from pegboard.models import HistoryQuery, JsonObject, ToolError, ToolResult
 from pegboard.models.ask import Outcome
-from pegboard.models.conversation import UserMessage
+from pegboard.models.conversation import ModelMessage, ToolMessage, UserMessage
 from pegboard.models.session import Session, SessionEntry
 from pegboard.models.turn import ModelTurn
 from pegboard.results.clean import clean_line
@@ -246,10 +246,13 @@ class OpenSession:
             self._transcript.action_move_to(messages[number])
 
     def _read(self, session: str) -> tuple[Session | None, Sequence[SessionEntry], bool]:
-        """Return a session, its messages, and whether a client uses it."""
+        """Return a session, its messages, and whether another client may add results of its calls."""
         sessions = self._runtime.sessions
-        with sessions.held(session) as is_free:
-            pass  # before the messages are read, so that those of a client that has finished are complete
+        record, entries = sessions.get(session), sessions.entries(session)
+        if not _lacks_results(entries):
+            return record, entries, False
+        with sessions.held(session) as is_free:  # only if needed, because no one else can begin to use it meanwhile
+            pass
         return sessions.get(session), sessions.entries(session), not is_free
 
     def _recall(self, session: str, story: Story, entries: Sequence[SessionEntry], *, is_in_use: bool = False) -> None:
@@ -379,6 +382,17 @@ class OpenSession:
     def _user_messages(self) -> list[SessionEntry]:
         entries = self._runtime.sessions.entries(self.id)
         return [entry for entry in entries if isinstance(entry.message, UserMessage)]
+
+
+def _lacks_results(entries: Sequence[SessionEntry]) -> bool:
+    """Return whether the last message with calls has one without a result."""
+    called: set[str] = set()
+    for message in (entry.message for entry in entries):
+        if isinstance(message, ModelMessage):
+            called = {call.provider_id for call in message.calls}
+        elif isinstance(message, ToolMessage):
+            called.discard(message.provider_id)
+    return bool(called)
 
 
 def _is_before(entry: SessionEntry, position: int) -> bool:
