@@ -320,7 +320,7 @@ def _names_pack(rule: Rule, pack: str) -> bool:
 
 def _why(rule: Rule, spec: ToolSpec, call: ToolCall) -> str:
     """Return a sentence about an argument that the call omits, if the rule applies only because of it; else nothing."""
-    name = unknown_argument(rule, spec, call)
+    name = unknown_argument(rule, spec, call) if rule.where else ""
     return f" The call omits {name}, whose default is unknown." if name else ""
 
 
