@@ -113,3 +113,50 @@ def subtitles(*, file: str) -> str:
 def upload(*, file: str) -> str:
     """Publish a film."""
 '''
+
+LIBRARY = '''"""A library of books, as an MCP server."""
+
+from __future__ import annotations
+
+from mcp.server.mcpserver import MCPServer
+from mcp.types import ToolAnnotations
+
+READ_ONLY = ToolAnnotations(read_only_hint=True)
+server = MCPServer("Town library", version="2.1", instructions="Search before you lend: titles have many editions.")
+
+
+@server.tool(annotations=READ_ONLY)
+def search(words: str, year: int | None = None) -> list[str]:
+    """Find books by words of their titles."""
+    return [words]
+
+
+@server.tool(annotations=READ_ONLY)
+def loans(reader: str) -> list[str]:
+    """List the books that a reader has borrowed."""
+    return [reader]
+
+
+@server.tool()
+def lend(book: str, reader: str, weeks: int = 4) -> str:
+    """Lend a book to a reader."""
+    return book
+
+
+@server.resource("library://hours", name="Opening hours", description="Opening hours of this week.")
+def hours() -> str:
+    return "10 to 18"
+
+
+@server.resource("library://book/{isbn}", name="Book", description="All that is known about a book.")
+def book(isbn: str) -> str:
+    return isbn
+
+
+@server.prompt(description="Recommend a book to a reader.")
+def recommend(reader: str) -> str:
+    return f"Recommend a book to {reader}."
+
+
+server.run()
+'''

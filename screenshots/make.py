@@ -32,17 +32,28 @@ from textual.widgets import Input, TextArea
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "fakes"))
-from demo_packs import FILMS, NOTES
+from demo_packs import FILMS, LIBRARY, NOTES
 from portal import FakePortal
 from web import Web
 
 from pegboard.ask import Ask
-from pegboard.models import CallEvent, Finished, HistoryPage, RecordedCall, Started, ToolCall, ToolResult, ToolSpec
+from pegboard.models import (
+    CallEvent,
+    Finished,
+    HistoryPage,
+    RecordedCall,
+    ServerStatus,
+    Started,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+)
 from pegboard.models.statistics import ToolStatistics
 from pegboard.ports import Calls
 from pegboard.runtime import Runtime
 from pegboard.runtime.activity import Activity
 from pegboard.runtime.scripts import Scripts
+from pegboard.runtime.servers import Servers
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.commands import in_reach
 from pegboard.tui.result import ResultPane
@@ -133,6 +144,15 @@ class FixedActivity(Activity):
         )
 
 
+class FixedServers(Servers):
+    """MCP servers with a fixed latency."""
+
+    def status(self, name: str) -> ServerStatus | None:
+        """Return the status of a server and fix its latency."""
+        status = super().status(name)
+        return None if status is None else status.model_copy(update={"latency_ms": 12.0})
+
+
 class FixedRuntime(Runtime):
     """A runtime whose calls have fixed durations and process ids."""
 
@@ -140,6 +160,7 @@ class FixedRuntime(Runtime):
         super().__init__(*args, **how)
         self.scripts = FixedScripts(self._parts)
         self.activity = FixedActivity(self._parts)
+        self.servers = FixedServers(self._parts, self.models)
 
     async def call(self, call: ToolCall) -> AsyncGenerator[CallEvent]:
         """Run the call and fix its events."""
@@ -202,6 +223,7 @@ class Picture:
         broken: Whether to add an unreadable pack.
         needy: Whether to add a pack with missing requirements.
         shop: Whether to add the shop example with its script.
+        server: Whether to add an MCP server.
         pause: Seconds to wait after the last key.
     """
 
@@ -213,6 +235,7 @@ class Picture:
     broken: bool = False
     needy: bool = False
     shop: bool = False
+    server: bool = False
     pause: float = 0.0
 
 
@@ -232,6 +255,7 @@ PICTURES = (
     Picture("question", TO_CLEAR),
     Picture("problems", ["@tools.problems"], broken=True),
     Picture("health", ["@mode.health", "down"], broken=True, needy=True),
+    Picture("server", ["home"], server=True),
     Picture("chat", ["@mode.chat", *FIND, "enter", *CLEAR, "enter"], png=True),
     Picture("script", ["@mode.script", "@script.saved", "enter", "@script.run"], shop=True, png=True),
     Picture("activity", TO_ACTIVITY, shop=True, png=True),
@@ -363,6 +387,10 @@ async def on_stage(picture: Picture, size: tuple[int, int], folder: Path) -> Asy
         (packs / "weather.py").write_text(
             '"""Weather."""\n\n\ndef forecast(*, city: str)\n    """Return a forecast."""\n', "utf-8"
         )
+    if picture.server:
+        (home / "library.py").write_text(LIBRARY, "utf-8")
+        command = f'command = "{sys.executable}"\nargs = ["{home / "library.py"}"]\n'
+        (home / "config.toml").write_text(f"[mcp.servers.library]\n{command}", "utf-8")
     for name in ("data", "state", "cache"):
         os.environ[f"PEGBOARD_{name.upper()}_DIR"] = str(home / name)
     os.environ["PEGBOARD_CONFIG"] = str(home / "config.toml")
@@ -373,6 +401,8 @@ async def on_stage(picture: Picture, size: tuple[int, int], folder: Path) -> Asy
         app.theme = picture.theme
         stage = Stage(f"{picture.name}-{size[0]}x{size[1]}", app, pilot, tools)
         await stage.at_rest()
+        if picture.server:
+            await stage.until(lambda: "● ready" in stage.text, "the connection to the server")
         yield stage
 
 
@@ -382,6 +412,8 @@ async def take(picture: Picture, size: tuple[int, int], folder: Path) -> str:
         await stage.press(picture.keys)
         if picture.result:
             await stage.until(lambda: stage.tools.query_one(ResultPane).result is not None, "a result")
+        if picture.server:
+            await stage.until(lambda: "prompt" in stage.text, "the list of the server's prompts")
         await stage.pilot.pause(picture.pause)
         return await stage.picture()
 
