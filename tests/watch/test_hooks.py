@@ -332,6 +332,26 @@ def test_a_turn_that_the_user_of_copilot_aborts_ends_its_calls(home: Path) -> No
     copilot.run(None, reason="complete")
 
 
+@pytest.mark.promise("SEC-4", "WAT-1")
+def test_a_transcript_that_is_written_anew_or_becomes_a_pipe_stops_no_call(home: Path) -> None:
+    file = home / "transcript.jsonl"
+    file.write_text('{"type": "user"}\n' * 100)
+    agent = Hooked(transcript_path=str(file))
+    agent.before("Bash", "t-1", command="make")
+    file.write_text("")
+    agent.after("Bash", "done", "t-1")
+    agent.before("Read", "t-2")
+    result = {"type": "tool_result", "tool_use_id": "t-2"}
+    add_line(file, message={"content": [result]}, toolDenialKind="user-rejected")
+    eventually(lambda: [one.ok for one in records()] == [False, True])
+    file.unlink()
+    os.mkfifo(file)
+    agent.before("Read", "t-3")
+    agent.after("Read", "text", "t-3")
+    agent.end()
+    assert sorted(one.ok for one in recorded(3)) == [False, True, True]
+
+
 @pytest.mark.promise("SEC-4")
 def test_only_a_file_is_read_as_a_transcript(home: Path) -> None:
     pipe = home / "pipe"

@@ -54,16 +54,16 @@ class SessionTranscript:
         session = event.get("sessionId")
         if agent == "copilot" and path is None and isinstance(session, str) and _SESSION.fullmatch(session):
             path = self._path or str(Path.home() / _OF_COPILOT.format(session))
-        if isinstance(path, str) and path != self._path:
-            with suppress(OSError, ValueError):
-                about = os.stat(path)  # noqa: PTH116 - a pipe or a device must not be opened
-                if stat.S_ISREG(about.st_mode):
-                    self._path, self._read, self._rest = path, about.st_size, b""
+        if isinstance(path, str) and path != self._path and (size := _size(path)) is not None:
+            self._path, self._read, self._rest = path, size, b""
 
     def interrupted(self) -> Iterator[str]:
         """Yield the ids of calls that were interrupted or rejected since the last time."""
-        if not self._path:
+        size = _size(self._path)
+        if size is None or size == self._read:
             return
+        if size < self._read:  # It was written anew, without what has been read.
+            self._read, self._rest = size, b""
         with suppress(OSError), Path(self._path).open("rb") as file:
             file.seek(self._read)
             while chunk := file.read(_CHUNK):
@@ -72,6 +72,14 @@ class SessionTranscript:
                 self._rest = b"" if len(self._rest) > _LONGEST_LINE else self._rest
                 for line in lines:
                     yield from _in_line(line)
+
+
+def _size(path: str) -> int | None:
+    """Return the size of a file; None for anything else, such as a pipe, which must not be opened."""
+    with suppress(OSError, ValueError):
+        about = os.stat(path)  # noqa: PTH116 - several times per second
+        return about.st_size if stat.S_ISREG(about.st_mode) else None
+    return None
 
 
 def _in_line(line: bytes) -> list[str]:
