@@ -257,6 +257,18 @@ def test_a_script_that_the_agent_runs_as_its_hook_is_not_taken_for_the_agent(age
 
 
 @pytest.mark.promise("WAT-1")
+def test_the_shell_of_a_hook_is_not_taken_for_the_agent_without_proc_too(agent: Hooked, home: Path) -> None:
+    code = "import pegboard.watch.hooks.hook as hook; hook._PROC = '/nowhere'; hook.run('claude-code')"  # as on macOS
+    event = {**agent.common, "hook_event_name": PRE, "tool_name": "Bash", "tool_use_id": "t", "tool_input": {}}
+    command = ["bash", "-c", f'"{sys.executable}" -c "{code}"; true']
+    subprocess.run(command, input=json.dumps(event).encode(), check=True, timeout=SECONDS)
+    (call,) = running(1)
+    by = Agent.of_session(call["session"])
+    assert by is not None
+    assert by.process == os.getpid()
+
+
+@pytest.mark.promise("WAT-1")
 def test_the_observer_of_an_agent_that_has_already_ended_ends(home: Path) -> None:
     with subprocess.Popen(["true"]) as ended:
         pass

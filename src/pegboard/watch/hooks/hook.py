@@ -47,6 +47,8 @@ OBSERVER = "pegboard.watch.hooks.observer"
 
 _ATTEMPTS = 3
 _LONGEST_WALK = 16
+_PROC = "/proc"
+_PS_SECONDS = 2.0
 
 
 def run(name: str) -> NoReturn:
@@ -123,21 +125,46 @@ def _session_of(event: dict[str, Any], process: int) -> str:
 def agent_process() -> int:
     """Return the id of the agent's process: the first ancestor of this one that isn't a shell."""
     process = os.getppid()
-    for _ in range(_LONGEST_WALK):
-        try:
-            with open(f"/proc/{process}/stat", "rb") as file:  # noqa: PTH123 - pathlib delays the agent
-                about = file.read()
-        except OSError:
-            break
-        name = about[about.index(b"(") + 1 : about.rindex(b")")].decode("utf-8", "replace")
-        parent = int(about.rpartition(b")")[2].split()[1])
-        program = ""
-        with suppress(OSError):  # A script has its own name, but the program of its shell.
-            program = os.path.basename(os.readlink(f"/proc/{process}/exe"))  # noqa: PTH115, PTH119 - as above
-        if SHELLS.isdisjoint((name, program)):
-            break
-        process = parent
+    with suppress(OSError, ValueError):
+        for _ in range(_LONGEST_WALK):
+            parent, names = _parent_by_proc(process) if os.path.isdir(f"{_PROC}/self") else _parent_by_ps(process)  # noqa: PTH112
+            if SHELLS.isdisjoint(names):
+                break
+            process = parent
     return process
+
+
+def _parent_by_proc(process: int) -> tuple[int, set[str]]:
+    """Return the parent of a process and its names: its own and that of its program.
+
+    Raises:
+        OSError: The process has ended.
+    """
+    with open(f"{_PROC}/{process}/stat", "rb") as file:  # noqa: PTH123 - pathlib delays the agent
+        about = file.read()
+    names = {about[about.index(b"(") + 1 : about.rindex(b")")].decode("utf-8", "replace")}
+    with suppress(OSError):  # A script has its own name, but the program of its shell.
+        names.add(os.path.basename(os.readlink(f"{_PROC}/{process}/exe")))  # noqa: PTH115, PTH119 - as above
+    return int(about.rpartition(b")")[2].split()[1]), names
+
+
+def _parent_by_ps(process: int) -> tuple[int, set[str]]:
+    """Return the same on systems without `/proc`, such as macOS, where the name is the path of the program.
+
+    Raises:
+        OSError, ValueError: That is unknown.
+    """
+    import subprocess
+
+    command = ["ps", "-o", "ppid=,comm=", "-p", str(process)]
+    try:
+        shown = subprocess.run(  # noqa: S603 - no text of others
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PS_SECONDS, check=False
+        ).stdout
+    except subprocess.TimeoutExpired as error:
+        raise OSError(str(error)) from None
+    parent, _, program = shown.decode("utf-8", "replace").strip().partition(" ")
+    return int(parent), {program.strip().rpartition("/")[2].removeprefix("-")}
 
 
 def _ask(paths: Paths, session: str, message: bytes, seconds: float) -> dict[str, Any]:
