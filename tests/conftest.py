@@ -15,7 +15,10 @@ import shutil
 import signal
 import sys
 import textwrap
-from collections.abc import AsyncIterator, Callable, Generator
+import threading
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -308,3 +311,20 @@ async def open_runtime() -> AsyncIterator[Callable[..., Runtime]]:
     yield build
     for runtime in opened:
         await runtime.close()
+
+
+@pytest.fixture
+def no_thread() -> Callable[[], AbstractContextManager[None]]:
+    """Return a context in which the event loop has no thread for functions that block."""
+
+    @contextmanager
+    def busy() -> Iterator[None]:
+        free, threads = threading.Event(), ThreadPoolExecutor(1)
+        asyncio.get_running_loop().set_default_executor(threads)
+        threads.submit(free.wait, 30)
+        try:
+            yield
+        finally:
+            free.set()
+
+    return busy

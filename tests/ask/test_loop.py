@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -467,6 +468,31 @@ async def test_ending_it_while_the_model_answers_keeps_the_text_so_far(runtime: 
             outcome = event.outcome
     assert outcome is not None
     assert (outcome.answer, outcome.stopped_by) == ("Once upon", "interrupted")
+    kept = [entry.message for entry in runtime.sessions.entries("s")]
+    assert kept == [UserMessage(text="A story."), ModelMessage(text="Once upon")]
+
+
+@pytest.mark.promise("ASK-4")
+async def test_cancelling_it_repeatedly_while_no_thread_is_free_keeps_the_text_so_far(
+    runtime: Runtime, no_thread: Callable[[], AbstractContextManager[None]]
+) -> None:
+    asking = runtime.ask("s", model=ScriptedModel([TextDelta(text="Once upon"), asyncio.Event()]))
+    said = asyncio.Event()
+
+    async def watch() -> None:
+        async for event in asking.run("A story."):
+            if isinstance(event, ModelSaid):
+                said.set()
+
+    task = asyncio.create_task(watch())
+    await asyncio.wait_for(said.wait(), 30)
+    with no_thread():
+        for _ in range(3):
+            task.cancel()
+            for _ in range(10):
+                await asyncio.sleep(0)
+    await asyncio.wait([task], timeout=30)
+    assert task.cancelled()
     kept = [entry.message for entry in runtime.sessions.entries("s")]
     assert kept == [UserMessage(text="A story."), ModelMessage(text="Once upon")]
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -300,4 +302,29 @@ async def test_closing_the_dialog_ends_the_questions_and_keeps_no_session(
         await stage.until(lambda: provider.asked, "the model is asked")
         await stage.press("escape")
         await stage.until(lambda: not isinstance(stage.app.screen, ChecksScreen), "the dialog is closed")
+        await stage.until(lambda: not stage.app.runtime.sessions.list(), "no session is left")
+
+
+@pytest.mark.promise("BAT-3")
+async def test_closing_the_dialog_while_no_thread_is_free_keeps_no_session_either(
+    packs: Path,
+    own_check: Callable[[str, str], Path],
+    provider: FakeProvider,
+    monkeypatch: pytest.MonkeyPatch,
+    no_thread: Callable[[], AbstractContextManager[None]],
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    own_check("three", ASKED)
+    provider.play(Answer((delta(content="Hm"),), end="hang"))
+    async with on_stage(Runtime.from_environment(packs=[packs])) as stage:
+        await open_checks(stage, "items")
+        await stage.press("alt+a")
+        await stage.until(lambda: provider.asked, "the model is asked")
+        (asking,) = (worker for worker in stage.app.workers if worker.name == "action_ask")
+        with no_thread():
+            await stage.press("escape")
+            await stage.until(lambda: not isinstance(stage.app.screen, ChecksScreen), "the dialog is closed")
+            asking.cancel()  # Closing it has cancelled the questions twice.
+            for _ in range(10):
+                await asyncio.sleep(0)
         await stage.until(lambda: not stage.app.runtime.sessions.list(), "no session is left")

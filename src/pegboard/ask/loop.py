@@ -14,6 +14,7 @@ from pegboard.ask.conversation import CUT_OFF, SYSTEM, sent, unanswered
 from pegboard.ask.offer import Offer
 from pegboard.ask.result_text import MORE, MORE_TOOL, is_shortened
 from pegboard.ask.turn import TurnRecord
+from pegboard.ask.until_done import until_done
 from pegboard.errors import ModelError
 from pegboard.executor.deadline import PendingApprovals
 from pegboard.history import Sessions
@@ -219,8 +220,7 @@ class _Question:
                     code=error.code, message=str(error), fix=error.fix, retry_after=error.retry_after
                 )
             finally:
-                # Shielded: the session must become consistent even if this task is cancelled again.
-                await asyncio.shield(asyncio.ensure_future(self._settle()))
+                await until_done(self._settle())  # the session must become consistent
         outcome = self._outcome()
         self.record.finish(outcome)
         yield AskFinished(outcome=outcome)
@@ -231,7 +231,7 @@ class _Question:
         await self._begin()
         model = await asyncio.to_thread(self._ask.model)
         self.record.model = model.name
-        await asyncio.to_thread(self._ask.sessions.start, self._ask.session, model=model.name)
+        await until_done(asyncio.to_thread(self._ask.sessions.start, self._ask.session, model=model.name))
         yield AskStarted(session=self._ask.session, model=model.name, tools=len(self._offer.specs))
         async with aclosing(self._turns(model)) as events:
             async for event in events:
@@ -264,7 +264,7 @@ class _Question:
             said = self._ask.system if self._ask.system is not None else known.system if known else None
             self._system = SYSTEM if said is None else said
 
-        await asyncio.to_thread(read)
+        await until_done(asyncio.to_thread(read))
         for call in unanswered(self._messages):
             message = ToolMessage(provider_id=call.provider_id, name=call.name, text=CUT_OFF, ok=False)
             await self._append(message)
@@ -434,7 +434,7 @@ class _Question:
         return await self._runner.result_text(proposal)
 
     async def _append(self, message: Message, call: str | None = None) -> int:
-        entry = await asyncio.to_thread(self._ask.sessions.append, self._ask.session, message, call)
+        entry = await until_done(asyncio.to_thread(self._ask.sessions.append, self._ask.session, message, call))
         self._messages.append(message)
         self._note(message, call)
         return entry.position

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Final
 
+from pegboard.ask.until_done import until_done
 from pegboard.checks.differences import differences, shortened
 from pegboard.checks.file import Checks
 from pegboard.checks.model import Check, FailedExpectation, QuestionReport
@@ -106,7 +107,9 @@ class QuestionRunner:
                 with self._runtime.rules.unattended(asking.session):
                     used, outcome = await self._ask_once(asking, spec, expected, report.question)
             except asyncio.CancelledError:
-                await asyncio.to_thread(self._forget, asking.session, report.session)  # no report names them
+                await until_done(
+                    asyncio.to_thread(self._forget, asking.session, report.session)
+                )  # no report names them
                 raise
             made += outcome is None
             tokens += used
