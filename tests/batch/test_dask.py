@@ -194,6 +194,23 @@ async def test_cancelling_a_batch_ends_its_calls_on_the_workers_and_leaves_no_fi
     assert await asyncio.to_thread(node_folders, cluster) == []
 
 
+async def test_cancelling_a_batch_repeatedly_leaves_no_files_on_the_workers_either(
+    runtime: Runtime, plan: Plan, address: str, tmp_path: Path, cluster: LocalCluster
+) -> None:
+    pids = tmp_path / "pids"
+    async with runtime:
+        batch = Batch(plan("rows.wait", {"file": str(pids)}), DaskEngine(runtime, address))
+        running = asyncio.create_task(batch.run())
+        await wait_for(pids)
+        for _ in range(3):
+            running.cancel()
+            for _ in range(10):
+                await asyncio.sleep(0)
+        await asyncio.wait([running], timeout=90)
+    assert running.cancelled()
+    assert await asyncio.to_thread(node_folders, cluster) == []
+
+
 def node_folders(cluster: LocalCluster) -> list[str]:
     """Return the folders that Pegboard has left in the temporary folder of the workers."""
     with Client(cluster) as client:  # type: ignore[no-untyped-call]

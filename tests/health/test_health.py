@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from contextlib import aclosing, closing
+from contextlib import AbstractContextManager, aclosing, closing
 from pathlib import Path
 
 import pytest
@@ -231,6 +231,28 @@ async def test_programs_still_running_are_killed_when_the_check_is_closed(
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
+    assert not is_alive(pid)
+
+
+@pytest.mark.promise("SDK-9")
+async def test_programs_are_killed_even_if_the_check_is_cancelled_repeatedly_while_no_thread_is_free(
+    health: Health,
+    needs: Needs,
+    program: Program,
+    tmp_path: Path,
+    no_thread: Callable[[], AbstractContextManager[None]],
+) -> None:
+    program("slow", f"echo $$ > {tmp_path}/pid; sleep 600")
+    needs('second: requires_cli("slow")')
+    task = asyncio.create_task(_all(health))
+    pid = await asyncio.to_thread(_pid_in, tmp_path / "pid")
+    with no_thread():
+        for _ in range(2):
+            task.cancel()
+            for _ in range(10):
+                await asyncio.sleep(0)
+    with pytest.raises(asyncio.CancelledError):
+        await task
     assert not is_alive(pid)
 
 

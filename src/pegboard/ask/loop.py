@@ -14,7 +14,6 @@ from pegboard.ask.conversation import CUT_OFF, SYSTEM, sent, unanswered
 from pegboard.ask.offer import Offer
 from pegboard.ask.result_text import MORE, MORE_TOOL, is_shortened
 from pegboard.ask.turn import TurnRecord
-from pegboard.ask.until_done import until_done
 from pegboard.errors import ModelError
 from pegboard.executor.deadline import PendingApprovals
 from pegboard.history import Sessions
@@ -48,6 +47,7 @@ from pegboard.models.conversation import (
     UserMessage,
 )
 from pegboard.ports import Calls, Model
+from pegboard.until_done import until_done
 
 INVALID_ROUNDS: Final = 2
 """Consecutive turns with only invalid calls after which the model may correct itself; one more ends the loop."""

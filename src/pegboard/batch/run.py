@@ -23,6 +23,7 @@ from pegboard.batch.store import ResultStore
 from pegboard.models import Finished, JsonObject, ToolCall, ToolResult
 from pegboard.ports import Calls, Recorder
 from pegboard.results.export import whole
+from pegboard.until_done import until_done
 
 _FLUSH_SECONDS = 0.1
 _FLUSHES_PER_SYNC = 10
@@ -107,9 +108,11 @@ class Batch:
             except OSError as error:
                 self._fail(self._unwritable(error))
             finally:
-                await self._engine.close()
-                if record is not None:
-                    record.finish(self.progress, ended, self._failure)
+                try:
+                    await until_done(self._engine.close())
+                finally:
+                    if record is not None:
+                        record.finish(self.progress, ended, self._failure)
         if self._failure is not None:
             raise self._failure
         return ended
@@ -160,7 +163,7 @@ class Batch:
         finally:
             for task in (*self._callers, *syncing):
                 task.cancel()
-            await asyncio.gather(*self._callers, *syncing, return_exceptions=True)
+            await until_done(asyncio.gather(*self._callers, *syncing, return_exceptions=True))
 
     def _most(self) -> int:
         """Return how many calls may run or wait in the engine."""

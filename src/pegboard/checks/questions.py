@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Final
 
-from pegboard.ask.until_done import until_done
 from pegboard.checks.differences import differences, shortened
 from pegboard.checks.file import Checks
 from pegboard.checks.model import Check, FailedExpectation, QuestionReport
@@ -17,6 +16,7 @@ from pegboard.models import JsonObject, Problem, ToolCall, ToolError, ToolSpec
 from pegboard.models.ask import AskedCall, AskFinished, CallProposed, ModelSaid, Outcome
 from pegboard.models.conversation import TurnEnded
 from pegboard.runtime import Runtime
+from pegboard.until_done import until_done
 
 if TYPE_CHECKING:
     from pegboard.ask import Ask

@@ -121,6 +121,8 @@ class Health:
         """
         import asyncio
 
+        from pegboard.until_done import until_done
+
         # Collecting the requirements of thousands of tools takes long.
         tools_by_requirement, wanted = await asyncio.to_thread(self._collect, tools, again, only)
         for known in self._known_rows(tools_by_requirement, wanted):
@@ -135,7 +137,7 @@ class Health:
                 for found in self._store(tools_by_requirement, result, number):
                     yield found
         finally:
-            await asyncio.to_thread(prober.stop)
+            await until_done(asyncio.to_thread(prober.stop))
 
     async def missing(self, spec: ToolSpec) -> Sequence[Problem]:
         """Return the problems that prevent the tool from running now. Missing requirements are checked again."""
