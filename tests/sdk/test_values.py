@@ -55,6 +55,21 @@ class Person(pydantic.BaseModel):
     born: dt.date
 
 
+class Columns:
+    """A substitute for tables of Arrow, whose wheel is large."""
+
+    def to_pylist(self) -> list[dict[str, object]]:
+        return [{"a": 1}]
+
+
+class Download(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(arbitrary_types_allowed=True)
+
+    name: str
+    content: bytes
+    table: Columns | None = None
+
+
 class Pair(NamedTuple):
     left: int
     right: str
@@ -98,13 +113,6 @@ class Table:
         return [{"a": 1, "when": dt.date(2024, 1, 2)}]
 
 
-class Columns:
-    """A substitute for tables of Arrow, whose wheel is large."""
-
-    def to_pylist(self) -> list[dict[str, object]]:
-        return [{"a": 1}]
-
-
 @attrs.define
 class Box:
     width: int
@@ -132,6 +140,8 @@ def _rows() -> list[sqlite3.Row]:
         (Point(1, dt.date(2024, 1, 2)), {"x": 1, "when": "2024-01-02"}),
         ([Point(1)], [{"x": 1, "when": None}]),
         (Person(name="A", born=dt.date(2024, 1, 2)), {"name": "A", "born": "2024-01-02"}),
+        (Download(name="A", content=b"\xff\xfe"), {"name": "A", "content": "//4=", "table": None}),
+        ([Download(name="A", content=b"t", table=Columns())], [{"name": "A", "content": "t", "table": [{"a": 1}]}]),
         (dt.datetime(2024, 1, 2, 3, 4, 5, tzinfo=dt.UTC), "2024-01-02T03:04:05+00:00"),
         (dt.timedelta(days=1, seconds=2, microseconds=500_000), "P1DT2.5S"),
         (-dt.timedelta(seconds=90), "-P0DT90S"),

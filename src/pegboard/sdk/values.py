@@ -200,6 +200,13 @@ def _from_set(value: AbstractSet[Any]) -> list[object]:
         return list(value)
 
 
+def _from_model(value: Any) -> object:  # noqa: ANN401 - pydantic is too heavy to import for this
+    try:
+        return value.model_dump(mode="json")
+    except ValueError:  # it contains bytes that aren't UTF-8, or an object without a serializer of its own
+        return value.model_dump()
+
+
 def _from_dataclass(value: DataclassInstance) -> dict[str, object]:
     from dataclasses import fields
 
@@ -318,7 +325,7 @@ _CONVERSIONS: tuple[tuple[Callable[[type], bool], Callable[[Any], object]], ...]
         lambda cls: cls.__name__ == "ImageContent" and hasattr(cls, "model_dump"),
         lambda value: value.model_dump(mode="json", by_alias=True, exclude_none=True),
     ),
-    (lambda cls: hasattr(cls, "model_dump"), lambda value: value.model_dump(mode="json")),
+    (lambda cls: hasattr(cls, "model_dump"), _from_model),
     (lambda cls: hasattr(cls, "__dataclass_fields__"), _from_dataclass),
     (lambda cls: hasattr(cls, "__attrs_attrs__") or hasattr(cls, "__struct_fields__"), _from_fields),
     (lambda cls: issubclass(cls, Mapping), dict),
