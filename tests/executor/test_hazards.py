@@ -139,6 +139,18 @@ async def test_an_exception_group_and_a_recursion_error_are_reported(harness: An
     assert await harness.still_works()
 
 
+@pytest.mark.promise("SDK-13")
+async def test_the_only_exception_of_a_task_group_is_reported_instead_of_the_group(harness: Any) -> None:
+    raised = await harness.run("fail_in_task", author=False)
+    assert raised.error.message == "KeyError: 'two'"
+    assert raised.meta.traceback.rstrip().endswith("\nKeyError: 'two'")
+    assert "ExceptionGroup" not in raised.meta.traceback
+    failed = await harness.run("fail_in_task", author=True)
+    assert (failed.error.message, failed.error.detail) == ("no such dataset", "not_found")
+    assert failed.data == {"known": [1]}
+    assert failed.meta.traceback is None
+
+
 async def test_text_without_a_utf8_form_is_repaired(harness: Any) -> None:
     events = await harness.events("raise_surrogate")
     assert harness.result(events).error.message == "ValueError: a\ufffdb"

@@ -229,6 +229,22 @@ def raise_group():
     raise ExceptionGroup("several", [ValueError("one"), KeyError("two")])
 
 
+async def fail_in_task(*, author: bool):
+    """Raise an exception in a task of a task group, in another one."""
+
+    async def lookup():
+        if author:
+            raise ToolFailed("no such dataset", code="not_found", data={"known": [1]})
+        return {}["two"]
+
+    async def lookups():
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(lookup())
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(lookups())
+
+
 def recurse():
     """Recurse without end."""
     return recurse()

@@ -26,10 +26,11 @@ def raised(error: BaseException, file: str, detail: str | None = None) -> dict[s
     """Return the error for an exception raised by a pack.
 
     Args:
-        error: Exception.
+        error: Exception. A group of a single exception, as of a task group, is reported as that exception.
         file: File of the pack; the traceback starts there.
         detail: Kind of failure, unless the exception implies a more specific one.
     """
+    group, error = error, only_exception(error)
     message = described(error)
     missing = _missing_module(error)
     if isinstance(error, ModuleNotFoundError) and error.name and error.name != public_name(error.name):
@@ -53,7 +54,14 @@ def raised(error: BaseException, file: str, detail: str | None = None) -> dict[s
         detail = "out_of_memory"
     elif not isinstance(error, Exception):
         detail = detail or "crashed"
-    return failure("execution_error", message, detail, _traceback_of(error, file))
+    return failure("execution_error", message, detail, _traceback_of(error, file) or _traceback_of(group, file))
+
+
+def only_exception(error: BaseException) -> BaseException:
+    """Return the exception that is alone in a group, or in groups within it; return any other exception unchanged."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
 
 
 def described(error: BaseException) -> str:

@@ -13,7 +13,7 @@ from pegboard.sdk.arguments import ConversionError
 from pegboard.sdk.failure import ToolFailed
 from pegboard.sdk.layers import by_name, missing_arguments, not_supplied, positional_only
 from pegboard.sdk.values import NotSerializableError, encode
-from pegboard.worker.errors import described, failure, raised
+from pegboard.worker.errors import described, failure, only_exception, raised
 from pegboard.worker.leftovers import is_unfinished_business
 from pegboard.worker.loader import LoadedPacks, LoadedTool, ToolMissingError
 
@@ -104,6 +104,11 @@ class Caller:
             return _unfit_outcome(unfit)
         except ToolFailed as failed:
             return _failed_outcome(failed)
+        except ExceptionGroup as group:
+            failed_in_task = only_exception(group)
+            if not isinstance(failed_in_task, ToolFailed):
+                raise
+            return _failed_outcome(failed_in_task)
         except NotSerializableError as unfit:
             return CallOutcome(error=failure("execution_error", str(unfit), "not_serialisable"))
         except TypeError as error:
