@@ -633,6 +633,21 @@ async def test_a_result_is_saved_to_the_entered_file(stage: OpenStage, tmp_path:
         assert on.app.notices[-1] == "The result was not saved: the folder none does not exist"
 
 
+async def test_the_name_of_a_result_that_was_not_saved_can_be_corrected(stage: OpenStage, tmp_path: Path) -> None:
+    async with stage(width=200) as on:
+        await on.show([{"a": 1}])
+        await on.press("s", "ctrl+u", *"none/r.csv", "enter", "s")
+        assert on.text.splitlines()[-1].strip() == "Save as none/r.csv"
+        await on.press("home", *["delete"] * len("none/"), "enter")
+        assert on.app.notices[-1] == "Saved 6 B to r.csv"
+        await on.press("s")
+        assert f"Save as {tmp_path}/demo.tool-" in on.text
+        await on.press("ctrl+u", *"none/r.csv", "enter", "escape")
+        await on.show([{"a": 2}])
+        await on.press("s")
+        assert f"Save as {tmp_path}/demo.tool-" in on.text
+
+
 async def test_every_view_is_aligned_with_the_lines_above(stage: OpenStage) -> None:
     async with stage() as on:
         await on.show([{"a": 1}])

@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+from datetime import datetime
 from pathlib import Path
 
 from textual.app import SuspendNotSupported
 from textual.widget import Widget
 
-from pegboard.config.paths import expanded
-from pegboard.models import ToolResult
+from pegboard.config.paths import expanded, working_directory
+from pegboard.models import ToolCall, ToolResult
 from pegboard.results.clean import clean
-from pegboard.results.export import paged, paged_text, pager_command, save
+from pegboard.results.export import paged, paged_text, pager_command, save, suggested_name
 from pegboard.results.sizes import size
 from pegboard.tui.result.image import ImageView, save_image
 from pegboard.tui.result.pager import open_in_pager
 from pegboard.tui.result.table import TableView
 
 
-async def save_result(widget: Widget, result: ToolResult, name: str, view: Widget | None = None) -> None:
-    """Save a complete result.
+def suggested_path(call: ToolCall, result: ToolResult, view: object) -> str:
+    """Return a path in the working directory for a result, or for the image that its view shows."""
+    name = suggested_name(call, result, datetime.now().astimezone())
+    if isinstance(view, ImageView):
+        name = str(Path(name).with_suffix(view.image.suffix))
+    return str(working_directory() / name)
+
+
+async def save_result(widget: Widget, result: ToolResult, name: str, view: Widget | None = None) -> bool:
+    """Save a complete result. Return whether that succeeded.
 
     Args:
         widget: Widget that shows the toast.
@@ -39,8 +48,9 @@ async def save_result(widget: Widget, result: ToolResult, name: str, view: Widge
             written = await asyncio.to_thread(save, result, file, table)
     except (OSError, ValueError) as error:
         widget.notify(clean(f"The result was not saved: {error}"), severity="error", markup=False)
-    else:
-        widget.notify(clean(f"Saved {size(written)} to {file}"), markup=False)
+        return False
+    widget.notify(clean(f"Saved {size(written)} to {file}"), markup=False)
+    return True
 
 
 async def page_result(widget: Widget, result: ToolResult, text: str | None) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from time import monotonic
 from typing import ClassVar, Literal, Self, TypeAlias
@@ -16,7 +15,6 @@ from textual.reactive import reactive
 from textual.timer import Timer
 from textual.widget import Widget
 
-from pegboard.config.paths import working_directory
 from pegboard.models import (
     ApprovalRequested,
     CallEvent,
@@ -117,6 +115,7 @@ class ResultPane(Widget):
         self._log = CallLog()
         self._clock: Timer | None = None
         self._whole = WholeResult(self._views, self._prompt, self._fitting_views, self._update)
+        self._unsaved: tuple[ToolResult | None, str] = (None, "")  # result and file name of the last attempt
 
     # For the screen
 
@@ -343,7 +342,11 @@ class ResultPane(Widget):
         if event.kind == "save" and event.text.strip() and self._result is not None:
             from pegboard.tui.result.export import save_result
 
-            self.run_worker(save_result(self, self._result, event.text.strip(), self._views.current), group="save")
+            async def save(result: ToolResult, name: str) -> None:
+                is_saved = await save_result(self, result, name, self._views.current)
+                self._unsaved = (result, "" if is_saved else name)
+
+            self.run_worker(save(self._result, event.text.strip()), group="save")
         self._update()
 
     def on_result_prompt_closed(self, event: ResultPrompt.Closed) -> None:
@@ -453,14 +456,13 @@ class ResultPane(Widget):
             self.notify(message, severity="warning", markup=False)
 
     def action_save(self) -> None:
-        """Prompt for a file name to save the result."""
-        from pegboard.results.export import suggested_name
+        """Prompt for a file name to save the result; the last one, for correction, if it was not saved."""
+        from pegboard.tui.result.export import suggested_path
 
         if self._call is not None and self._result is not None:
-            name = suggested_name(self._call, self._result, datetime.now().astimezone())
-            if isinstance(view := self._views.capable, result_views.ImageView):
-                name = str(Path(name).with_suffix(view.image.suffix))
-            self._prompt.ask("save", "Save as", str(working_directory() / name))
+            name = self._unsaved[1] if self._unsaved[0] is self._result else ""
+            name = name or suggested_path(self._call, self._result, self._views.capable)
+            self._prompt.ask("save", "Save as", name)
 
     def action_talk(self) -> None:
         """Quote call and result in the message to the model."""
