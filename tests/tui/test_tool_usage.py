@@ -63,3 +63,16 @@ async def test_the_line_is_updated_by_a_run_and_hidden_for_other_tools(runtime: 
         await stage.press("escape", "escape", "ctrl+u")
         await stage.open("hold")
         await stage.until(lambda: not line(stage), "the other tool was never called")
+
+
+@pytest.mark.parametrize(("leave", "back"), [("f9", "f5"), ("f2", "escape")], ids=["a page", "a dialog"])
+async def test_the_line_counts_calls_that_were_made_while_something_covered_the_page(
+    runtime: Runtime, recorder: Recorder, leave: str, back: str
+) -> None:
+    async with on_stage(runtime) as stage:
+        await stage.open("shout")
+        await stage.press(leave)
+        await stage.until(lambda: stage.app.screen is not stage.screen, "the tool page is covered")
+        recorder.add("gate.shout", {"text": "x"}, lasting(100))
+        await stage.press(back)
+        await stage.until(lambda: line(stage).startswith("1 call"), "the call is counted")

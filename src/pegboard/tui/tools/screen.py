@@ -104,6 +104,11 @@ class ToolsScreen(PageScreen):
         """Build the tool page after the first frame."""
         self.call_after_refresh(self._build)
 
+    def on_screen_resume(self) -> None:
+        """Show what another page or a dialog has changed: how often the tool was used, and its presets."""
+        if self._page is not None:
+            self._page.read_history()
+
     @work(group="build")
     async def _build(self) -> None:
         """Import the tool page in a thread, then mount it."""

@@ -215,7 +215,7 @@ class ToolPage(Vertical):
         changed = (spec and spec.name) != (self._shown and self._shown.name)
         self._shown = spec
         if spec is not None:
-            self._read_history(spec.name)
+            self.read_history()
             self._result.hint = "" if self._remembered.has_run else self._welcome()
         else:
             self._result.hint = "Select a tool to run it."
@@ -255,8 +255,11 @@ class ToolPage(Vertical):
             self._result.show(*kept)
 
     @work(exclusive=True, group="recall")
-    async def _read_history(self, tool: str) -> None:
-        """Show how often a tool was used, and offer its last arguments and presets."""
+    async def read_history(self) -> None:
+        """Show how often the tool was used, and offer its last arguments and presets."""
+        if self._shown is None:
+            return
+        tool = self._shown.name
         try:
             found = await asyncio.to_thread(self._runtime.activity.statistics, (tool,))
             self.statistics = found[0] if found else never_called(tool)
@@ -329,8 +332,7 @@ class ToolPage(Vertical):
             self.running = None
             if spec.requirements:
                 self.post_message(Called(spec.name))
-        if self._shown is not None:
-            self._read_history(self._shown.name)
+        self.read_history()
 
     def _remember_result(self, event: Finished) -> None:
         self._results[event.call.name] = (event.call, event.result)
@@ -380,14 +382,12 @@ class ToolPage(Vertical):
         """Open the presets of the tool and load the chosen one."""
         from pegboard.tui.tools.presets import PresetsScreen
 
-        filled = self._tool_and_form()
-        if filled is None:
+        if (filled := self._tool_and_form()) is None:
             return
         spec, form = filled
         preset = await self.app.push_screen_wait(PresetsScreen(self._runtime, spec, form))
         if preset is not None and self._shown is not None and self._shown.name == spec.name:
             self.fill(preset.arguments, f"from the preset {clean_line(preset.name)}")
-        self._read_history(spec.name)
 
     @work(exclusive=True, group="arguments")
     async def save_preset(self) -> None:
@@ -396,7 +396,7 @@ class ToolPage(Vertical):
 
         filled = self._tool_and_form()
         if filled is not None and await save_preset(self.app, self._runtime, *filled) is not None:
-            self._read_history(filled[0].name)
+            self.read_history()
 
     def copy_as(self) -> None:
         """Open the dialog that copies the call in several formats."""
