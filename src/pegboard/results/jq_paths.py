@@ -9,6 +9,7 @@ from itertools import islice
 
 from pydantic import JsonValue
 
+from pegboard.data.json_text import JsonTextError, parse
 from pegboard.results.paths import jq_path
 
 _SAMPLED = 50
@@ -22,6 +23,19 @@ _ITEMWISE = {"map", "sort_by", "group_by", "unique_by", "min_by", "max_by", "any
 _UNCHANGED = re.compile(
     r"\s*(?:select|sort_by|unique_by)\b.*|\s*(?:sort|unique|reverse)\s*|\s*map\(\s*select\b.*", re.DOTALL
 )
+
+
+def first_filter(value: JsonValue) -> str:
+    """Return a filter to begin with: the identity, after `fromjson` for a text that is a JSON object or list."""
+    return "fromjson | ." if isinstance(_from_json(value), dict | list) else "."
+
+
+def _from_json(value: JsonValue) -> JsonValue:
+    """Return the value of a text that is JSON, otherwise None."""
+    try:
+        return parse(value) if isinstance(value, str) else None
+    except JsonTextError:
+        return None
 
 
 def completions(value: JsonValue, filter: str) -> list[str]:  # noqa: A002 - jq's own word
@@ -94,6 +108,8 @@ def _result(values: list[JsonValue], part: str) -> list[JsonValue]:
     """Return samples of the result of a part of a filter; none for parts that only jq can evaluate."""
     if _PATH.fullmatch(part):
         return _through(values, part)
+    if part.strip() == "fromjson":
+        return [_from_json(value) for value in values]
     return values if _UNCHANGED.fullmatch(part) else []
 
 

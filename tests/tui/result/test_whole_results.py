@@ -95,6 +95,23 @@ async def test_the_first_dot_of_a_jq_filter_may_be_typed_or_not(stage: OpenStage
         assert "jq ..1 " in on.text
 
 
+async def test_a_text_that_is_json_becomes_a_tree_or_a_table_with_the_jq_filter(stage: OpenStage) -> None:
+    async with stage(width=120) as on:
+        await on.show(json.dumps({"results": FILES}))
+        await on.press("vertical_line")
+        await on.until(lambda: "[Table]" in on.text, "the objects in the text are a table")
+        assert "jq fromjson | . " in on.text
+        await on.press(*".re", "tab")
+        assert "jq fromjson | .results " in on.text
+        await on.press("enter")
+        await on.until(lambda: "jq: 1 result" in on.text, "the filter is applied")
+        await on.press("escape")
+        assert "[Text]" in on.text
+        await on.show("[1, 2")
+        await on.press("vertical_line")
+        assert "jq . " in on.text
+
+
 async def test_enter_keeps_a_wrong_jq_filter_for_correction(stage: OpenStage) -> None:
     async with stage() as on:
         await on.show({"a": [1, 2]})

@@ -84,8 +84,8 @@ class ResultPrompt(Vertical):
         super().__init__()
         self._complete: Callable[[str], Sequence[str]] | None = None
         self._completions: list[str] = []
-        self._has_free_dot = False
-        """Whether the text is still the dot with which a new jq filter begins."""
+        self._begun = ""
+        """The text as long as it is still a beginning of a jq filter that ends with a dot."""
 
     def compose(self) -> ComposeResult:
         """Yield the label, the input and the hint."""
@@ -118,7 +118,7 @@ class ResultPrompt(Vertical):
         self.kind = kind
         self._complete = complete
         self._completions = []
-        self._has_free_dot = kind == "jq" and text == "."
+        self._begun = text if kind == "jq" and text in {".", "fromjson | ."} else ""
         self.query_one(Label).update(Content(question))
         self.hint("")
         line = self.query_one(Input)
@@ -140,17 +140,17 @@ class ResultPrompt(Vertical):
     def on_input_changed(self, event: Input.Changed) -> None:
         """Post each edit."""
         event.stop()
-        if self._has_free_dot and event.value.startswith(".."):
-            self._drop_first_letter()  # the user typed or pasted the dot that is already there
-        self._has_free_dot = False
+        if self._begun and event.value.startswith(f"{self._begun}."):
+            self._drop_letter(len(self._begun))  # the user typed or pasted the dot that is already there
+        self._begun = ""
         if event.value not in self._completions:
             self._completions = []
         self.post_message(self.Typed(self.kind, event.value))
 
-    def _drop_first_letter(self) -> None:
+    def _drop_letter(self, index: int) -> None:
         line = self.query_one(Input)
         at = line.cursor_position
-        line.value = line.value[1:]
+        line.value = line.value[:index] + line.value[index + 1 :]
         line.cursor_position = at - 1
 
     def on_input_submitted(self, event: Input.Submitted) -> None:

@@ -178,20 +178,21 @@ class ResultViews(Container):
         self.offered = offered
         self.show(self._best())
 
-    def replace(self, offered: tuple[ViewName, ...], result: ToolResult, file: str = "") -> None:
+    def replace(self, offered: tuple[ViewName, ...], result: ToolResult, file: str, *, is_parsed: bool) -> None:
         """Show another result of the same call, such as a filtered one, in the current view if it suits.
 
         Args:
             offered: Names of the views, best first.
             result: The result.
             file: As for `reset`.
+            is_parsed: Whether it is the value of a text, which has better views than that of the text.
         """
         shown = self._unfiltered = self._unfiltered or self.shown
         self._drop_views({"log"})
         self._result, self._stored, self._file = result, None, file
         self.search.rest = ""
         self.offered = offered
-        self.show(shown if shown in offered and shown != "error" else self._best())
+        self.show(shown if shown in offered and shown != "error" and not is_parsed else self._best())
 
     def set_stored(self, stored: JsonValue | StoredText, size: str) -> None:
         """Show the whole of a truncated result, which is read from its file on demand.

@@ -114,14 +114,14 @@ class WholeResult(Vertical):
 
     def ask_for_filter(self) -> None:
         """Prompt for a jq filter, beginning with the last one; a wrong one is explained again."""
-        from pegboard.results.jq_paths import completions
+        from pegboard.results.jq_paths import completions, first_filter
 
         if self.original is None:
             return
-        wrong = self._jq.failed
-        self._prompt.ask("jq", "jq", wrong or self.filter or ".", complete=partial(completions, self.original.data))
-        if wrong:
-            self.type_filter(wrong)
+        begun = self._jq.failed or self.filter or first_filter(self.original.data)
+        self._prompt.ask("jq", "jq", begun, complete=partial(completions, self.original.data))
+        if begun not in {self.filter, "."}:
+            self.type_filter(begun)
 
     def type_filter(self, text: str) -> None:
         """Filter the original result."""
@@ -135,9 +135,10 @@ class WholeResult(Vertical):
 
     def _show(self, filtered: ToolResult | None) -> None:
         shown = filtered or self.original
-        if shown is not None and shown is not self.result:
+        if shown is not None and self.original is not None and shown is not self.result:
             self.result = shown
-            self._views.replace(self._offer(shown), shown, "" if filtered else self._file)
+            is_parsed = isinstance(self.original.data, str) and not isinstance(shown.data, str)
+            self._views.replace(self._offer(shown), shown, "" if filtered else self._file, is_parsed=is_parsed)
             self.open()
         self._changed()
 
