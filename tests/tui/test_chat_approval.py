@@ -186,6 +186,16 @@ async def test_a_click_on_an_answer_selects_first_and_answers_then(tmp_path: Pat
         assert "rejected" in results(stage)[0]
 
 
+async def test_a_click_on_the_status_line_selects_the_call_awaiting_approval(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, calls(REMOVE), says("Done")) as stage:
+        await stage.say("Go")
+        await stage.asked()
+        assert "Not selected" in stage.text
+        await click(stage, "? work.remove awaits approval")
+        assert stage.talk.selected is stage.cards[0]
+        assert stage.cards[0].state == "asking"
+
+
 async def test_esc_cancels_a_pending_approval_and_the_session_continues(tmp_path: Path) -> None:
     async with on_chat(tmp_path, calls(REMOVE, REMOVE), says("Done")) as stage:
         await stage.say("Go")

@@ -59,6 +59,11 @@ class ChatStatusLine(Static):
         """Truncate the line to the new width."""
         self._refresh_text()
 
+    async def on_click(self) -> None:
+        """Select a call awaiting approval, as its key in the line does."""
+        if self._status.requests and self._status.select_key:
+            await self.run_action("app.to_asking")
+
     def _refresh_text(self) -> None:
         if not self.is_attached:
             return
