@@ -489,6 +489,22 @@ async def test_a_call_of_a_tool_that_is_gone_says_why_it_cannot_run(runtime: Run
 
 
 @pytest.mark.promise("ACT-2")
+async def test_calls_of_a_broken_pack_name_its_problem_once(runtime: Runtime, recorder: Recorder, paths: Paths) -> None:
+    for text in ("hello", "world"):
+        recorder.add("gate.shout", {"text": text})
+    async with on_activity(runtime) as stage:
+        await stage.until_seen("world")
+        (paths.packs / "gate.py").write_text("def broken(:\n")
+        await stage.until(lambda: runtime.tools.get("gate.shout") is None, "the tool is gone")
+        await stage.press("space", "down", "space", "ctrl+r")
+        await stage.until_seen("The file could not be parsed")
+        assert stage.text.count("gate.shout can't be run again") == 1
+        stage.app.clear_notifications()
+        await stage.press("alt+c")
+        await stage.until_seen("The checks were not opened.")
+
+
+@pytest.mark.promise("ACT-2")
 async def test_a_batch_offers_only_what_can_be_done_with_it(runtime: Runtime, recorder: Recorder) -> None:
     recorder.add()
     batch = recorder.add("batch.run", {"tool": "gate.shout"}, source="batch")

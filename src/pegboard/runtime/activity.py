@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pegboard import models
 from pegboard.errors import StoreError
+from pegboard.runtime.tools import Tools
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -176,9 +177,7 @@ class Activity:
             return reason
         if call.tool == _SCRIPT or self.tool_of(call) is not None:
             return ""
-        found = self._parts.registry.find(call.tool, self._parts.allow)
-        reason = found.error.message if isinstance(found, models.ToolResult) and found.error else ""
-        return reason or f"{call.tool} is not available."
+        return Tools(self._parts).why_missing(call.tool) or f"{call.tool} is not available."
 
     def unrepeatable(self, call: CallRecord) -> str:
         """Return why a call can't be run again whatever tools exist; empty if a tool of its name can run it."""

@@ -95,6 +95,18 @@ class Tools:
         found = self._parts.registry.find(name, self._parts.allow)
         return None if isinstance(found, models.ToolSpec) else found
 
+    def why_missing(self, name: str) -> str:
+        """Return why no tool with this name can be used, such as the problem of its pack; empty if one can be used."""
+        error = found.error if (found := self.why_not(name)) is not None else None
+        if error is None:
+            return ""
+        pack = name.partition(".")[0]
+        problems = (one for one in self._parts.registry.problems() if one.pack == pack and one.severity == "error")
+        problem = next((one for one in problems if one.tool in {None, name}), None)
+        if error.detail is not None or problem is None:
+            return error.message
+        return f"No tool is named {name!r} because its pack has a problem: {problem}"
+
     def timeout(self, spec: ToolSpec) -> float:
         """Return the timeout of the tool in seconds."""
         return self._parts.timeouts.of(spec)

@@ -154,7 +154,8 @@ class PagesApp(DialogApp, inherit_bindings=False):
     def _show_checks(self, request: ShowChecks) -> None:
         spec = self.runtime.tools.get(request.tool)
         if spec is None:
-            self.notify(f"{clean_line(request.tool)} is no longer installed.", severity="warning", markup=False)
+            why = f"The checks were not opened. {self.runtime.tools.why_missing(request.tool)}"
+            self.notify(clean_line(why), severity="warning", markup=False)
             return
         from pegboard.tui.tools.checks import ChecksScreen
 

@@ -248,18 +248,17 @@ class CallActions:
             calls: The calls.
             arguments: Other arguments of a single call.
         """
-        usable = [call for call in calls if await self._is_usable(call)]
-        if len(usable) < len(calls) or not usable:
-            return
-        for call in usable:
+        for call in calls:
+            if not await self._is_usable(call):
+                return
             if hidden := unrecorded_secret(call.args if arguments is None else arguments):
                 way = key_of(self._page, "activity.edit") or "Edit and run"
                 self._notify(f"{call.tool} can't be run again: {hidden} Enter it with {way}.", "warning")
                 return
-        specs = {call.tool: await asyncio.to_thread(self._activity.tool_of, call) for call in usable}
-        if not await self._confirm(usable, specs, arguments):
+        specs = {call.tool: await asyncio.to_thread(self._activity.tool_of, call) for call in calls}
+        if not await self._confirm(calls, specs, arguments):
             return
-        for call in usable:
+        for call in calls:
             await self._run(call, specs[call.tool], arguments)
 
     async def _run(self, call: RecordedCall, spec: ToolSpec | None, arguments: JsonObject | None) -> None:
