@@ -309,3 +309,43 @@ async def test_two_apps_with_the_same_inputs_have_results_of_their_own(
         await stage.press("escape")
         await stage.until(lambda: stage.app.screen is stage.screen, "the dialog is closed")
     assert not [*(runtime.paths.state / "batches").iterdir()]
+
+
+async def test_a_batch_follows_the_file_of_its_tool(
+    runtime: Runtime, write_pack: Callable[[str, str], Path], tmp_path: Path
+) -> None:
+    (tmp_path / "in.csv").write_text("count\n2\n4\n")
+    async with on_stage(runtime, size=(120, 40)) as stage:
+        await open_dialog(stage)
+        await stage.type(str(tmp_path / "in.csv"))
+        await stage.until_seen("No column of the file is a parameter of numbers.read_even.")
+        write_pack(
+            "numbers.py",
+            PACK.replace("number:", "count:")
+            .replace("{number}", "{count}")
+            .replace("number %", "count %")
+            .replace("* number", "* count"),
+        )
+        await stage.until_seen('row 2: numbers.read_even {"count": 4}')
+        await stage.press("ctrl+r")
+        await stage.until_seen("2 rows, 0 failed")
+
+
+async def test_a_batch_whose_pack_is_broken_keeps_the_earlier_results(
+    runtime: Runtime, write_pack: Callable[[str, str], Path], tmp_path: Path
+) -> None:
+    (tmp_path / "in.csv").write_text("number\n1\n2\n")
+    async with on_stage(runtime, size=(160, 40)) as stage:
+        await open_dialog(stage)
+        await stage.type(str(tmp_path / "in.csv"))
+        await stage.until_seen("row 2: numbers.read_even")
+        await stage.press("ctrl+r")
+        await stage.until_seen("2 rows, 1 failed")
+        write_pack("numbers.py", f"{PACK}def broken(:\n")
+        for key in ("ctrl+r", "f6"):
+            await stage.press(key)
+            await stage.until_seen(
+                "Nothing was run. No tool is named 'numbers.read_even' because its pack has a problem"
+            )
+            assert await exported(stage, tmp_path / "in.results.csv") == {"1": "false", "2": "true"}
+            (tmp_path / "in.results.csv").unlink()

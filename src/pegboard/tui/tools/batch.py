@@ -21,19 +21,19 @@ from pegboard.batch.errors import BatchError
 from pegboard.batch.export import merge_results
 from pegboard.batch.journal import journal_file
 from pegboard.batch.plan import BatchPlan
-from pegboard.batch.preview import BatchPreview, preview
+from pegboard.batch.preview import preview
 from pegboard.batch.result_folder import ResultFolder, can_continue
 from pegboard.batch.results import RowResult, read_results
 from pegboard.batch.run import Batch
 from pegboard.config.paths import expanded
-from pegboard.data.json_text import write
 from pegboard.models import ToolCall, ToolSpec
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count
 from pegboard.tui.commands import Command, bindings, key_of
+from pegboard.tui.tools.batch_text import described, row_line
 from pegboard.tui.widgets.control_pictures import ControlPictures
 from pegboard.tui.widgets.dialog import Dialog
-from pegboard.tui.widgets.pick_list import PickLine, PickList
+from pegboard.tui.widgets.pick_list import PickList
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 _SHOWN = 500
 """Results in the list; the export has all of them."""
 _REFRESH_SECONDS = 0.25
-_LONGEST = 200
 _STOPPED = "Stopped. "
 
 
@@ -125,6 +124,14 @@ class BatchScreen(Dialog[None]):
         self._list.empty = "No results yet."
         self._list.show([])
         self.set_interval(_REFRESH_SECONDS, self._refresh)
+        self.watch(self.app, "tool_scan", self._follow_tool, init=False)
+
+    def _follow_tool(self) -> None:
+        """Preview the calls with the schema of the changed tool."""
+        found = self._runtime.tools.get(self._spec.name)
+        if found is not None and found != self._spec:
+            self._spec = found
+            self._show_preview()
 
     def on_unmount(self) -> None:
         """Delete the results that were not exported, except those of an interrupted batch."""
@@ -177,7 +184,7 @@ class BatchScreen(Dialog[None]):
         except (BatchError, OSError) as error:
             self._preview.update(Content.styled(clean_line(str(error)), "$text-warning"))
             return
-        self._preview.update(_described(found, self._spec))
+        self._preview.update(described(found, self._spec))
         self._set_unfinished(is_unfinished)
 
     def _set_unfinished(self, is_unfinished: bool) -> None:
@@ -264,6 +271,10 @@ class BatchScreen(Dialog[None]):
     @work(exclusive=True, group="batch")
     async def _run(self, only: frozenset[int] | None, *, resume: bool = False) -> None:
         """Run the batch, the rest of an interrupted one, or the rows that failed."""
+        self._spec = await asyncio.to_thread(self._runtime.tools.current, self._spec)
+        if why := self._runtime.tools.why_missing(self._spec.name):
+            self._status.update(Content.styled(clean_line(f"Nothing was run. {why}"), "$text-error"))
+            return
         if not await self._is_confirmed():
             return
         try:
@@ -376,7 +387,7 @@ class BatchScreen(Dialog[None]):
         marked = result.row if result is not None else None
         self._shown = [found[row] for row in sorted(found)]
         rows = [result.row for result in self._shown]
-        self._list.show([_line(result) for result in self._shown], rows.index(marked) if marked in rows else 0)
+        self._list.show([row_line(result) for result in self._shown], rows.index(marked) if marked in rows else 0)
 
     def action_failures(self) -> None:
         """Show only failed rows, or all."""
@@ -462,30 +473,3 @@ def _readable(parts: Sequence[Path]) -> tuple[list[Path], set[int]]:
 def _path(text: str) -> Path:
     """Return the path that a user typed."""
     return expanded(text.strip())
-
-
-def _line(result: RowResult) -> PickLine:
-    """Return the line of a result."""
-    if result.error is not None:
-        return PickLine(f"✗ {result.row:>6}  {clean_line(result.error.message[:_LONGEST])}", result.error.detail or "")
-    text = write(result.data)[:_LONGEST]
-    return PickLine(f"✓ {result.row:>6}  {clean_line(text)}", f"{result.duration_ms:,.0f} ms")
-
-
-def _described(found: BatchPreview, spec: ToolSpec) -> Content:
-    """Return the columns, the mapping and the first calls."""
-    parts = [Content(clean_line(f"columns: {', '.join(found.columns)}"))]
-    if found.mapping:
-        pairs = ", ".join(f"{name} ← {column}" for name, column in found.mapping.items())
-        parts.append(Content(clean_line(f"mapping: {pairs}")))
-    if found.ignored:
-        parts.append(Content(clean_line(f"ignored: {', '.join(found.ignored)}")))
-    for call in found.calls:
-        text = f"row {call.row}: {spec.name} {write(call.arguments)[:_LONGEST]}"
-        line = Content(clean_line(text))
-        if call.problem:
-            line = Content.assemble(line, Content.styled(f"  ✗ {clean_line(call.problem)}", "$text-error"))
-        parts.append(line)
-    if not found.calls:
-        parts.append(Content("The file has no rows."))
-    return Content("\n").join(parts)
