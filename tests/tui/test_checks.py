@@ -93,6 +93,8 @@ async def test_a_result_is_kept_as_check_and_a_change_of_the_tool_is_shown_as_di
         await stage.until_seen("✗ failed")
         assert "2 differences" in stage.text
         assert 'item #1.text to be "\\u001b[31mred", got "\\u001b[31mblue".' in stage.text
+        shown = " ".join(stage.text.replace("│", " ").split())
+        assert 'If these parts always differ, set `expect.snapshot.ignore`: ["/0/text", "/1/text"]' in shown
         await stage.press("ctrl+s")
         await stage.until_seen("The snapshot was stored.")
         await stage.press("ctrl+r")

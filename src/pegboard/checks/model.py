@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field, JsonValue, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
+from pegboard.data.json_text import write
 from pegboard.models import DataModel, ErrorCode, JsonObject, Problem
 from pegboard.models.ask import AskedCall
 
@@ -153,6 +154,12 @@ class CheckReport(DataModel):
     def title(self) -> str:
         """Its name in a report on all checks."""
         return self.check
+
+    @property
+    def advice(self) -> str:
+        """A sentence about the parts that differ from the snapshot; empty if none differ."""
+        varying: list[JsonValue] = [one.path for one in self.differences if one.expectation == "snapshot" and one.path]
+        return f"If these parts always differ, set `expect.snapshot.ignore`: {write(varying)}" if varying else ""
 
 
 class QuestionReport(CheckReport):

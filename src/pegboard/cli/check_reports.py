@@ -14,8 +14,6 @@ from pegboard.cli.root import TOOL_FAILED, USAGE
 if TYPE_CHECKING:
     import asyncio
 
-    from pydantic import JsonValue
-
     from pegboard.checks import CheckError, CheckReport, Checks
     from pegboard.models import Problem
     from pegboard.runtime import Runtime
@@ -48,7 +46,6 @@ def cancel(task: asyncio.Task[int] | asyncio.Task[None]) -> None:
 def print_report(report: CheckReport) -> None:
     """Print a report on a check: a line, and a line for each difference."""
     from pegboard.cli.output import print_coloured, print_text
-    from pegboard.data.json_text import write
     from pegboard.results.clean import clean_line
     from pegboard.results.sizes import duration
 
@@ -59,11 +56,8 @@ def print_report(report: CheckReport) -> None:
     print_text(f"  {clean_line(report.title)}{clean_line(tool)}  {duration(report.duration_ms)}{note}\n")
     for one in report.differences:
         print_text(clean_line(f"    {one.expectation}: {one.message}") + "\n")
-    varying: list[JsonValue] = [one.path for one in report.differences if one.expectation == "snapshot" and one.path]
-    if varying:
-        print_text(
-            clean_line(f"    If these parts always differ, set `expect.snapshot.ignore`: {write(varying)}") + "\n"
-        )
+    if report.advice:
+        print_text(clean_line(f"    {report.advice}") + "\n")
     if report.problem is not None:
         print_text(clean_line(f"    {report.problem}") + "\n")
 

@@ -359,7 +359,8 @@ class ChecksScreen(ListDialog[None]):
             met = Content("The snapshot was stored." if report.updated else "Every expectation is met.")
             return heading, Content("\n").join([*answers, met])
         differences = [line for one in report.differences for line in _difference(one)]
-        return heading, Content("\n").join([*answers, *differences])
+        advice = [Content.styled(clean_line(report.advice), "$text-muted")] if report.advice else []
+        return heading, Content("\n").join([*answers, *differences, *advice])
 
 
 def _changes(changed: ToolCompatibility) -> Content:
