@@ -576,6 +576,21 @@ async def test_selected_calls_are_exported_with_their_results(
 
 
 @pytest.mark.promise("ACT-2")
+async def test_an_export_to_a_missing_folder_says_why_it_failed(
+    runtime: Runtime, recorder: Recorder, tmp_path: Path
+) -> None:
+    recorder.add("gate.shout", {"text": "one"})
+    async with on_activity(runtime) as stage:
+        await stage.press("ctrl+s")
+        await stage.until_seen("Export 1 call as JSON Lines")
+        await stage.press("ctrl+u")
+        await stage.type(str(tmp_path / "missing" / "out.jsonl"))
+        await stage.press("enter")
+        await stage.until_seen("No such file or directory.")
+        assert "Errno" not in stage.text
+
+
+@pytest.mark.promise("ACT-2")
 async def test_deleted_calls_can_be_restored(runtime: Runtime, recorder: Recorder) -> None:
     for text in ("one", "two", "three"):
         recorder.add("gate.shout", {"text": text})

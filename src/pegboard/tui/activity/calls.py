@@ -204,7 +204,8 @@ class CallActions:
         except FileExistsError:
             self._notify(f"Not exported because {answer} exists. Choose another name.", "error")
         except (OSError, ValueError) as error:
-            self._notify(f"Not exported: {error}", "error")
+            reason = getattr(error, "strerror", None) or error
+            self._notify(f"Not exported to {answer}: {reason}. Choose another file.", "error")
         except StoreError as error:
             self._fail(error)
         else:
