@@ -68,6 +68,15 @@ async def test_backspace_ctrl_w_and_ctrl_u_shorten_the_filter(given: GivenRuntim
         assert not stage.list.sought
 
 
+@pytest.mark.parametrize("key", ["f2", "alt+c"])
+async def test_a_command_of_a_tool_says_that_a_pack_is_selected_instead(given: GivenRuntime, key: str) -> None:
+    async with on_stage(given) as stage:
+        await stage.press("left", "left")
+        await stage.until_seen("Select a tool to run it.")
+        await stage.press(key)
+        await stage.until_seen("Select a tool first.")
+
+
 @pytest.mark.parametrize(("key", "sought"), [("n", "now"), ("space", "rea ow"), ("backspace", "reow")])
 async def test_back_in_the_list_a_letter_begins_a_new_filter_and_a_space_or_backspace_continues_the_old_one(
     given: GivenRuntime, key: str, sought: str

@@ -339,6 +339,8 @@ class ToolsScreen(PageScreen):
 
             changed = self.app.tool_scan.schema_changes.get(row.spec.name) if isinstance(self.app, AppState) else None
             self.app.push_screen(ChecksScreen(self._runtime, row.spec, changed))
+        else:
+            self.notify("Select a tool first.", severity="warning")
 
     def action_keep(self) -> None:
         """Keep the call that is shown as a check."""
@@ -412,6 +414,8 @@ class ToolsScreen(PageScreen):
             from pegboard.tui.dialogs.definition import DefinitionScreen
 
             self.app.push_screen(DefinitionScreen(row.spec))
+        else:
+            self.notify("Select a tool first.", severity="warning")
 
     @work(exclusive=True, group="editor")
     async def action_source(self) -> None:
