@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from time import process_time
+from typing import NoReturn
 
 import pytest
 from pydantic import JsonValue
 from stage import GivenRuntime, Stage, on_stage, tool
 from textual import events
+from textual.errors import NoWidget
+from textual.screen import Screen
+from textual.widget import Widget
 
 from pegboard.models import JsonObject
 from pegboard.tui.form.choices import Choices
@@ -482,6 +486,22 @@ async def test_a_file_whose_name_is_not_unicode_is_listed_and_refused(tmp_path: 
         await stage.press("end", "enter")
         await stage.until_seen("This file can't be sent because its name")
         assert draft(stage) == {}
+
+
+@pytest.mark.promise("TUI-3")
+async def test_a_text_that_is_loaded_while_the_widgets_are_arranged_is_wrapped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def find_none(self: Screen[None], widget: Widget) -> NoReturn:
+        raise NoWidget
+
+    async with on_stage(given_tool(tmp_path, body={"type": "string", "format": "textarea"})) as stage:
+        await stage.open("p.t")
+        await stage.until(lambda: stage.form.query_one(Lines).wrap_width > 0, "the editor has a width")
+        with monkeypatch.context() as arranging:
+            arranging.setattr(Screen, "find_widget", find_none)
+            stage.form.query_one(Lines).load_text(f"{'word ' * 40}end")
+        await stage.until_seen("word end")
 
 
 # Very long texts

@@ -127,6 +127,12 @@ class Lines(TextArea, inherit_bindings=False):
         """Whether a part of the text is hidden."""
         return any(notice in self.document.text for notice in self._hidden)
 
+    @property
+    def wrap_width(self) -> int:
+        """The width of wrapped lines, from the last layout: Textual knows no width while it arranges the widgets."""
+        beside = self.styles.gutter.width + self.scrollbar_gutter.width + self.gutter_width + 1  # 1 for the cursor
+        return max(0, self.outer_size.width - beside) if self.soft_wrap else 0
+
     def get_text_range(self, start: Location, end: Location) -> str:
         """Return the text between two locations, with its hidden parts."""
         return self._whole(super().get_text_range(start, end))
