@@ -245,7 +245,7 @@ async def test_rows_of_a_lost_worker_run_again_only_if_that_is_safe(
     assert result.is_unknown == (calls == 1)
     assert len(await wait_for(pids)) == calls
     with Client(cluster) as client:  # type: ignore[no-untyped-call]  # for the next tests
-        await asyncio.to_thread(client.wait_for_workers, 2, 30)
+        await asyncio.to_thread(client.wait_for_workers, 2, 90)
 
 
 async def test_the_engine_closes_even_if_the_scheduler_answers_at_that_moment(
@@ -280,7 +280,7 @@ async def test_the_files_of_a_killed_worker_are_deleted_by_the_next_batch(
     os.kill(parent_of(parent_of(pid)), signal.SIGKILL)
     await running
     with Client(cluster) as client:  # type: ignore[no-untyped-call]
-        await asyncio.to_thread(client.wait_for_workers, 2, 30)
+        await asyncio.to_thread(client.wait_for_workers, 2, 90)
     assert len(await asyncio.to_thread(node_folders, cluster)) == 1
     other = Runtime.from_environment(packs=[Path(packs)])
     (result,) = await run(other, plan("rows.double", {"number": 4}), address)
