@@ -9,6 +9,7 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +23,7 @@ from processes import command_of
 from watched import PLAIN_SERVER, Watched, eventually, records
 
 from pegboard.brake import Answer, AnsweredError, Question, Questions
-from pegboard.models import Agent
+from pegboard.models import Agent, JsonObject
 from pegboard.runtime import Runtime
 
 
@@ -512,6 +513,32 @@ def test_other_users_can_neither_read_nor_answer_questions(home: Path, questions
         assert answer is not None
         assert answer.args == {"secret": 2}
         assert "secret" not in "".join(file.read_text() for file in folder.glob("*.answer"))
+
+
+@pytest.mark.promise("WAT-4")
+async def test_a_question_whose_call_is_cancelled_while_it_is_written_does_not_stay(
+    home: Path, questions: Questions
+) -> None:
+    is_written, go = threading.Event(), threading.Event()
+
+    def redact(args: JsonObject) -> JsonObject:
+        is_written.set()
+        assert go.wait(30)
+        return args
+
+    threads = ThreadPoolExecutor(2)
+    asyncio.get_running_loop().set_default_executor(threads)
+    question = Question("a.b", {}, "agent", "a", "Why.")
+    task = asyncio.create_task(Questions(home / "state", redact).ask(question))
+    assert await asyncio.to_thread(is_written.wait, 30)
+    for _ in range(2):
+        task.cancel()
+        await asyncio.sleep(0)
+    go.set()
+    await asyncio.wait([task], timeout=30)
+    threads.shutdown()
+    assert task.cancelled()
+    assert questions.pending() == ()
 
 
 @pytest.mark.promise("WAT-4", "STO-2")

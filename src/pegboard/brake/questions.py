@@ -26,6 +26,7 @@ from pegboard.brake.question import Answer, Question, RuleOutcome
 from pegboard.brake.state import Brake
 from pegboard.data.mask import moved_secret, restored
 from pegboard.errors import PegboardError
+from pegboard.until_done import until_done
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -98,12 +99,16 @@ class Questions:
         Raises:
             BrakeError: The question can't be written.
         """
-        asked = await asyncio.to_thread(self.open, question, wait=wait)
+        opened: list[AskedQuestion] = []
         try:
+            # Until it is written: a question that no one polls or closes would wait as long as this process runs.
+            await until_done(asyncio.to_thread(lambda: opened.append(self.open(question, wait=wait))))
+            [asked] = opened
             while (answer := await asyncio.to_thread(asked.poll)) is None:  # noqa: ASYNC110 - another process answers
                 await asyncio.sleep(_POLL_SECONDS)
         except BaseException:
-            asked.close("The call was cancelled.")
+            for asked in opened:
+                asked.close("The call was cancelled.")
             raise
         return answer
 
