@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -55,6 +57,22 @@ async def test_a_call_is_copied_with_the_text_typed_right_before_the_key(given: 
         for key, character in (("a", "a"), ("b", "b"), ("c", "c"), ("ctrl+right_square_bracket", None)):
             stage.app.post_message(events.Key(key, character))
         await stage.until_seen("--arg path=abc")
+
+
+@pytest.mark.promise("TUI-1")
+async def test_a_repeated_key_runs_the_tool_once_even_while_no_thread_is_free(
+    given: GivenRuntime, no_thread: Callable[[], AbstractContextManager[None]]
+) -> None:
+    async with on_stage(given) as stage:
+        await stage.open("read")
+        await stage.type("a.txt")
+        with no_thread():
+            await stage.press("ctrl+r", "ctrl+r")
+        await stage.until_seen("✓ ok")
+        await stage.until_seen("1 call · none failed")
+        assert len(given.calls) == 1
+        await stage.press("ctrl+r")
+        await stage.until(lambda: len(given.calls) == 2, "it runs again")
 
 
 async def test_ctrl_j_runs_the_selected_tool_from_the_list_too(given: GivenRuntime) -> None:

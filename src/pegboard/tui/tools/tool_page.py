@@ -33,6 +33,7 @@ from pegboard.tui.state.remembered import Remembered
 from pegboard.tui.state.tool_scanner import schema_problem
 from pegboard.tui.tools.confirmation import may_run
 from pegboard.tui.tools.detail import DetailPane
+from pegboard.tui.tools.pasted_call import read_paste
 from pegboard.tui.tools.usage import never_called
 from pegboard.tui.tools.work_area import WorkArea
 from pegboard.tui.widgets.paste import may_be_call
@@ -116,6 +117,8 @@ class ToolPage(Vertical):
         self._hints = Content()
         """Keys that fill the form, in its title."""
         self._shown: ToolSpec | None = None
+        self._is_starting = False
+        """Whether a call was requested and may still need a confirmation."""
         self._results: OrderedDict[str, tuple[ToolCall, ToolResult]] = OrderedDict()
 
     async def on_mount(self) -> None:
@@ -294,7 +297,8 @@ class ToolPage(Vertical):
             self._say_that_no_tool_is_selected()
             return
         arguments = self._form.submit()
-        if arguments is not None:
+        if arguments is not None and not self._is_starting:  # The key may be repeated.
+            self._is_starting = True
             self._run(self._shown, arguments)
 
     def _say_that_no_tool_is_selected(self) -> None:
@@ -309,8 +313,11 @@ class ToolPage(Vertical):
     async def _run(self, spec: ToolSpec, arguments: JsonObject) -> None:
         """Call the tool and show its events, after confirmation if it is blocked or destructive."""
         rows = self._runtime.health.rows(spec.name) if spec.requirements else ()
-        if not await may_run(self.app, self._runtime, spec, self._form.form, rows):
-            return
+        try:
+            if not await may_run(self.app, self._runtime, spec, self._form.form, rows):
+                return
+        finally:
+            self._is_starting = False
         call = ToolCall(name=spec.name, args=arguments, source="form")
         self.running = call
         self._work_area.was_tried = True
@@ -450,7 +457,7 @@ class ToolPage(Vertical):
 
     @work(exclusive=True, group="paste")
     async def _load_paste(self, text: str, otherwise: Callable[[str], object]) -> None:
-        found = await self._read_paste(text)
+        found = await read_paste(self._runtime, self._shown, text)
         if found is None:
             otherwise(text)
         else:
@@ -458,7 +465,7 @@ class ToolPage(Vertical):
 
     @work(exclusive=True, group="paste")
     async def _offer_paste(self, text: str, editor: TextLine | TextBox) -> None:
-        found = await self._read_paste(text)
+        found = await read_paste(self._runtime, self._shown, text)
         if found is None:
             return
         editor.offer_call(lambda: self.run_worker(self._load_call(*found), exclusive=True, group="paste"))
@@ -467,20 +474,6 @@ class ToolPage(Vertical):
             f"You pasted a call to {clean_line(found[0].name)}. Press {key} to fill the form with it.", markup=False
         )
         self.screen.refresh_bindings()
-
-    async def _read_paste(self, text: str) -> tuple[ToolSpec, Pasted] | None:
-        """Parse a call with the schema of the tool it names, or of the current tool."""
-        from pegboard.forms import pasted
-
-        spec = self._shown
-        if spec is None:
-            return None
-        found = await asyncio.to_thread(pasted, text, spec)
-        if found is None or found.tool in {None, spec.name}:
-            return (spec, found) if found is not None else None
-        other = await asyncio.to_thread(self._runtime.tools.get, str(found.tool))
-        again = await asyncio.to_thread(pasted, text, other) if other is not None else None
-        return (other, again) if other is not None and again is not None else None
 
     async def _load_call(self, spec: ToolSpec, call: Pasted) -> None:
         """Load a call; open its tool after confirmation if it is another one."""
