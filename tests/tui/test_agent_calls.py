@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -118,6 +118,21 @@ async def test_the_card_shows_the_whole_call_and_approves_it(watched: Watched, l
         await answered(stage)
         assert len(calls(log)) == 1
         assert "awaits approval" not in stage.text
+
+
+@pytest.mark.promise("WAT-4")
+@pytest.mark.parametrize("key", ["a", "escape"])
+async def test_an_answer_counts_and_the_card_closes_if_another_key_follows_while_no_thread_is_free(
+    watched: Watched, log: Path, no_thread: Callable[[], AbstractContextManager[None]], key: str
+) -> None:
+    async with on_app() as stage:
+        watched.call(1, "delete", path="a")
+        await open_card(stage)
+        with no_thread():
+            await stage.press("a", key)
+        await answered(stage)
+        assert (await received(watched))["id"] == 1
+        assert len(calls(log)) == 1
 
 
 @pytest.mark.promise("WAT-4")

@@ -244,12 +244,13 @@ class AgentCallScreen(QuestionScreen[None]):
 
     def action_answer(self, choice: _Choice) -> None:
         """Answer the call, after the dialog that the answer requires."""
-        self._answer(choice)
+        if not self._is_over:
+            self._answer(choice)
 
     def answer_by_button(self, button: str) -> None:
         """Answer the call by a button, after the dialog that the answer requires."""
         if button in {"once", "session", "always", "reject", "reject_why", "edit"}:
-            self._answer(cast("_Choice", button))
+            self.action_answer(cast("_Choice", button))
 
     @work(exclusive=True, group="answer")
     async def _answer(self, choice: _Choice) -> None:
@@ -270,6 +271,10 @@ class AgentCallScreen(QuestionScreen[None]):
         if answer is None:
             return
         self._is_over = True  # The app learns of the own answer like of every other.
+        self.app.run_worker(self._send(call, answer), group="agent-answers")  # Even if the card is closed meanwhile.
+
+    async def _send(self, call: AgentCall, answer: Answer) -> None:
+        """Write an answer and close."""
         try:
             await asyncio.to_thread(self._questions.answer, call.question.id, answer)
         except AnsweredError:
