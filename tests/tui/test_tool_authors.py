@@ -69,6 +69,8 @@ async def test_after_a_syntax_error_is_fixed_the_tool_its_arguments_and_the_focu
         await stage.until(lambda: stage.form.has_focus_within, "the field has the focus again")
         assert stage.marked == "letter.write"
         await stage.type(" way")
+        await stage.until_seen("half way")
+        assert "The form of letter.write was closed" not in stage.text, "the message no longer applies"
         assert stage.form.form is not None
         assert stage.form.form.draft() == {"body": "half way"}
 

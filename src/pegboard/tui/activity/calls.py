@@ -26,6 +26,7 @@ from pegboard.tui.activity.detail import call_of
 from pegboard.tui.activity.rows import CallRow
 from pegboard.tui.commands import key_of
 from pegboard.tui.messages import Called, OpenCall, OpenScript, OpenTurn, OpenWaitingCall, TalkAbout
+from pegboard.tui.widgets.toasts import dismiss
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -347,7 +348,7 @@ class CallActions:
             self._deleted.append((deleted, text))
             self._fail(error)
             return
-        self._dismiss(text)
+        dismiss(self._page.app, clean_line(text))
         self._notify(
             f"Restored {count(len(restored), 'call')}."
             if restored
@@ -390,13 +391,6 @@ class CallActions:
 
     def _notify(self, text: str, severity: SeverityLevel = "information") -> None:
         self._page.notify(clean_line(text), severity=severity, timeout=_TOAST_SECONDS, markup=False)
-
-    def _dismiss(self, text: str) -> None:
-        """Remove the toasts with a text, which no longer applies."""
-        app = self._page.app
-        for toast in [*app._notifications]:  # noqa: SLF001 - in public, only all toasts can be removed
-            if toast.message == clean_line(text):
-                app._unnotify(toast)  # noqa: SLF001
 
 
 def _write(file: Path, lines: Callable[[], Iterable[str]]) -> None:
