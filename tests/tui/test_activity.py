@@ -576,18 +576,30 @@ async def test_selected_calls_are_exported_with_their_results(
 
 
 @pytest.mark.promise("ACT-2")
-async def test_an_export_to_a_missing_folder_says_why_it_failed(
+async def test_the_name_of_an_export_that_cant_be_written_can_be_corrected(
     runtime: Runtime, recorder: Recorder, tmp_path: Path
 ) -> None:
     recorder.add("gate.shout", {"text": "one"})
+    kept = tmp_path / "out.jsonl"
+    kept.write_text("kept")
     async with on_activity(runtime) as stage:
         await stage.press("ctrl+s")
         await stage.until_seen("Export 1 call as JSON Lines")
         await stage.press("ctrl+u")
-        await stage.type(str(tmp_path / "missing" / "out.jsonl"))
+        await stage.type(str(kept))
         await stage.press("enter")
-        await stage.until_seen("No such file or directory.")
+        await stage.until_seen("This file exists.")
+        await stage.press(*["left"] * len("out.jsonl"))
+        await stage.type("none/")
+        await stage.press("enter")
+        await stage.until_seen("No such file or directory")
         assert "Errno" not in stage.text
+        await stage.press(*["left"] * len("out.jsonl"), *["backspace"] * len("none/"))
+        await stage.type("new-")
+        await stage.press("enter")
+        await stage.until_seen("Exported 1 call")
+    assert kept.read_text() == "kept"
+    assert json.loads((tmp_path / "new-out.jsonl").read_text())["args"] == {"text": "one"}
 
 
 @pytest.mark.promise("ACT-2")

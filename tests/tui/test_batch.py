@@ -287,6 +287,30 @@ async def test_rows_of_a_stopped_batch_that_a_retry_fixed_are_not_failed_in_the_
         assert results == {str(row): "true" for row in range(1, 61)}
 
 
+async def test_the_name_of_an_export_that_cant_be_written_can_be_corrected(runtime: Runtime, tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("number\n1\n2\n")
+    kept = tmp_path / "in.results.csv"
+    kept.write_text("kept")
+    async with on_stage(runtime, size=(120, 40)) as stage:
+        await open_dialog(stage)
+        await stage.type(str(tmp_path / "in.csv"))
+        await stage.press("ctrl+r")
+        await stage.until_seen("2 rows, 1 failed")
+        await stage.press("ctrl+s")
+        await stage.until_seen("Export the results to")
+        await stage.press("enter")
+        await stage.until_seen("This file exists.")
+        await stage.press(*["left"] * len("in.results.csv"))
+        await stage.type("none/")
+        await stage.press("enter")
+        await stage.until_seen("No such file or directory")
+        await stage.press(*["left"] * len("in.results.csv"), *["backspace"] * len("none/"))
+        await stage.type("new-")
+        await stage.press("enter")
+        await stage.until((tmp_path / "new-in.results.csv").exists, "the results are exported")
+    assert kept.read_text() == "kept"
+
+
 async def test_two_apps_with_the_same_inputs_have_results_of_their_own(
     runtime: Runtime, tmp_path: Path, write_pack: Callable[[str, str], Path]
 ) -> None:

@@ -12,7 +12,7 @@ from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
 from pegboard import storage
-from pegboard.config.paths import expanded, working_directory
+from pegboard.config.paths import working_directory
 from pegboard.data.mask import unrecorded_secret
 from pegboard.errors import StoreError
 from pegboard.models import UNFINISHED, Finished, JsonObject, RecordedCall, ToolSpec
@@ -192,24 +192,13 @@ class CallActions:
             name: Start of the suggested file name.
             lines: Returns the lines; called and read in a thread.
         """
-        from pegboard.tui.dialogs.ask_name import AskName
+        from pegboard.tui.dialogs.ask_name import ask_file
 
         folder = await asyncio.to_thread(working_directory)
         suggested = str(folder / f"{name}-{datetime.now().astimezone():%Y%m%d-%H%M%S}.jsonl")
-        answer = await self._page.app.push_screen_wait(AskName(f"Export {subject} as JSON Lines", suggested))
-        if answer is None:
-            return
-        try:
-            file = await asyncio.to_thread(expanded, answer)
-            await asyncio.to_thread(_write, file, lines)
-        except FileExistsError:
-            self._notify(f"Not exported because {answer} exists. Choose another name.", "error")
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
-            self._notify(f"Not exported to {answer}: {reason}. Choose another file.", "error")
-        except StoreError as error:
-            self._fail(error)
-        else:
+        title = f"Export {subject} as JSON Lines"
+        file = await ask_file(self._page.app, title, suggested, lambda file: _write(file, lines))
+        if file is not None:
             self._notify(f"Exported {subject} to {file}")
 
     # Run again

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import ClassVar, TypeVar
 from unicodedata import normalize
 
@@ -13,6 +14,7 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Input, Static
 
+from pegboard.config.paths import expanded
 from pegboard.errors import PegboardError
 from pegboard.results.clean import clean
 from pegboard.tui.commands import Command, bindings
@@ -20,6 +22,10 @@ from pegboard.tui.widgets.control_pictures import ControlPictures
 from pegboard.tui.widgets.dialog import Dialog
 
 _T = TypeVar("_T")
+
+
+class _UnwrittenError(PegboardError):
+    """A file can't be written; the message is a sentence with the reason."""
 
 
 class AskName(Dialog[str | None]):
@@ -101,3 +107,29 @@ def in_thread(change: Callable[[str], object]) -> Callable[[str], Awaitable[bool
         return True
 
     return use
+
+
+async def ask_file(app: App[_T], title: str, name: str, write: Callable[[Path], object]) -> Path | None:
+    """Ask for the name of a new file until it can be written; the dialog shows why the last one can't.
+
+    Args:
+        app: The app.
+        title: Title of the dialog; plain text.
+        name: Initial value.
+        write: Writes the file; called in a thread.
+
+    Returns:
+        The file that was written, or None.
+    """
+
+    def use(answer: str) -> None:
+        try:
+            write(expanded(answer))
+        except FileExistsError as error:
+            raise _UnwrittenError("This file exists. Choose another name.") from error
+        except (OSError, ValueError) as error:  # ValueError: a name with a null byte, or damaged data
+            reason = getattr(error, "strerror", None) or error
+            raise _UnwrittenError(f"The file was not written: {reason}.") from error
+
+    answer = await ask_name(app, title, name, in_thread(use))
+    return expanded(answer) if answer is not None else None

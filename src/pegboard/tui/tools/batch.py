@@ -419,23 +419,16 @@ class BatchScreen(Dialog[None]):
     @work(exclusive=True, group="export")
     async def action_export(self) -> None:
         """Write all results to a new file."""
-        from pegboard.tui.dialogs.ask_name import AskName
+        from pegboard.tui.dialogs.ask_name import ask_file
 
         if not self._check_inputs():
             return
-        source = _path(self._file.value)
-        name = await self.app.push_screen_wait(
-            AskName("Export the results to", str(source.with_name(f"{source.stem}.results.csv")))
+        source, parts = _path(self._file.value), tuple(self._parts)
+        suggested = str(source.with_name(f"{source.stem}.results.csv"))
+        target = await ask_file(
+            self.app, "Export the results to", suggested, lambda target: merge_results(parts, target)
         )
-        if name is None:
-            return
-        target = _path(name)
-        try:
-            await asyncio.to_thread(merge_results, tuple(self._parts), target)
-        except (OSError, ValueError) as error:  # ValueError: a damaged line
-            reason = clean_line(f"{name} was not written: {getattr(error, 'strerror', None) or error}.")
-            self.notify(reason, severity="error", markup=False)
-        else:
+        if target is not None:
             self.notify(f"Results written to {clean_line(str(target))}.", markup=False)
 
     def action_close(self) -> None:
