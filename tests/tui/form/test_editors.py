@@ -22,6 +22,7 @@ from pegboard.tui.form.files import FilePicker
 from pegboard.tui.form.lines import MOST_IN_PLACE, Lines
 from pegboard.tui.form.multi import MultiChoices
 from pegboard.tui.form.popups import PickOne, PickSeveral
+from pegboard.tui.form.rows import KeyLine
 from pegboard.tui.widgets.pick_list import PickLine, PickList, ranked
 
 OPTIONAL: JsonObject = {"default": None}
@@ -70,6 +71,27 @@ async def test_the_line_breaks_of_a_pasted_text_are_line_feeds_in_every_editor(t
         await paste(stage, "one\rtwo\r")
         await stage.until(lambda: isinstance(stage.app.focused, TextBox), "the row has a box")
         assert draft(stage) == {"tags": ["one\ntwo\n"], "body": "three\nfour\nfive"}
+
+
+@pytest.mark.promise("TUI-3")
+async def test_text_that_is_pasted_where_a_row_is_added_or_a_variant_chosen_goes_to_its_editor(tmp_path: Path) -> None:
+    text: JsonObject = {"type": "string"}
+    tags: JsonObject = {"type": "array", "items": text}
+    env: JsonObject = {"type": "object", "additionalProperties": text}
+    either: JsonObject = {"anyOf": [text, {"type": "number"}]}
+    async with on_stage(given_tool(tmp_path, tags=tags, env=env, either=either)) as stage:
+        await stage.open("p.t")
+        await paste(stage, "one\ntwo")
+        await stage.until(lambda: isinstance(stage.app.focused, TextBox), "the row has a box")
+        await stage.press("tab")
+        await paste(stage, "three")
+        await stage.press("tab", "tab")
+        await paste(stage, "NAME\n")
+        await stage.until(lambda: isinstance(stage.app.focused, KeyLine), "the key of an entry is focused")
+        await stage.press("tab", *"value", "tab", "tab")
+        await paste(stage, "four")
+        await stage.until(lambda: isinstance(stage.app.focused, TextLine), "the editor is focused")
+        assert draft(stage) == {"tags": ["one\ntwo", "three"], "env": {"NAME": "value"}, "either": "four"}
 
 
 @pytest.mark.promise("TUI-3")

@@ -374,7 +374,7 @@ class FormBody(Widget):
         self.rebuild()
 
     def on_selector_typed(self, event: Selector.Typed) -> None:
-        """Insert the character into the editor of the variant, and focus it."""
+        """Insert the text into the editor of the variant, and focus it."""
         event.stop()
         position = self._items.position_of_field(event.field)
         if position is None:
@@ -455,11 +455,11 @@ class FormBody(Widget):
 
 
 def _type(editor: Widget | None, text: str) -> None:
-    """Insert a typed text into an editor; do nothing with other widgets."""
+    """Insert a typed or pasted text into an editor; do nothing with other widgets."""
     if isinstance(editor, TextLine):
         editor.insert_text(text)
     elif isinstance(editor, KeyLine):
-        editor.insert_text_at_cursor(text)
+        editor.insert_text_at_cursor(text.splitlines()[0])  # as Textual does with a text that is pasted into a line
     elif isinstance(editor, TextBox):
         editor.insert(text)
 

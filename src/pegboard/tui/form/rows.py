@@ -36,6 +36,7 @@ from pegboard.tui.form.lines import SELECT_ALL, LineInput
 from pegboard.tui.form.messages import Edited, LineSubmitted
 from pegboard.tui.form.multi import MultiChoices
 from pegboard.tui.widgets.control_pictures import ControlPictures
+from pegboard.tui.widgets.paste import may_be_call
 
 Editor: TypeAlias = TextLine | TextBox | Choices | MultiChoices
 
@@ -181,7 +182,7 @@ class AddLine(ItemLine):
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     class Pressed(Message):
-        """The user asked for a new row, or typed the first character of its text."""
+        """The user asked for a new row, typed the first character of its text, or pasted its text."""
 
         def __init__(self, field: Field, text: str = "") -> None:
             super().__init__()
@@ -205,6 +206,12 @@ class AddLine(ItemLine):
         if event.is_printable and event.character != " ":
             event.stop()
             self.post_message(self.Pressed(self.item.field, event.character or ""))
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Ask the form for a new row with the pasted text, unless it may be a call."""
+        if event.text and not may_be_call(event.text):
+            event.stop()
+            self.post_message(self.Pressed(self.item.field, event.text))
 
 
 class KeyLine(LineInput):
@@ -326,7 +333,7 @@ class Selector(Choices):
     """
 
     class Typed(Message):
-        """A character for the editor of the chosen variant was typed."""
+        """A character for the editor of the chosen variant was typed, or a text was pasted."""
 
         def __init__(self, field: Field, text: str) -> None:
             super().__init__()
@@ -344,12 +351,21 @@ class Selector(Choices):
 
     def on_key(self, event: events.Key) -> None:
         """Announce a character for the editor of the chosen variant; else choose a variant by its first letter."""
-        inner = self._variants.inner
-        has_editor = not isinstance(inner, Container | VariantField) and editor_class(inner) in {TextLine, TextBox}
-        if event.is_printable and event.character != " " and has_editor and self._fits():
+        if event.is_printable and event.character != " " and self._has_editor and self._fits():
             event.stop()
             event.prevent_default()
-            self.post_message(self.Typed(inner, event.character or ""))
+            self.post_message(self.Typed(self._variants.inner, event.character or ""))
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Announce a pasted text for the editor of the chosen variant, unless it may be a call."""
+        if event.text and not may_be_call(event.text) and self._has_editor and self._fits():
+            event.stop()
+            self.post_message(self.Typed(self._variants.inner, event.text))
+
+    @property
+    def _has_editor(self) -> bool:
+        inner = self._variants.inner
+        return not isinstance(inner, Container | VariantField) and editor_class(inner) in {TextLine, TextBox}
 
     def choose(self, position: int) -> None:
         """Choose a variant by its index."""
