@@ -312,8 +312,8 @@ class ToolPage(Vertical):
     @work(group="call")
     async def _run(self, spec: ToolSpec, arguments: JsonObject) -> None:
         """Call the tool and show its events, after confirmation if it is blocked or destructive."""
-        rows = self._runtime.health.rows(spec.name) if spec.requirements else ()
         try:
+            rows = self._runtime.health.rows(spec.name) if spec.requirements else ()
             if not await may_run(self.app, self._runtime, spec, self._form.form, rows):
                 return
         finally:
