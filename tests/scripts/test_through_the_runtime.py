@@ -12,7 +12,7 @@ from typing import Any  # results may be any JSON
 import pytest
 from pydantic import JsonValue
 
-from pegboard.models import ApprovalRequested, CallEvent, Finished, Log, Started, ToolCall, ToolSpec
+from pegboard.models import ApprovalRequested, CallEvent, Finished, JsonObject, Log, Started, ToolCall, ToolSpec
 from pegboard.models.approval import Approval
 from pegboard.runtime import Runtime
 
@@ -189,6 +189,27 @@ async def test_cancelling_a_script_ends_its_calls_within_200_ms(shop: Runtime) -
     assert sorted(record.tool for record in records if not record.ok) == ["script.run", "shop.nap", "shop.nap"]
     assert all(record.duration_ms > 0 for record in records)
     assert not await shop.cancel("it")
+
+
+@pytest.mark.promise("SCR-5")
+@pytest.mark.parametrize(
+    ("script", "data"),
+    [
+        ("echo before; echo why >&2; shop.nap 50", {"stdout": "before\n", "stderr": "why\n"}),
+        ("shop.nap 50", None),
+    ],
+)
+async def test_the_output_of_a_cancelled_script_is_kept(shop: Runtime, script: str, data: JsonObject | None) -> None:
+    async with asyncio.timeout(60), aclosing(shop.scripts.run(script, call_id="it")) as running:
+        async for event in running:
+            if isinstance(event, Started) and event.call.name == "shop.nap":
+                await shop.cancel("it")
+    [record] = shop.history.records(tool="script.run")
+    assert record.error is not None
+    assert record.error.detail == "cancelled"
+    result = shop.history.result(record.id)
+    assert result is not None
+    assert result.data == data
 
 
 @pytest.mark.promise("SCR-5")

@@ -87,7 +87,7 @@ def run(
     result = finished.result if finished else cancelled
     if result.error is not None:
         narrate(f"{result.error.code}: {result.error.message}")
-    ended = result.data if isinstance(result.data, dict) else {"exit_code": interruption or TOOL_FAILED}
+    ended = {"exit_code": interruption or TOOL_FAILED, **(result.data if isinstance(result.data, dict) else {})}
     if json:
         calls = [{"call": done.call.shown(), "result": done.result} for done in output.calls]
         print_json({**output.printed, **ended, "calls": calls})

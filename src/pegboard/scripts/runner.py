@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from time import perf_counter
 from typing import Final, NamedTuple
 
@@ -13,6 +13,7 @@ from pegboard.models import (
     Finished,
     Hints,
     JsonObject,
+    Log,
     Problem,
     ResultMeta,
     ScriptHandler,
@@ -129,10 +130,13 @@ class ScriptRunner:
         yield Started(call=call)
         events: asyncio.Queue[CallEvent | None] = asyncio.Queue()
         within: set[str] = set()
+        printed: dict[str, list[str]] = {"stdout": [], "stderr": []}
 
         def on_event(event: CallEvent) -> None:
             if isinstance(event, Started):
                 within.add(event.call.id)
+            elif isinstance(event, Log) and event.call_id == call.id:
+                printed[event.stream].append(event.text)
             events.put_nowait(event)
 
         source = "script" if call.source in _BY_HAND else call.source
@@ -144,7 +148,7 @@ class ScriptRunner:
         try:
             while (event := await events.get()) is not None:
                 yield event
-            yield Finished(call=call, result=_result(task, (perf_counter() - began) * 1000))
+            yield Finished(call=call, result=_result(task, printed, (perf_counter() - began) * 1000))
         finally:
             del self._running[call.id]
             task.cancel()
@@ -176,9 +180,18 @@ class ScriptRunner:
         )
 
 
-def _result(task: asyncio.Task[ScriptResult], milliseconds: float) -> ToolResult:
+def _result(task: asyncio.Task[ScriptResult], printed: Mapping[str, Sequence[str]], milliseconds: float) -> ToolResult:
+    """Return the result of a script.
+
+    Args:
+        task: The task that ran it.
+        printed: Its output by stream.
+        milliseconds: Its duration.
+    """
     if task.cancelled():
-        return ToolResult.failed("execution_error", "The script was cancelled.", "cancelled").timed(milliseconds)
+        result = ToolResult.failed("execution_error", "The script was cancelled.", "cancelled").timed(milliseconds)
+        so_far = {stream: "".join(pieces) for stream, pieces in printed.items()}
+        return result.model_copy(update={"data": so_far}) if any(so_far.values()) else result
     try:
         done = task.result()
     except OSError as error:
