@@ -6,6 +6,8 @@ import asyncio
 import json
 import os
 import subprocess
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -89,6 +91,56 @@ async def test_changes_are_discarded_only_after_confirmation(tmp_path: Path) -> 
         await stage.press("enter")
         await confirmed(stage, "ctrl+y")
         await stage.until(lambda: stage.editor.text == "work.say other", "the other is opened")
+
+
+@pytest.mark.promise("TUI-1")
+async def test_a_script_is_saved_even_if_another_dialog_opens_while_no_thread_is_free(
+    tmp_path: Path, no_thread: Callable[[], AbstractContextManager[None]]
+) -> None:
+    async with on_script(tmp_path) as stage:
+        await stage.type("a")
+        await save_as(stage, "first")
+        await stage.type("b")
+        with no_thread():
+            await stage.press("ctrl+s", "ctrl+l")
+        await stage.until_seen("Saved as first.")
+        assert not stage.place.document.is_changed
+        assert await asyncio.to_thread(stage.runtime.scripts.saved.read, "first") == "ab"
+
+
+@pytest.mark.promise("TUI-1")
+async def test_closing_the_dialog_while_no_thread_is_free_keeps_the_new_name_of_the_open_script(
+    tmp_path: Path, no_thread: Callable[[], AbstractContextManager[None]]
+) -> None:
+    async with on_script(tmp_path) as stage:
+        document = stage.place.document
+        await stage.type("a")
+        await save_as(stage, "first")
+        await listed(stage)
+        await stage.press("f2", "end", *"2")
+        with no_thread():
+            await stage.press("enter", "escape")
+        await stage.until(lambda: document.name == "first2", "it is renamed")
+        await listed(stage)
+        await stage.press("delete")
+        await stage.until(lambda: isinstance(stage.app.screen, Confirm), "it asks")
+        with no_thread():
+            await stage.press("ctrl+y", "escape")
+        await stage.until(lambda: document.name == "", "it is deleted")
+        assert document.is_changed
+
+
+@pytest.mark.promise("TUI-1")
+async def test_text_that_is_typed_while_a_script_is_opened_is_discarded_only_after_confirmation(
+    tmp_path: Path, no_thread: Callable[[], AbstractContextManager[None]]
+) -> None:
+    async with on_script(tmp_path) as stage:
+        await asyncio.to_thread(stage.runtime.scripts.saved.write, "other", "work.say other")
+        await listed(stage)
+        with no_thread():
+            await stage.press("enter", *"mine")
+        await confirmed(stage, "n")
+        assert stage.editor.text == "mine"
 
 
 async def test_a_script_changed_by_another_program_is_overwritten_only_after_confirmation(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
@@ -16,6 +17,7 @@ from pegboard.tui.script.editor import ScriptEditor
 from pegboard.tui.script.open_script import EditedScript
 from pegboard.tui.state.draft import Draft, DraftFile
 from pegboard.tui.state.kept_draft import KeptDraft
+from pegboard.until_done import until_done
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -44,6 +46,9 @@ class ScriptDocument:
         self.name = ""
         """Name of the saved script; empty for a new one."""
         self._saved = ""
+        self._opened = 0
+        """Number of scripts that were opened."""
+        self._saving = asyncio.Lock()
         self._page = page
         self._runtime = runtime
         self._editor = editor
@@ -100,52 +105,64 @@ class ScriptDocument:
         """Text, name and saved text, for dialogs that change them."""
         return EditedScript(self._editor.text, self.name, self._saved)
 
-    def apply(self, state: EditedScript) -> None:
-        """Apply the name and the saved text of a state."""
+    def follow(self, state: EditedScript) -> None:
+        """Apply the name and the saved text of a state, now and whenever they change."""
+        state.changed = partial(self._apply, self._opened)
+        state.changed(state)
+
+    def _apply(self, opened: int, state: EditedScript) -> None:
+        if opened != self._opened:  # another script is in the editor by now
+            return
         self.name, self._saved = state.name, state.saved
         self._changed()
         self.schedule_draft()
 
     async def save(self) -> None:
         """Save the script under its name; ask for a name if it is new."""
+        async with self._saving:  # what is on the disk is known only after the previous save
+            if self.name:
+                await self._save()
+            else:
+                await self.save_as()
+
+    async def _save(self) -> None:
         from pegboard.tui.script.saved_scripts import CHANGED_ELSEWHERE, would_overwrite
 
         state = self.state
-        if not state.name:
-            await self.save_as()
-            return
+        self.follow(state)
+
+        async def write() -> None:
+            await asyncio.to_thread(self._runtime.scripts.saved.write, state.name, state.text)
+            state.update(state.name, state.text)
+            self._page.notify(f"Saved as {clean_line(state.name)}.", markup=False)
+
         try:
             if await asyncio.to_thread(would_overwrite, self._runtime, state, state.name) and not await self.confirm(
                 f"Overwrite {clean_line(state.name)}?", CHANGED_ELSEWHERE, "Overwrite"
             ):
                 return
-            await asyncio.to_thread(self._runtime.scripts.saved.write, state.name, state.text)
+            await until_done(write())
         except SavedScriptError as error:
             self._show_error(error)
-            return
-        state.saved = state.text
-        self.apply(state)
-        self._page.notify(f"Saved as {clean_line(state.name)}.", markup=False)
 
     async def save_as(self) -> None:
         """Ask for a name and save the script."""
         from pegboard.tui.script.saved_scripts import save_as
 
         state = self.state
-        if await save_as(self._page, self._runtime, state, state.name):
-            self.apply(state)
+        self.follow(state)
+        await save_as(self._page, self._runtime, state, state.name)
 
     # Opening
 
     async def open(self, name: str) -> None:
         """Open a saved script, after confirmation if changes would be lost."""
-        if not await self._may_discard():
-            return
         try:
             text = await asyncio.to_thread(self._runtime.scripts.saved.read, name)
         except SavedScriptError as error:
             self._show_error(error)
-        else:
+            return
+        if await self._may_discard():  # also what was typed while it was read
             self._load(text, name)
 
     async def new(self) -> None:
@@ -172,6 +189,7 @@ class ScriptDocument:
         return True
 
     def _load(self, text: str, name: str) -> None:
+        self._opened += 1
         self._editor.load_text(text)
         # compare with the editor's text, which has normalized line endings
         self.name, self._saved = name, self._editor.text

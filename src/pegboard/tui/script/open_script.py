@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -14,3 +15,11 @@ class EditedScript:
     """Name of the saved script; empty for a new one."""
     saved: str
     """Text of the saved script when it was last read or written."""
+    changed: Callable[[EditedScript], object] | None = None
+    """Callback for a change of the name or the saved text, which may end after the dialog is closed."""
+
+    def update(self, name: str, saved: str) -> None:
+        """Set the name and the saved text."""
+        self.name, self.saved = name, saved
+        if self.changed is not None:
+            self.changed(self)

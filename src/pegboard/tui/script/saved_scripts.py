@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on, work
@@ -20,6 +19,7 @@ from pegboard.tui.commands import Command, bindings
 from pegboard.tui.script.open_script import EditedScript
 from pegboard.tui.widgets.dialog import ListDialog
 from pegboard.tui.widgets.pick_list import PickLine, PickList
+from pegboard.until_done import until_done
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -111,19 +111,24 @@ class SavedScriptsScreen(ListDialog[str | None]):
     @work(exclusive=True, group="change")
     async def action_rename(self) -> None:
         """Rename the selected script."""
-        from pegboard.tui.dialogs.ask_name import ask_name, in_thread
+        from pegboard.tui.dialogs.ask_name import ask_name
 
-        script = self._marked
+        script, saved = self._marked, self._runtime.scripts.saved
         if script is None:
             return
-        rename = in_thread(partial(self._runtime.scripts.saved.rename, script.name))
-        name = await ask_name(self.app, f"Rename {clean_line(script.name)} to", script.name, rename)
-        if name is None:
-            return
-        name = self._runtime.scripts.saved.name_of(name)
-        if self._script.name == script.name:
-            self._script.name = name
-        self._read(name)
+
+        async def rename(typed: str) -> None:
+            await asyncio.to_thread(saved.rename, script.name, typed)
+            if self._script.name == script.name:
+                self._script.update(saved.name_of(typed), self._script.saved)
+
+        async def use(typed: str) -> bool:
+            await until_done(rename(typed))
+            return True
+
+        name = await ask_name(self.app, f"Rename {clean_line(script.name)} to", script.name, use)
+        if name is not None:
+            self._read(saved.name_of(name))
 
     @work(exclusive=True, group="change")
     async def action_delete(self) -> None:
@@ -138,13 +143,17 @@ class SavedScriptsScreen(ListDialog[str | None]):
         asked = Confirm(f"Delete {clean_line(script.name)}?", f"{question}This can't be undone.", "Delete")
         if not await self.app.push_screen_wait(asked):
             return
-        try:
+
+        async def delete() -> None:
             await asyncio.to_thread(self._runtime.scripts.saved.delete, script.name)
+            if is_open:
+                self._script.update("", "")
+
+        try:
+            await until_done(delete())
         except SavedScriptError as error:
             self._show_error(error)
             return
-        if is_open:
-            self._script.name = self._script.saved = ""
         self._read()
 
     def _show_error(self, error: SavedScriptError) -> None:
@@ -190,6 +199,10 @@ async def save_as(screen: Widget, runtime: Runtime, script: EditedScript, name: 
 
     saved = runtime.scripts.saved
 
+    async def write(chosen: str) -> None:
+        await asyncio.to_thread(saved.write, chosen, script.text)
+        script.update(chosen, script.text)
+
     async def save(typed: str) -> bool:
         chosen = saved.name_of(typed)
         if await asyncio.to_thread(would_overwrite, runtime, script, chosen):
@@ -198,8 +211,7 @@ async def save_as(screen: Widget, runtime: Runtime, script: EditedScript, name: 
             question = f"{why}\n\nThis can't be undone."
             if not await screen.app.push_screen_wait(Confirm("Overwrite script?", question, "Overwrite")):
                 return False
-        await asyncio.to_thread(saved.write, chosen, script.text)
-        script.name, script.saved = chosen, script.text
+        await until_done(write(chosen))
         return True
 
     return script.name if await ask_name(screen.app, "Save script as", name, save) is not None else ""

@@ -276,7 +276,7 @@ class ScriptScreen(PageScreen):
     def _update_title(self) -> None:
         self.query_one("#writing").border_title = self.document.title
 
-    @work(exclusive=True, group="dialog")
+    @work(group="save")
     async def action_save(self) -> None:
         """Save the script under its name; ask for a name if it is new."""
         await self.document.save()
@@ -293,7 +293,7 @@ class ScriptScreen(PageScreen):
 
         script = self.document.state
         chosen = await self.app.push_screen_wait(SavedScriptsScreen(self._runtime, script))
-        self.document.apply(script)
+        self.document.follow(script)
         if chosen is not None:
             await self.document.open(chosen)
 
