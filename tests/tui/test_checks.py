@@ -183,6 +183,31 @@ async def test_a_breaking_change_is_a_problem_of_the_tool_that_lists_the_calls_t
 
 
 @pytest.mark.promise("BAT-4")
+async def test_a_schema_that_changes_again_is_accepted_only_after_its_changes_are_shown(
+    packs: Path, no_thread: Callable[[], AbstractContextManager[None]]
+) -> None:
+    await call(packs)
+    async with on_stage(Runtime.from_environment(packs=[packs])) as stage:
+        await stage.open("items")
+        await stage.until(lambda: _seen(stage), "the schemas are stored")
+        before = _problems(stage)
+        (packs / "shop.py").write_text(PACK.replace('kind: str = "a"', "kind: str"))
+        await stage.until(lambda: _problems(stage) == before + 1, "it is counted")
+        await stage.press("alt+c")
+        await stage.until_seen("✗ input: `kind` is now required")
+        (packs / "shop.py").write_text(PACK.replace("size: int = 2", "size: int"))
+        tools = stage.app.runtime.tools
+        await stage.until(lambda: "size: int," in str(tools.get("shop.items")), "it is scanned")
+        await stage.press("f2")
+        await stage.until_seen("✗ input: `size` is now required")
+        assert "it changed again" in stage.text
+        assert _problems(stage) == before + 1
+        with no_thread():
+            await stage.press("f2", "escape")
+        await stage.until(lambda: _problems(stage) == before, "it is solved")
+
+
+@pytest.mark.promise("BAT-4")
 async def test_a_breaking_change_of_a_tool_that_nothing_uses_is_not_reported(packs: Path) -> None:
     def changed() -> list[str]:
         runtime = Runtime.from_environment(packs=[packs])

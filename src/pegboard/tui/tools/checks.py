@@ -28,6 +28,7 @@ from pegboard.tui.messages import OpenCall, SchemaAccepted
 from pegboard.tui.widgets.dialog import ListDialog
 from pegboard.tui.widgets.external_editor import open_in_editor
 from pegboard.tui.widgets.pick_list import PickLine, PickList
+from pegboard.until_done import until_done
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -305,15 +306,33 @@ class ChecksScreen(ListDialog[None]):
 
     @work(exclusive=True, group="change")
     async def action_accept(self) -> None:
-        """Make the current schema the one that callers rely on."""
+        """Make the current schema the one that callers rely on, unless it breaks them otherwise than shown."""
         try:
-            await asyncio.to_thread(Compatibility(self._runtime).accept, [self._spec])
+            changed = await until_done(self._accept())
         except OSError as error:
             self.notify(f"The schema was not accepted: {error.strerror or error}.", severity="error", markup=False)
             return
-        self._changed = None
-        self.app.post_message(SchemaAccepted(self._spec.name))
+        if changed is not None:
+            self.notify("The schema was not accepted because it changed again. Check its changes.", severity="warning")
+        self._changed = changed
         self._read()
+
+    async def _accept(self) -> ToolCompatibility | None:
+        """Accept the schema, and report it even if the dialog is closed meanwhile; return other changes than shown."""
+        shown, compatibility = self._changed, Compatibility(self._runtime)
+
+        def accept() -> ToolCompatibility | None:
+            spec = self._runtime.tools.get(self._spec.name) or self._spec
+            for found in compatibility.changed([spec]):
+                if shown is not None and found.changes != shown.changes:
+                    return found
+            compatibility.accept([spec])
+            return None
+
+        changed = await asyncio.to_thread(accept)
+        if changed is None:
+            self.app.post_message(SchemaAccepted(self._spec.name))
+        return changed
 
     # Preview
 
