@@ -146,6 +146,30 @@ async def test_a_changed_server_is_reconnected_from_the_form_of_its_tool_which_k
         await stage.until_seen("no database")
 
 
+@pytest.mark.promise("MCP-1", "TUI-3")
+async def test_the_form_of_a_tool_that_its_server_removed_says_so_and_has_the_focus_again_when_the_tool_is_back(
+    tmp_path: Path,
+) -> None:
+    script = tmp_path / "changing.py"
+    script.write_text(SDK_SERVER.read_text())
+    async with with_servers(server(script)) as stage:
+        await ready(stage)
+        await stage.open("peer.add")
+        await stage.type("17")
+        script.write_text(SDK_SERVER.read_text().replace("def add(", "def plus("))
+        await stage.press("alt+r")
+        await stage.until_seen("The form of peer.add was closed")
+        await stage.type("5")
+        script.write_text(SDK_SERVER.read_text())
+        await stage.press("alt+r")
+        await stage.until(lambda: stage.form.has_focus_within, "the field has the focus again")
+        await stage.type("3")
+        await stage.until_seen("173")
+        assert "The form of peer.add was closed" not in stage.text
+        assert stage.form.form is not None
+        assert stage.form.form.draft() == {"a": 173}
+
+
 @pytest.mark.promise("MCP-1")
 async def test_the_messages_of_a_server_are_listed_while_they_are_sent(tmp_path: Path) -> None:
     async with with_servers(server(SDK_SERVER)) as stage:

@@ -220,6 +220,8 @@ class ToolsScreen(PageScreen):
             self._server_page = ServerPage(self._runtime, *keys)
             self.query_one("#body").mount(self._server_page)
         is_server = self._server is not None
+        if is_server and self._page.panes[1].has_focus_within:
+            self._settle()  # while the form has the focus, which it loses when the page is hidden
         self._server_page.display, self._page.display = is_server, not is_server
         if isinstance(row, PackEntry) and is_server:
             self._server_page.show(row)
