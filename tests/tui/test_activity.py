@@ -589,6 +589,7 @@ async def test_the_name_of_an_export_that_cant_be_written_can_be_corrected(
         await stage.type(str(kept))
         await stage.press("enter")
         await stage.until_seen("This file exists.")
+        await stage.until_seen("out.jsonl")  # the cursor is at its end
         await stage.press(*["left"] * len("out.jsonl"))
         await stage.type("none/")
         await stage.press("enter")

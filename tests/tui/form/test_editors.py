@@ -95,6 +95,20 @@ async def test_text_that_is_pasted_where_a_row_is_added_or_a_variant_chosen_goes
 
 
 @pytest.mark.promise("TUI-3")
+async def test_the_cursor_after_a_long_text_is_in_the_viewport_when_its_field_is_focused(tmp_path: Path) -> None:
+    text: JsonObject = {"type": "string", **OPTIONAL}
+    async with on_stage(given_tool(tmp_path, number={"type": "integer", **OPTIONAL}, label=text)) as stage:
+        await stage.open("p.t")
+        await paste(stage, f'{{"label": "{"long " * 40}END"}}')
+        await stage.until_seen("long")
+        assert "END" not in stage.text
+        await stage.press("tab")
+        await stage.until_seen("END")
+        await stage.pilot.resize_terminal(80, 24)
+        await stage.until_seen("END")
+
+
+@pytest.mark.promise("TUI-3")
 async def test_the_form_shows_what_it_sends_instead_of_a_typed_time(tmp_path: Path) -> None:
     async with on_stage(given_tool(tmp_path, at={"type": "string", "format": "time"})) as stage:
         await stage.open("p.t")

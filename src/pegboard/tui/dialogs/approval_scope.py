@@ -22,6 +22,7 @@ from pegboard.tui.commands import Command, bindings
 from pegboard.tui.dialogs.confirm import Confirm
 from pegboard.tui.widgets.control_pictures import ControlPictures
 from pegboard.tui.widgets.question import QuestionScreen
+from pegboard.tui.widgets.text_input import TextInput
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -130,7 +131,7 @@ class ApprovalScope(QuestionScreen[Approval | None]):
             for name, pattern in self._suggested:
                 with Horizontal():
                     yield Label(Content(clean_line(name)))
-                    yield Input(pattern, "any value", ControlPictures(), select_on_focus=False)
+                    yield TextInput(pattern, "any value", ControlPictures(), select_on_focus=False)
         yield Static(id="preview")
         yield Static(id="state")
         with Horizontal(id="answers"):

@@ -20,6 +20,7 @@ from pegboard.results.clean import clean
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.widgets.control_pictures import ControlPictures
 from pegboard.tui.widgets.dialog import Dialog
+from pegboard.tui.widgets.text_input import TextInput
 
 _T = TypeVar("_T")
 
@@ -61,7 +62,7 @@ class AskName(Dialog[str | None]):
 
     def compose_body(self) -> ComposeResult:
         """Compose the input and the note."""
-        yield Input(self._initial, highlighter=ControlPictures(), select_on_focus=False)
+        yield TextInput(self._initial, highlighter=ControlPictures(), select_on_focus=False)
         if self._note:
             yield Static(Content(clean(self._note)), id="note")
 

@@ -32,6 +32,7 @@ from pegboard.tui.dialogs.form_dialog import FormDialog
 from pegboard.tui.widgets.control_pictures import ControlPictures
 from pegboard.tui.widgets.dialog import ListDialog
 from pegboard.tui.widgets.pick_list import PickLine, PickList
+from pegboard.tui.widgets.text_input import TextInput
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -127,11 +128,11 @@ class RulesScreen(ListDialog[None]):
                 yield Label("Tool")
                 suggester = SuggestFromList(names, case_sensitive=False)
                 name = clean_line(call.name) if call else ""
-                yield Input(name, highlighter=ControlPictures(), id="tool", suggester=suggester)
+                yield TextInput(name, highlighter=ControlPictures(), id="tool", suggester=suggester)
             with Horizontal():
                 yield Label("Arguments")
                 arguments = write(call.args) if call and call.args else ""
-                yield Input(arguments, 'name=value …, or JSON: {"name": …}', ControlPictures(), id="arguments")
+                yield TextInput(arguments, 'name=value …, or JSON: {"name": …}', ControlPictures(), id="arguments")
             yield Static(id="answer")
 
     def on_mount(self) -> None:

@@ -13,11 +13,12 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.geometry import Offset
 from textual.strip import Strip
-from textual.widgets import Input, TextArea
+from textual.widgets import TextArea
 from textual.widgets.text_area import Document, DocumentNavigator, Edit, EditResult, Location, WrappedDocument
 
 from pegboard.tui.commands import key_in_reach
 from pegboard.tui.widgets.control_pictures import with_control_pictures
+from pegboard.tui.widgets.text_input import TextInput
 
 MOST_IN_PLACE, _LONGEST_LINE = 60_000, 20_000
 """Most characters of a text, and of one of its lines, that is shown in full; wrapping more is too slow."""
@@ -57,7 +58,7 @@ def _own_bindings() -> Iterator[BindingType]:
     yield Binding("ctrl+j,shift+enter,ctrl+enter,alt+enter", "line_break", "New line", show=False)
 
 
-class LineInput(Input):
+class LineInput(TextInput):
     """Text editor of one line, without a frame."""
 
     DEFAULT_CSS = f"LineInput {{ height: 1; {_LOOK} }}"

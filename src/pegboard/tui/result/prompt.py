@@ -16,6 +16,7 @@ from textual.widgets.input import Selection
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.widgets.control_pictures import ControlPictures
+from pegboard.tui.widgets.text_input import TextInput
 
 PromptKind = Literal["search", "save", "jq", "rows"]
 
@@ -91,7 +92,7 @@ class ResultPrompt(Vertical):
         """Yield the label, the input and the hint."""
         with Horizontal():
             yield Label("", markup=False)
-            yield Input(compact=True, select_on_focus=False, highlighter=ControlPictures())
+            yield TextInput(compact=True, select_on_focus=False, highlighter=ControlPictures())
         yield Static("", classes="hint", markup=False)
 
     @property
