@@ -154,6 +154,9 @@ async def test_a_batch_that_was_interrupted_by_quitting_is_continued_later(
         (part,) = screen._parts
         assert sorted(result["row"] for result in map(json.loads, part.read_text().splitlines())) == [*range(1, 201)]
         await stage.until_seen("200 rows, 100 failed")
+        await stage.until_seen("✗      1  ")
+        await stage.press("f3")
+        await stage.until(lambda: screen._list.row_count == 100, "the failures before the interruption are listed, too")
         await stage.press("escape")
     assert not [*(runtime.paths.state / "batches").iterdir()]
 

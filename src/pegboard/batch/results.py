@@ -57,6 +57,25 @@ class RowResult:
         error = ToolResult.failed(code, message, detail).error  # type: ignore[arg-type]  # both are codes
         return cls(row=row, ok=False, error=error, attempts=attempts)
 
+    @classmethod
+    def parsed(cls, line: JsonObject) -> RowResult:
+        """Return the result of a line that `read_results` yields.
+
+        Raises:
+            KeyError: A value is missing.
+            ValueError: A value is invalid.
+        """
+        call = line["call"]
+        return cls(
+            row=int(str(line["row"])),
+            ok=bool(line["ok"]),
+            data=line["data"],
+            error=ToolError.model_validate(line["error"]) if line["error"] is not None else None,
+            duration_ms=float(str(line["durationMs"])),
+            attempts=int(str(line["attempts"])),
+            call=str(call) if call is not None else None,
+        )
+
     @property
     def is_unknown(self) -> bool:
         """Whether the call was interrupted, so that its outcome is unknown."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -23,13 +22,14 @@ from pegboard.batch.journal import journal_file
 from pegboard.batch.plan import BatchPlan
 from pegboard.batch.preview import preview
 from pegboard.batch.result_folder import ResultFolder, can_continue
-from pegboard.batch.results import RowResult, read_results
+from pegboard.batch.results import RowResult
 from pegboard.batch.run import Batch
 from pegboard.config.paths import expanded
 from pegboard.models import ToolCall, ToolSpec
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count
 from pegboard.tui.commands import Command, bindings, key_of
+from pegboard.tui.tools.batch_results import LatestResults, readable_results
 from pegboard.tui.tools.batch_text import described, row_line
 from pegboard.tui.widgets.control_pictures import ControlPictures
 from pegboard.tui.widgets.dialog import Dialog
@@ -38,8 +38,6 @@ from pegboard.tui.widgets.pick_list import PickList
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
 
-_SHOWN = 500
-"""Results in the list; the export has all of them."""
 _REFRESH_SECONDS = 0.25
 _STOPPED = "Stopped. "
 
@@ -104,9 +102,7 @@ class BatchScreen(Dialog[None]):
         """Whether an earlier run with these inputs was interrupted."""
         self._parts: list[Path] = []
         """Files of results; a later one has the retried rows of the earlier ones."""
-        self._recent: dict[int, RowResult] = {}
-        self._failures: dict[int, RowResult] = {}
-        self._failed: set[int] = set()
+        self._results = LatestResults()
         self._shown: list[RowResult] = []
         self._only_failures = False
         self._has_news = False
@@ -289,9 +285,7 @@ class BatchScreen(Dialog[None]):
         is_new = folder is not earlier
         if only is None and (is_new or not resume):
             self._parts.clear()
-            self._recent.clear()
-            self._failures.clear()
-            self._failed.clear()
+            self._results = LatestResults()
         part = folder.part(0 if only is None else len(self._parts))
         if part not in self._parts:
             self._parts.append(part)
@@ -309,7 +303,8 @@ class BatchScreen(Dialog[None]):
             if ended == "complete" or only is not None:
                 await asyncio.to_thread(journal_file(part).unlink, missing_ok=True)
             if resume and is_new:
-                self._parts, self._failed = await asyncio.to_thread(_readable, folder.parts())
+                self._parts, self._results = await asyncio.to_thread(readable_results, folder.parts())
+                self._has_news = True
         except (BatchError, OSError) as error:
             message = f"{error} "
         finally:
@@ -359,13 +354,18 @@ class BatchScreen(Dialog[None]):
 
     def _add(self, result: RowResult) -> None:
         """Show a result instead of an earlier one of the same row."""
-        _keep(self._recent, result)
-        self._failures.pop(result.row, None)
-        self._failed.discard(result.row)
-        if not result.ok:
-            _keep(self._failures, result)
-            self._failed.add(result.row)
+        self._results.add(result)
         self._has_news = True
+
+    @property
+    def _recent(self) -> dict[int, RowResult]:
+        """The latest results by row."""
+        return self._results.recent
+
+    @property
+    def _failed(self) -> set[int]:
+        """The rows that failed and that no retry fixed."""
+        return self._results.failed
 
     def _refresh(self) -> None:
         """Show the progress and the latest results."""
@@ -382,7 +382,7 @@ class BatchScreen(Dialog[None]):
         return self._shown[marked] if marked is not None and marked < len(self._shown) else None
 
     def _show_results(self) -> None:
-        found = self._failures if self._only_failures else self._recent
+        found = self._results.failures if self._only_failures else self._recent
         result = self._marked
         marked = result.row if result is not None else None
         self._shown = [found[row] for row in sorted(found)]
@@ -438,29 +438,6 @@ class BatchScreen(Dialog[None]):
         else:
             self._batch.stop()
             self._status.update("Stopping when the running calls have finished …")
-
-
-def _keep(results: dict[int, RowResult], result: RowResult) -> None:
-    """Add a result to the latest ones, instead of an earlier one of the same row."""
-    results.pop(result.row, None)
-    results[result.row] = result
-    if len(results) > _SHOWN:
-        del results[next(iter(results))]
-
-
-def _readable(parts: Sequence[Path]) -> tuple[list[Path], set[int]]:
-    """Return the files of results up to a damaged one, and the rows that failed and that no retry fixed."""
-    readable: list[Path] = []
-    failed: set[int] = set()
-    for part in parts:
-        try:
-            rows = [(int(str(result["row"])), bool(result["ok"])) for result in read_results(part)]
-        except (OSError, ValueError, KeyError):
-            break
-        readable.append(part)
-        failed -= {row for row, _ in rows}
-        failed |= {row for row, ok in rows if not ok}
-    return readable, failed
 
 
 def _path(text: str) -> Path:
