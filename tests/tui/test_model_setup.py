@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,24 @@ async def test_a_model_is_tested_saved_and_used_without_a_restart(provider: Fake
         provider.play(says("Hi, I'm tiny."))
         await stage.press(*"hello", "enter")
         await stage.until_seen("Hi, I'm tiny.")
+
+
+@pytest.mark.promise("CFG-1")
+async def test_a_test_of_other_settings_than_those_in_the_form_shows_no_outcome(
+    provider: FakeProvider, no_thread: Callable[[], AbstractContextManager[None]]
+) -> None:
+    async with on_stage(Runtime.from_environment()) as stage:
+        screen = await set_up(stage, "local", "tiny", provider.url)
+        provider.play(says("OK"))
+        screen.query_one("#model", Input).focus()
+        with no_thread():
+            await stage.press("ctrl+r")
+            await stage.until_seen("Testing…")
+            await stage.press("end", "2")
+        await stage.until(lambda: not any(one.group == "test" for one in stage.app.workers), "the test has ended")
+        assert "✓ local:tiny" not in stage.text
+        await stage.press("ctrl+r")
+        await stage.until_seen("✓ local:tiny2 answers.")
 
 
 @pytest.mark.parametrize("key", ["ctrl+r", "ctrl+s"])

@@ -120,6 +120,7 @@ class ModelSetup(Dialog[str | None]):
     @on(Input.Changed)
     def _changed(self, event: Input.Changed) -> None:
         event.stop()
+        self.workers.cancel_group(self, "test")  # its outcome would be that of other settings
         self._outcome.update("")
         self._look_up()
 
