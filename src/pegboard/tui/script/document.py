@@ -119,7 +119,7 @@ class ScriptDocument:
 
     async def save(self) -> None:
         """Save the script under its name; ask for a name if it is new."""
-        async with self._saving:  # what is on the disk is known only after the previous save
+        async with self._saving:  # the state of the disk is known only after the previous save
             if self.name:
                 await self._save()
             else:
@@ -162,7 +162,7 @@ class ScriptDocument:
         except SavedScriptError as error:
             self._show_error(error)
             return
-        if await self._may_discard():  # also what was typed while it was read
+        if await self._may_discard():  # also text that was typed while it was read
             self._load(text, name)
 
     async def new(self) -> None:
