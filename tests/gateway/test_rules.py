@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pegboard.errors import RulesError
+from pegboard.gateway.rules import Rules
 from pegboard.models import (
     ApprovalRequested,
     CallEvent,
@@ -261,6 +263,33 @@ async def test_an_approval_whose_rule_cannot_be_written_applies_to_the_call_and_
     assert (await _call(runtime, "write"))[1].result.ok
     assert any("was not added" in problem.message for problem in runtime.problems())
     assert "was not added" in added[0].problem
+
+
+@pytest.mark.promise("ASK-5")
+async def test_a_rule_is_reported_even_if_the_call_is_cancelled_while_it_is_written(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_writing, go, add = threading.Event(), threading.Event(), Rules.add
+
+    def add_later(self: Rules, rule: Rule, session: str | None = None, *, destructive: bool = True) -> None:
+        is_writing.set()
+        assert go.wait(30)
+        add(self, rule, session, destructive=destructive)
+
+    monkeypatch.setattr(Rules, "add", add_later)
+    added: list[AddedRule] = []
+    rule = Rule(allow=("book.write",))
+    runtime.rules.approve_with(_Person(Approval(answer="always", rule=rule)), added.append)
+    call = asyncio.create_task(_call(runtime, "write"))
+    assert await asyncio.to_thread(is_writing.wait, 30)
+    for _ in range(2):
+        call.cancel()
+        await asyncio.sleep(0)
+    go.set()
+    await asyncio.wait([call], timeout=30)
+    assert call.cancelled()
+    assert [(one.rule, one.problem) for one in added] == [(rule, "")]
+    assert 'allow = "book.write"' in runtime.paths.approvals.read_text()
 
 
 @pytest.mark.promise("ASK-7", "SEC-2")

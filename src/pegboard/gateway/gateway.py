@@ -307,7 +307,11 @@ class Gateway:
             if (changed := await self.changed(spec)) is not None:
                 return changed
             if approval.rule is not None:
-                await self._add_rule(spec, approved, approval.rule, is_permanent=approval.answer == "always")
+                from pegboard.until_done import until_done
+
+                # The user learns of a rule that is written, even if the call is cancelled meanwhile.
+                adding = self._add_rule(spec, approved, approval.rule, is_permanent=approval.answer == "always")
+                await until_done(adding)
         return approved
 
     async def _decision(self, approver: Approver, spec: ToolSpec, call: ToolCall) -> Approval | None:
