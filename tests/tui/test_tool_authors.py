@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from stage import on_stage
 from textual import events
 
 from pegboard.runtime import Runtime
+from pegboard.tui.form.editors import TextLine
 
 LETTER = '''
 """Letters."""
@@ -49,6 +51,44 @@ async def test_a_text_is_kept_if_its_tool_changes_while_the_text_is_open_in_the_
         await stage.until_seen("copies")
         assert stage.form.form is not None
         assert stage.form.form.draft() == {"body": "Dear all"}
+
+
+NESTED = '''
+"""Letters."""
+
+from typing import TypedDict
+
+class Address(TypedDict, total=False):
+    street: str
+    city: str
+
+def send(*, address: Address, to: str = "", subject: str = "") -> str:
+    """Send a letter."""
+    return ""
+'''
+
+
+@pytest.mark.promise("TUI-1", "DSC-7")
+@pytest.mark.parametrize(
+    ("removed", "changed"),
+    [("to", 'to: str = "", '), ("address.street", "    street: str\n")],
+    ids=["field", "field of an object"],
+)
+async def test_keys_for_a_field_that_was_removed_reach_no_other_field(
+    write_pack: Callable[[str, str], Path], removed: str, changed: str
+) -> None:
+    runtime = Runtime.from_environment(packs=[write_pack("letter.py", NESTED)])
+    async with on_stage(runtime) as stage:
+        await stage.open("send")
+        assert stage.form.form is not None
+        stage.form.focus_field("/" + removed.replace(".", "/"))
+        await stage.until(lambda: isinstance(stage.app.focused, TextLine), "the field is focused")
+        await stage.type("mine")
+        write_pack("letter.py", NESTED.replace(changed, ""))
+        await stage.until_seen(f"The field {removed} no longer exists.")
+        await stage.type("lost")
+        assert "lost" not in json.dumps(stage.form.form.draft())
+        assert stage.app.focused is None
 
 
 @pytest.mark.promise("TUI-1", "DSC-7")

@@ -121,6 +121,9 @@ class FormPane(Widget):
             return
         is_same_tool = self._forms.name == spec.name
         kept = self._forms.open(spec)
+        if (lost := kept.forget_lost_field()) and is_same_tool and self.has_focus_within:
+            self.screen.set_focus(None)  # otherwise another field receives what the user types
+            self.notify(lost, severity="warning", markup=False)
         if arguments is not None:
             kept.fill(arguments)
         self._build(as_text=is_same_tool and self._box is not None, reuse=not is_same_tool)

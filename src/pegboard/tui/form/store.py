@@ -11,6 +11,8 @@ from textual.widget import Widget
 from pegboard.data.json_text import identical
 from pegboard.forms import Form
 from pegboard.models import JsonObject, ToolSpec
+from pegboard.models.readable_path import readable
+from pegboard.results.clean import clean_line
 from pegboard.tui.form.caret import Caret
 from pegboard.tui.form.items import Folds
 
@@ -75,6 +77,15 @@ class KeptForm:
         self.folds.take_over(before.folds, self.form)
         self.top, self.focused, self.was_run = before.top, before.focused, before.was_run
         self.caret = before.caret
+
+    def forget_lost_field(self) -> str:
+        """Forget the field that was focused last if the form no longer has it, and return a message; else return ""."""
+        lost = self.focused or ""
+        found = self.form.field_at(lost)
+        if not lost or (found is not None and found.path == lost):
+            return ""
+        self.focused = self.caret = None
+        return f"The field {clean_line(readable(lost))} no longer exists. Keys go nowhere until you select a field."
 
     def _fill(self, form: Form) -> None:
         """Replace the form; if both have the same content, keep the earlier one that `restore` would show."""
