@@ -343,6 +343,21 @@ async def test_undo_restores_typed_text_after_the_form_was_filled_or_reset_twice
         assert app.pane.submit() == ({"x": "last call"} if fill else {})
 
 
+@pytest.mark.promise("TUI-3")
+async def test_a_fill_can_be_undone_after_the_schema_has_changed(app: FormApp) -> None:
+    async with app.run_test(size=SIZE) as pilot:
+        text: JsonObject = {"type": "string"}
+        await show(pilot, spec_of({"x": text, "y": text}))
+        await pilot.press(*"typed")
+        app.pane.load({"x": "last call", "y": "too"})
+        app.pane.show(spec_of({"x": text, "z": text}))
+        assert app.pane.submit() == {"x": "last call"}
+        app.pane.action_bring_back()
+        assert app.pane.submit() == {"x": "typed"}
+        app.pane.action_bring_back()
+        assert app.pane.submit() == {"x": "last call"}
+
+
 @pytest.mark.promise("TUI-4")
 async def test_untrusted_text_is_shown_as_plain_text(app: FormApp) -> None:
     nasty = "[red]x[/red] \x1b]0;title\x07 \u202eflip"

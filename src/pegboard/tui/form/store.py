@@ -72,8 +72,12 @@ class KeptForm:
             self._replace(self.earlier, earlier=self.form)
 
     def take_over(self, before: KeptForm) -> None:
-        """Copy the values that fit from the form of an earlier schema."""
+        """Copy the values that fit from the form of an earlier schema, and those that `restore` would show."""
         self.form.take_over(before.form)
+        if before.earlier is not None:
+            self.earlier = Form(self.schema)
+            self.earlier.take_over(before.earlier)
+        self.discarded = before.discarded
         self.folds.take_over(before.folds, self.form)
         self.top, self.focused, self.was_run = before.top, before.focused, before.was_run
         self.caret = before.caret
