@@ -497,8 +497,9 @@ async def test_calls_of_a_broken_pack_name_its_problem_once(runtime: Runtime, re
         (paths.packs / "gate.py").write_text("def broken(:\n")
         await stage.until(lambda: runtime.tools.get("gate.shout") is None, "the tool is gone")
         await stage.press("space", "down", "space", "ctrl+r")
-        await stage.until_seen("The file could not be parsed")
-        assert stage.text.count("gate.shout can't be run again") == 1
+        await stage.until_seen("gate.shout can't be run again")
+        (toast,) = stage.app._notifications  # The lines on the screen depend on the length of the file's path.
+        assert "The file could not be parsed" in toast.message
         stage.app.clear_notifications()
         await stage.press("alt+c")
         await stage.until_seen("The checks were not opened.")

@@ -59,8 +59,9 @@ class Stage:
         return self.pane.running
 
     def focused(self) -> str:
-        """Return the class name of the focused widget."""
-        return type(self.app.focused).__name__
+        """Return the class name of the focused widget; of every text input, that of Textual's."""
+        widget = self.app.focused
+        return Input.__name__ if isinstance(widget, Input) else type(widget).__name__
 
     async def show(self, data: JsonValue, meta: ResultMeta | None = None) -> None:
         """Show a result and focus the pane."""
