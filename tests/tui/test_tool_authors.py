@@ -13,7 +13,7 @@ from stage import on_stage
 from textual import events
 
 from pegboard.runtime import Runtime
-from pegboard.tui.form.editors import TextLine
+from pegboard.tui.form.editors import JsonBox, TextLine
 
 LETTER = '''
 """Letters."""
@@ -89,6 +89,24 @@ async def test_keys_for_a_field_that_was_removed_reach_no_other_field(
         await stage.type("lost")
         assert "lost" not in json.dumps(stage.form.form.draft())
         assert stage.app.focused is None
+
+
+@pytest.mark.promise("TUI-1", "DSC-7")
+async def test_the_json_text_keeps_the_focus_when_the_field_that_had_it_before_is_removed(
+    write_pack: Callable[[str, str], Path],
+) -> None:
+    runtime = Runtime.from_environment(packs=[write_pack("letter.py", NESTED)])
+    async with on_stage(runtime) as stage:
+        await stage.open("send")
+        stage.form.focus_field("/to")
+        await stage.until(lambda: isinstance(stage.app.focused, TextLine), "the field is focused")
+        await stage.press("ctrl+t")
+        await stage.until(lambda: isinstance(stage.app.focused, JsonBox), "the JSON text is focused")
+        write_pack("letter.py", NESTED.replace('to: str = "", ', ""))
+        await stage.until(lambda: "to: str" not in str(runtime.tools.get("letter.send")), "the schema has changed")
+        await stage.until(lambda: stage.screen.settled and stage.form.form is not None, "the form is shown")
+        await stage.until(lambda: isinstance(stage.app.focused, JsonBox), "the JSON text has the focus")
+        assert "no longer exists" not in stage.text
 
 
 @pytest.mark.promise("TUI-1", "DSC-7")

@@ -121,7 +121,7 @@ class FormPane(Widget):
             return
         is_same_tool = self._forms.name == spec.name
         kept = self._forms.open(spec)
-        if (lost := kept.forget_lost_field()) and is_same_tool and self.has_focus_within:
+        if (lost := kept.forget_lost_field()) and is_same_tool and self._fields is not None and self.has_focus_within:
             self.screen.set_focus(None)  # otherwise another field receives what the user types
             self.notify(lost, severity="warning", markup=False)
         if arguments is not None:

@@ -84,8 +84,8 @@ class KeptForm:
 
     def forget_lost_field(self) -> str:
         """Forget the field that was focused last if the form no longer has it, and return a message; else return ""."""
-        lost = self.focused or ""
-        found = self.form.field_at(lost)
+        lost = self.focused
+        found = self.form.field_at(lost) if lost else None
         if not lost or (found is not None and found.path == lost):
             return ""
         self.focused = self.caret = None
