@@ -30,7 +30,6 @@ from pydantic import AnyUrl, BaseModel, ValidationError
 from pegboard.mcp.logins import Login, Logins, is_private
 from pegboard.mcp.redirect import Redirect
 from pegboard.mcp.refresh_lock import refreshing
-from pegboard.until_done import until_done
 
 if TYPE_CHECKING:
     from pegboard.models.server import ServerConfig
@@ -343,7 +342,7 @@ class _Store:
 
     async def _write(self) -> None:
         self._learn(dict(self.login.secrets()))
-        problem = await until_done(asyncio.to_thread(self._logins.write, self.login))
+        problem = await asyncio.to_thread(self._logins.write, self.login)
         if problem is not None:
             raise LoginError(str(problem))
 
