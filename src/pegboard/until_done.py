@@ -12,7 +12,8 @@ T = TypeVar("T")
 async def until_done(step: Awaitable[T]) -> T:
     """Wait until a step has ended, however often the current task is cancelled meanwhile, and return its result.
 
-    A function in a thread runs on when the task that waits for it is cancelled, and is left out if it hasn't begun.
+    A function in a thread runs on when the task that waits for it is cancelled, and is left out if it hasn't begun. The
+    step must be short: a scope of anyio repeats its cancellation without a pause until the step has ended.
 
     Raises:
         asyncio.CancelledError: The task was cancelled; the step has ended.

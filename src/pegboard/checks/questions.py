@@ -107,9 +107,8 @@ class QuestionRunner:
                 with self._runtime.rules.unattended(asking.session):
                     used, outcome = await self._ask_once(asking, spec, expected, report.question)
             except asyncio.CancelledError:
-                await until_done(
-                    asyncio.to_thread(self._forget, asking.session, report.session)
-                )  # no report names them
+                # No report names them.
+                await until_done(asyncio.to_thread(self._forget, asking.session, report.session))
                 raise
             made += outcome is None
             tokens += used

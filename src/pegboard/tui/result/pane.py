@@ -115,7 +115,7 @@ class ResultPane(Widget):
         self._log = CallLog()
         self._clock: Timer | None = None
         self._whole = WholeResult(self._views, self._prompt, self._fitting_views, self._update)
-        self._unsaved: tuple[ToolResult | None, str] = (None, "")  # result and file name of the last attempt
+        self._unsaved: tuple[ToolResult | None, str] = (None, "")  # result that was not saved, and the file name
 
     # For the screen
 
@@ -344,7 +344,7 @@ class ResultPane(Widget):
 
             async def save(result: ToolResult, name: str) -> None:
                 is_saved = await save_result(self, result, name, self._views.current)
-                self._unsaved = (result, "" if is_saved else name)
+                self._unsaved = (None, "") if is_saved else (result, name)
 
             self.run_worker(save(self._result, event.text.strip()), group="save")
         self._update()
