@@ -123,7 +123,7 @@ class FormPane(Widget):
         kept = self._forms.open(spec)
         if (lost := kept.forget_lost_field()) and is_same_tool and self._fields is not None and self.has_focus_within:
             self.screen.set_focus(None)  # otherwise another field receives what the user types
-            self.notify(lost, severity="warning", markup=False)
+            self.notify(lost, severity="warning", timeout=15, markup=False)
         if arguments is not None:
             kept.fill(arguments)
         self._build(as_text=is_same_tool and self._box is not None, reuse=not is_same_tool)
