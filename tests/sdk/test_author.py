@@ -99,6 +99,20 @@ def test_a_chosen_pack_may_consist_of_mocks() -> None:
     count.assert_called_once_with(names=["saw"])
 
 
+@pytest.mark.promise("SDK-2")
+def test_a_chosen_function_without_a_readable_signature_is_called() -> None:
+    class Unreadable:
+        __signature__ = "(count)"
+
+        def __call__(self, count: int) -> int:
+            return count + 1
+
+    with testing.host(packs={"shelf": {"next": Unreadable()}}):
+        assert call_tool("shelf.next", count=1) == 2
+        with pytest.raises(RuntimeError, match="shelf.next failed: TypeError: .*amount"):
+            call_tool("shelf.next", amount=1)
+
+
 @pytest.mark.promise("SDK-9")
 def test_requirements_are_checked_against_the_chosen_secrets(weather: Any) -> None:
     with testing.host(secrets={"WEATHER_KEY": "sunny"}):

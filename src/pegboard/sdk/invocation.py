@@ -97,7 +97,10 @@ def _bind(tool: str, functions: Sequence[Callable[..., Any]], arguments: Mapping
     # `inspect` looks through partial functions and `functools.wraps`, but not through other decorators
     outermost, innermost = functions[0], functions[-1]
     seen = is_partial(outermost) or hasattr(outermost, "__wrapped__")
-    signature = inspect.signature(outermost if seen else innermost)
+    try:
+        signature = inspect.signature(outermost if seen else innermost)
+    except (TypeError, ValueError):  # such as an AsyncMock before Python 3.11.3, or a built-in function
+        return bound
     fault = _fault(signature.bind, bound)
     # A decorator may fill in those that are missing; otherwise the call itself says so.
     may_be_filled = outermost is not innermost and not is_partial(outermost)
