@@ -109,7 +109,7 @@ def test_a_chosen_function_without_a_readable_signature_is_called() -> None:
 
     with testing.host(packs={"shelf": {"next": Unreadable()}}):
         assert call_tool("shelf.next", count=1) == 2
-        with pytest.raises(RuntimeError, match="shelf.next failed: TypeError: .*amount"):
+        with pytest.raises(RuntimeError, match=r"shelf\.next failed: TypeError: .*amount"):
             call_tool("shelf.next", amount=1)
 
 

@@ -996,7 +996,7 @@ def test_settings_that_cannot_have_hooks_stay_as_they_are(settings: Path, text: 
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["vscode"], 1, "Pass one of claude-code, codex, copilot, gemini, qwen."),
+        (["vscode"], 1, "Pass one of claude-code, codex, copilot, gemini, opencode, qwen."),
         (["codex"], 1, "codex has no configuration"),
         (["claude-code", "--server", "x"], 2, "can't be combined"),
     ],

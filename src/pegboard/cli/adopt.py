@@ -33,8 +33,8 @@ def adopt(
     Changes the entries of its configuration, shows the difference and keeps a backup. Restart the client afterwards.
     --undo restores entries that are unchanged since, and keeps every other change of the file.
 
-    With --hooks, Pegboard sees the client's own tools, such as its shell: claude-code, codex, copilot, gemini and
-    qwen run `pegboard watch --hook` before and after each call.
+    With --hooks, Pegboard sees the client's own tools, such as its shell: claude-code, codex, copilot, gemini,
+    opencode and qwen run `pegboard watch --hook` before and after each call.
 
     Examples: `pegboard adopt claude-code --dry-run`, `pegboard adopt .vscode/mcp.json --server github`,
     `pegboard adopt claude-code --hooks`.

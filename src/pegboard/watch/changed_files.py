@@ -129,8 +129,8 @@ def masked(name: str, text: str) -> str:
         name: Name of the file.
         text: Its text.
     """
-    if not text:
-        return ""
+    if not text or name.endswith(".js"):
+        return text  # a plugin of Pegboard's, which has no secrets
     try:
         return client_text(name, text.removeprefix(BOM)).masked()
     except ClientFormatError:

@@ -7,7 +7,7 @@ import json
 import os
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -37,6 +37,7 @@ _QWEN_EVENTS: Final = tuple(event for event in _CLAUDE_EVENTS if event != "PostT
 _GEMINI_EVENTS: Final = ("BeforeTool", "AfterTool", "BeforeAgent", "AfterAgent", "SessionEnd")
 _BEFORE_CALLS: Final = (*CALLS, "preToolUse")
 _OTHER_SECONDS: Final = 60
+_NO_COMMAND: Final = "const COMMAND = []\n"
 _SECONDS: Final = {"SessionEnd": 3, "Interrupt": 3}
 """Limits of events for which Codex accepts no longer ones."""
 
@@ -46,11 +47,13 @@ class AgentHooks:
     """The hooks in the configuration of an agent."""
 
     file: Path
-    events: tuple[str, ...]
+    events: tuple[str, ...] = ()
     second: int = 1
     """Its unit of timeouts, as a part of a second."""
     is_flat: bool = False
     """Whether its hooks have the form of Copilot CLI instead of that of Claude Code."""
+    plugin: str = ""
+    """Name of the module beside this one that its file is; it runs the hook, because the agent has only plugins."""
     remark: str = ""
     """What the user has to do afterwards."""
 
@@ -65,12 +68,15 @@ def agents() -> dict[str, AgentHooks]:
     home = Path.home()
     claude = Path(os.environ.get("CLAUDE_CONFIG_DIR") or home / ".claude")
     codex = Path(os.environ.get("CODEX_HOME") or home / ".codex")
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+    restart = "opencode loads plugins when it starts: restart it."
     review = "Codex runs new hooks only after you trust them: enter /hooks in Codex."
     return {
         "claude-code": AgentHooks(claude / "settings.json", _CLAUDE_EVENTS),
         "codex": AgentHooks(codex / "hooks.json", _CODEX_EVENTS, remark=review),
         "copilot": AgentHooks(home / ".copilot/hooks/pegboard.json", _COPILOT_EVENTS, is_flat=True),
         "gemini": AgentHooks(home / ".gemini/settings.json", _GEMINI_EVENTS, second=1000),
+        "opencode": AgentHooks(config / "opencode/plugins/pegboard.js", plugin="opencode.js", remark=restart),
         "qwen": AgentHooks(home / ".qwen/settings.json", _QWEN_EVENTS, second=1000),
     }
 
@@ -101,7 +107,8 @@ class HookAdoption:
         if agent not in known:
             raise AdoptionError(f"Pegboard can't configure the hooks of {agent}. Pass one of {', '.join(known)}.")
         self._hooks = known[agent]
-        folder = self._hooks.file.parent.parent if self._hooks.is_flat else self._hooks.file.parent
+        in_folder = self._hooks.is_flat or self._hooks.plugin
+        folder = self._hooks.file.parent.parent if in_folder else self._hooks.file.parent
         if not folder.is_dir():
             place = shown(folder)
             raise AdoptionError(f"{agent} has no configuration: {place} is missing. Start it once.")
@@ -111,7 +118,8 @@ class HookAdoption:
         words = [*(f"{name}={value}" for name, value in (variables or {}).items()), *pegboard_command()]
         if variables:
             words.insert(0, "env")
-        self._command = shlex.join([*words, "watch", "--hook", agent])
+        self._words = [*words, "watch", "--hook", agent]
+        self._command = shlex.join(self._words)
         self._end = shlex.join(["watch", "--hook", agent])
 
     @property
@@ -130,6 +138,8 @@ class HookAdoption:
         """
         file = self._hooks.file
         text = read(file) if file.exists() else ""
+        if self._hooks.plugin:
+            return self._plugin(text, undo=undo)
         body = text.removeprefix(BOM)
         try:
             changes, after = self._removed(body) if undo else self._added(body)
@@ -146,7 +156,23 @@ class HookAdoption:
         Raises:
             AdoptionError: The file can't be changed.
         """
-        return self._files.apply(lambda: self.plan(undo=undo), None if undo else self._remember)
+        return self._files.apply(lambda: self.plan(undo=undo), None if undo or self._hooks.plugin else self._remember)
+
+    def _plugin(self, text: str, *, undo: bool) -> AdoptedFile:
+        """Return the change of a file that is a plugin.
+
+        Raises:
+            AdoptionError: It isn't Pegboard's.
+        """
+        file = self._hooks.file
+        own = Path(__file__).with_name(self._hooks.plugin).read_text("utf-8")
+        if text and text.partition("\n")[0] != own.partition("\n")[0]:
+            raise AdoptionError(f"{shown(file)} was not changed because Pegboard didn't write it.")
+        after = "" if undo else own.replace(_NO_COMMAND, f"const COMMAND = {json.dumps(self._words)}\n", 1)
+        change = EntryChange("plugin", ("plugin",), "restored" if undo else "adopted")
+        if after == text and not undo:
+            change = replace(change, action="skipped", reason="it exists already")
+        return AdoptedFile(file, text, after, (change,) if text or not undo else ())
 
     def _original(self, text: str) -> str | None:
         """Return the text of the file before the hooks were added; None if it was changed since."""

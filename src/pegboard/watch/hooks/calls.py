@@ -50,6 +50,11 @@ class SessionCalls:
         self._edited: OrderedDict[_Place, str] = OrderedDict()
         """Ids of calls whose arguments are their id and were edited."""
 
+    @property
+    def are_running(self) -> bool:
+        """Whether there is a call without a result."""
+        return any(connection.flights for connection in self._connections.values())
+
     def is_watched(self, seen: HookEvent, agent: str, folder: Path) -> bool:
         """Return whether a call is recorded and decided on by the proxy of its MCP server.
 

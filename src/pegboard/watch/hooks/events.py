@@ -3,6 +3,7 @@
 Claude Code (https://code.claude.com/docs/en/hooks), Codex (https://developers.openai.com/codex/hooks) and Qwen Code
 have the same events; those of Gemini CLI (https://geminicli.com/docs/hooks/reference) and Copilot CLI are others. What
 they don't document was found with Claude Code 2.1, Codex 0.171, Gemini CLI 0.61, Qwen Code 0.24 and Copilot CLI 1.0.
+opencode has plugins instead; ours, `opencode.js`, writes the events of Claude Code, and was written for opencode 1.18.
 All events are untrusted.
 """
 

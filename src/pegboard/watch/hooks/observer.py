@@ -26,7 +26,7 @@ from pegboard.watch.observer import POLL_SECONDS, ignore_signals, recording
 _LOOK_SECONDS: Final = 1.0
 """Interval in which the agent's process is looked for."""
 _IDLE_SECONDS: Final = 3600.0
-"""Time without events after which a session has ended if its agent's process is unknown."""
+"""Time without events after which a session has ended if its agent's process is unknown, or if no call is running."""
 _LONGEST_NAME: Final = 64
 
 
@@ -100,9 +100,9 @@ class HookObserver:
         idle = time.monotonic() - self._last
         if idle < _LOOK_SECONDS:
             return False
-        if self._processes:
-            return not self._is_running()
-        return idle > _IDLE_SECONDS
+        if self._processes and not self._is_running():
+            return True
+        return idle > _IDLE_SECONDS and not (self._processes and self._calls.are_running)
 
     def _is_running(self) -> bool:
         """Return whether a known process of the agent runs."""
