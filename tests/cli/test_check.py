@@ -391,6 +391,22 @@ def test_updating_a_snapshot_keeps_comments_and_all_other_values(
 
 
 @pytest.mark.promise("BAT-3")
+@pytest.mark.parametrize(
+    "changed", ['tool = "shop.swap"\narguments.size = 3\nexpect.snapshot.data = 1\n', 'tool = "shop.swap"\n', "tool = "]
+)
+def test_a_snapshot_is_not_stored_in_a_file_that_was_changed_while_the_check_ran(
+    pegboard: Command, packs: str, check_file: Callable[[str, str], Path], changed: str
+) -> None:
+    file = check_file("one", 'tool = "shop.swap"\nexpect.snapshot.data = 1\n')
+    edit = f"    'Edit.'\n    open({str(file)!r}, 'w').write({changed!r})\n    return size\n"
+    (Path(packs) / "shop.py").write_text(f"def swap(*, size: int = 2) -> int:\n{edit}")
+    done = pegboard("check", "run", "--update", "--json", "--packs", packs)
+    assert (done.returncode, _reports(done)["one"]["status"]) == (1, "error")
+    assert "was changed while the check ran. Run it again." in _reports(done)["one"]["problem"]["message"]
+    assert file.read_text() == changed
+
+
+@pytest.mark.promise("BAT-3")
 def test_updating_the_snapshot_of_a_kept_call_keeps_comments_and_unchanged_lines(
     pegboard: Command, packs: str, home: Path
 ) -> None:

@@ -157,19 +157,24 @@ class Checks:
         """Replace the data of the snapshot in the file of a check; comments and other values stay.
 
         Raises:
-            CheckError: The file can't be read or written, or the data can't be written as TOML.
+            CheckError: The check in the file is another one by now, the file can't be read or written, or the data
+                can't be written as TOML.
         """
         file = Path(check.file)
-        text = read_text(file)
-        if isinstance(text, Problem):
-            raise CheckError(f"The snapshot was not stored. {text.message}")
         try:
-            edited = _with_snapshot(text, data)
+            with storage.locked(file):
+                text = read_text(file)
+                if isinstance(text, Problem):
+                    raise CheckError(f"The snapshot was not stored. {text.message}")
+                if _read_check(file, text) != check:  # it may have other arguments than those of the call
+                    raise CheckError(
+                        f"The snapshot of `{check.name}` was not stored because its file was changed while the check"
+                        " ran. Run it again."
+                    )
+                mode = storage.PRIVATE_FILE if file.parent == self._paths.checks else _SHARED
+                storage.write(file, _with_snapshot(text, data).encode(), mode=mode)
         except TomlTextError as error:
             raise CheckError(f"The snapshot of `{check.name}` can't be written as TOML: {error}.") from error
-        try:
-            mode = storage.PRIVATE_FILE if file.parent == self._paths.checks else _SHARED
-            storage.write(file, edited.encode(), mode=mode)
         except OSError as error:
             raise CheckError(f"The check `{check.name}` can't be written: {error.strerror or error}.") from error
 
@@ -188,10 +193,13 @@ class Checks:
 
 def read_check(file: Path) -> Check | Problem:
     """Return the check in a file, or the problem that makes it unusable, with its line."""
-    name = plain_name(file.stem)
     text = read_text(file)
-    if isinstance(text, Problem):
-        return text
+    return text if isinstance(text, Problem) else _read_check(file, text)
+
+
+def _read_check(file: Path, text: str) -> Check | Problem:
+    """Return the check of a file with a text; see `read_check`."""
+    name = plain_name(file.stem)
     try:
         table = read_toml(text)
     except TomlTextError as error:
