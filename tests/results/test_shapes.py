@@ -119,6 +119,11 @@ def test_a_small_value_is_open_at_first() -> None:
     ]
 
 
+def test_a_key_without_visible_characters_is_in_quotes() -> None:
+    assert labels(Tree({"": 1, "c": {" ": 2}})) == ["2 keys", '  "": 1', "  c: 1 key", '    " ": 2']
+    assert preview({"": 1, " ": 2, "a b": 3}) == '{"": 1, " ": 2, a b: 3}'
+
+
 def test_a_large_value_shows_a_page_and_how_much_more_there_is() -> None:
     tree = Tree(list(range(12_545)))
     assert labels(tree)[-1] == "  … 12,345 more"

@@ -60,7 +60,7 @@ def preview(value: JsonValue, width: int = 80) -> str:
             return quoted(value, width)
         case dict():
             return _abridged(
-                "{}", (f"{clean_line(key[:width])}: {_inner(item)}" for key, item in value.items()), len(value), width
+                "{}", (f"{shown_key(key, width)}: {_inner(item)}" for key, item in value.items()), len(value), width
             )
         case list():
             return _abridged("[]", (_inner(item) for item in value), len(value), width)
@@ -73,6 +73,11 @@ def quoted(text: str, width: int) -> str:
     if len(text) <= width:
         return f'"{clean_line(text)}"'
     return f'"{clean_line(text[: max(width - 1, 1)])}…"'
+
+
+def shown_key(key: str, width: int) -> str:
+    """Return a sanitized key of at most `width` characters; in quotes if it would be invisible without."""
+    return clean_line(key[:width]) if key.strip() else quoted(key, width)
 
 
 def json_parts(line: str) -> list[tuple[int, int, TokenKind]]:

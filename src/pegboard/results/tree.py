@@ -13,7 +13,7 @@ from pegboard.results.clean import clean_line
 from pegboard.results.paths import Path, Step
 from pegboard.results.sizes import count
 from pegboard.results.stored.values import StoredObject
-from pegboard.results.text import TokenKind, preview, quoted
+from pegboard.results.text import TokenKind, preview, quoted, shown_key
 
 PAGE = 200
 """Number of children that a container shows at first. Every `more` doubles it."""
@@ -83,7 +83,7 @@ class TreeRow:
             return [(f"… {len(self.hidden):,} more", "muted")]
         parts: list[tuple[str, TokenKind]] = []
         if isinstance(self.step, str):
-            parts = [(clean_line(self.step[:LINE]), "key"), (": ", "muted")]
+            parts = [(shown_key(self.step, LINE), "key"), (": ", "muted")]
         elif self.step is not None:
             parts = [(f"[{self.step}]", "key"), (" ", "muted")]
         available = max(width - sum(len(text) for text, _ in parts), 12)
