@@ -33,16 +33,23 @@ class Opencode:
         plugin: Its file.
         parents: Parents of sessions.
         servers: Names of MCP servers.
+        folder: Its working directory.
     """
 
-    def __init__(self, plugin: Path, parents: Mapping[str, str] | None = None, servers: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        plugin: Path,
+        parents: Mapping[str, str] | None = None,
+        servers: tuple[str, ...] = (),
+        folder: Path = Path("/"),
+    ) -> None:
         node = shutil.which("node")
         if node is None:
             pytest.skip("Node.js is not installed")
         (plugin.parent / "package.json").write_text('{"type": "module"}')
         configured = json.dumps({name: {} for name in servers})
         self.process = subprocess.Popen(
-            [node, _PROGRAM, plugin, json.dumps(parents or {}), configured],
+            [node, _PROGRAM, plugin, json.dumps(parents or {}), configured, folder],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

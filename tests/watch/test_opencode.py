@@ -149,6 +149,23 @@ def test_rules_and_people_decide_on_calls_of_opencode(agent: Opencode, home: Pat
 
 
 @pytest.mark.promise("WAT-4")
+@pytest.mark.parametrize("name", ["opencode.json", "opencode.jsonc", ".opencode/opencode.json"])
+def test_a_server_of_a_project_is_not_taken_for_a_watched_one_of_opencode(
+    plugin: Path, home: Path, tmp_path: Path, name: str
+) -> None:
+    entry = {"type": "local", "command": ["npx", "server-github"]}
+    (home / ".config/opencode/opencode.json").write_text(json.dumps({"mcp": {"github": entry}}))
+    assert commands.pegboard("adopt", "opencode").returncode == 0
+    write_rules(home, '[[rule]]\ndeny = "github.*"\n')
+    with Opencode(plugin, servers=("github",), folder=tmp_path / "folder") as agent:
+        assert agent.end(agent.before("github_create_issue")).error == ""
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(json.dumps({"mcp": {"github": entry}}))
+        assert "denies github.create_issue." in agent.end(agent.before("github_create_issue", "c-2")).error
+
+
+@pytest.mark.promise("WAT-4")
 def test_a_call_of_opencode_that_the_user_interrupts_while_it_waits_is_closed(
     agent: Opencode, home: Path, questions: Questions
 ) -> None:

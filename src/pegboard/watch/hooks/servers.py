@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from pegboard.config.client_files import CLIENTS, client_files, folder_file
 from pegboard.config.client_formats import ClientFormatError, parsed, server_places, value_at
 from pegboard.watch.adoption import Adoption, is_watched
 from pegboard.watch.gate import Mark, mark_of
 from pegboard.watch.hooks.events import name_in_tools
+
+_MORE_FILES: Final = {"opencode": ("opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc")}
+"""Files of a project in which its servers may be, too."""
 
 
 class WatchedServers:
@@ -38,9 +42,9 @@ class WatchedServers:
         if self._agent not in CLIENTS:
             return False
         folders = [folder, *folder.parents]
-        in_folder = folder_file(self._agent)
+        in_folder = [folder_file(self._agent), *_MORE_FILES.get(self._agent, ())]
         of_user = client_files(self._agent)
-        of_projects = [place / in_folder for place in folders if in_folder]
+        of_projects = [place / file for place in folders for file in in_folder if file]
         found = [
             watched
             for file in (*of_user, *of_projects)
