@@ -121,6 +121,55 @@ async def test_a_preset_is_renamed_and_deleted(given: GivenRuntime) -> None:
 
 
 @pytest.mark.promise("TUI-3")
+async def test_the_list_follows_other_programs_and_keeps_filter_and_selection(given: GivenRuntime) -> None:
+    given.kept = {"fs.read_file": {"small": SMALL, "smaller": SMALL, "tiny": {"path": "t"}}}
+    async with on_stage(given) as stage:
+        await stage.open("read")
+        await open_presets(stage)
+        await stage.type("sm")
+        await stage.press("down")
+        given.kept["fs.read_file"] = {"a small one": SMALL, "smaller": {"path": "changed.txt"}}
+        await stage.until_seen('"path": "changed.txt"')
+        presets = stage.app.screen.query_one(PickList)
+        assert (presets.sought, presets.total, presets.row_count) == ("sm", 3, 3)
+        await stage.press("enter")
+        await stage.until(lambda: stage.form.submit() == {"path": "changed.txt"}, "the selected one fills the form")
+        await open_presets(stage)
+        await stage.press("end")
+        del given.kept["fs.read_file"]["smaller"]
+        await stage.until_seen('"path": "small.txt"')
+        await stage.press("enter")
+        await stage.until(lambda: stage.form.submit() == SMALL, "the one before it fills the form")
+
+
+@pytest.mark.promise("TUI-3")
+@pytest.mark.parametrize("question", ["Delete", "Overwrite"])
+async def test_a_preset_that_another_program_changes_during_the_question_is_kept(
+    given: GivenRuntime, question: str
+) -> None:
+    given.kept = {"fs.read_file": {"small": SMALL}}
+    changed: JsonObject = {"path": "changed.txt"}
+    async with on_stage(given) as stage:
+        await stage.open("read")
+        await stage.type("b.txt")
+        await open_presets(stage)
+        await stage.press(*["delete"] if question == "Delete" else ["ctrl+s", *"small", "enter"])
+        await stage.until_seen(f"{question} the preset small?")
+        given.kept["fs.read_file"]["small"] = changed
+        await stage.press("ctrl+y")
+        await stage.until_seen("The preset `small` was not")
+        assert given.kept == {"fs.read_file": {"small": changed}}
+        if question == "Overwrite":
+            await stage.press("enter")
+        else:
+            await stage.until_seen('"path": "changed.txt"')
+            await stage.press("delete")
+        await stage.until_seen(f"{question} the preset small?")
+        await stage.press("ctrl+y")
+        await stage.until(lambda: given.kept["fs.read_file"].get("small") != changed, "it is as confirmed")
+
+
+@pytest.mark.promise("TUI-3")
 async def test_an_invalid_name_stays_in_the_dialog_with_the_reason(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.open("read")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on, work
 from textual.app import App
@@ -23,6 +23,7 @@ from pegboard.tui.widgets.pick_list import PickLine, PickList
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
 
+_CHANGED_ELSEWHERE: Final = "Another program has changed it in the meantime. Look at it, then try again."
 _LONGEST = 20_000
 _SUMMARY = 60
 
@@ -55,18 +56,35 @@ class PresetsScreen(ListDialog[Preset | None]):
         self._presets: tuple[Preset, ...] = ()
 
     def on_mount(self) -> None:
-        """Read the presets."""
+        """Read the presets, again whenever they change."""
         self.list.empty = "Loading…"
         self._read()
+        self.follow(self._update)
 
     @work(exclusive=True, group="read")
     async def _read(self, marked: str = "") -> None:
         """List the current presets and select one."""
-        self._presets = tuple(await asyncio.to_thread(self._runtime.presets.list, self._spec.name))
+        self._presets = await asyncio.to_thread(self._stored)
         names = [preset.name for preset in self._presets]
-        lines = [PickLine("+ Save current arguments", pinned=True)]
-        lines += [PickLine(clean_line(preset.name), _summary(preset.arguments)) for preset in self._presets]
-        self.list.show(lines, names.index(marked) + 1 if marked in names else min(1, len(names)))
+        self.list.show(self._lines(), names.index(marked) + 1 if marked in names else min(1, len(names)))
+
+    @work(exclusive=True, group="update")
+    async def _update(self) -> None:
+        """Show what other programs have changed; keep the selected preset."""
+        seen = self._presets
+        presets = await asyncio.to_thread(self._stored)
+        if presets != seen and self._presets is seen:
+            at, marked = self.list.marked or 0, self._marked.name if self._marked else ""
+            self._presets = presets
+            names = [preset.name for preset in presets]
+            self.list.renew(self._lines(), names.index(marked) + 1 if marked in names else min(at, len(names)))
+
+    def _stored(self) -> tuple[Preset, ...]:
+        return tuple(self._runtime.presets.list(self._spec.name))
+
+    def _lines(self) -> list[PickLine]:
+        presets = (PickLine(clean_line(preset.name), _summary(preset.arguments)) for preset in self._presets)
+        return [PickLine("+ Save current arguments", pinned=True), *presets]
 
     @property
     def _marked(self) -> Preset | None:
@@ -114,8 +132,14 @@ class PresetsScreen(ListDialog[Preset | None]):
         preset = self._marked
         if preset is None or not await _confirmed(self.app, "Delete", preset):
             return
+
+        def delete() -> None:
+            if preset not in self._stored():
+                raise PresetError(f"The preset `{preset.name}` was not deleted. {_CHANGED_ELSEWHERE}")
+            self._runtime.presets.delete(self._spec.name, preset.name)
+
         try:
-            await asyncio.to_thread(self._runtime.presets.delete, self._spec.name, preset.name)
+            await asyncio.to_thread(delete)
         except PresetError as error:
             self.notify(clean_line(str(error)), severity="error", markup=False)
         else:
@@ -158,12 +182,19 @@ async def save_preset(
 
     arguments = form.draft()
 
+    def stored(name: str) -> Preset | None:
+        return next((preset for preset in runtime.presets.list(spec.name) if preset.name == name), None)
+
+    def write(name: str, seen: Preset | None) -> None:
+        if stored(name) not in (None, seen):
+            raise PresetError(f"The preset `{name}` was not saved. {_CHANGED_ELSEWHERE}")
+        runtime.presets.save(spec.name, name, arguments)
+
     async def save(name: str) -> bool:
-        presets = await asyncio.to_thread(runtime.presets.list, spec.name)
-        taken = next((preset for preset in presets if preset.name == name), None)
+        taken = await asyncio.to_thread(stored, name)
         if taken is not None and not await _confirmed(app, "Overwrite", taken):
             return False
-        await asyncio.to_thread(runtime.presets.save, spec.name, name, arguments)
+        await asyncio.to_thread(write, name, taken)
         return True
 
     name = await ask_name(app, "Save current arguments as", suggested, save, _warning(form))

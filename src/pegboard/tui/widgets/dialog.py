@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import ClassVar, TypeVar
+from collections.abc import Callable, Iterable
+from typing import ClassVar, Final, TypeVar
 
 from textual import on
 from textual.app import ComposeResult, ScreenStackError
@@ -25,6 +25,8 @@ from pegboard.tui.widgets.pick_list import PickList
 
 ResultT = TypeVar("ResultT")
 
+_FOLLOW_SECONDS: Final = 1.0
+"""Interval at which a list is compared with what other programs have changed."""
 _BETWEEN_HINTS = " · "
 _ENTER = "enter "
 _COMMAND_ID = re.compile(r"\{([a-z_]+\.[a-z_]+)\}")
@@ -157,6 +159,14 @@ class ListDialog(Dialog[ResultT]):
         self._about = Static(id="about")
         self._text = Static(id="text")
         self._preview = VerticalScroll(self._text, id="preview", can_focus=False)
+
+    def follow(self, read: Callable[[], object]) -> None:
+        """Read the list again regularly while the dialog is the topmost one: other programs may change what it shows.
+
+        Args:
+            read: Starts to read it.
+        """
+        self.set_interval(_FOLLOW_SECONDS, lambda: read() if is_topmost(self) else None)
 
     @property
     def hinted(self) -> Iterable[DOMNode]:

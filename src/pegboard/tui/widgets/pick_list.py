@@ -111,14 +111,14 @@ class PickList(FilterList):
         self._list(marked if not sought else None)
 
     def renew(self, lines: Sequence[PickLine], marked: int | None) -> None:
-        """Replace the lines by a newer version of them, and keep the filter.
+        """Replace the lines by a newer version of them; keep the filter, and the position of the selected line.
 
         Args:
             lines: The new lines.
             marked: Index of the line to select, if the filter shows it.
         """
         self._lines = lines
-        self._list(marked)
+        self._list(marked, keeps_offset=True)
 
     def erase_filter(self) -> None:
         """Clear the filter and keep the selected line."""
@@ -134,13 +134,13 @@ class PickList(FilterList):
         """Return the indexes of the lines that match a filter, in display order."""
         return ranked(query, self._lines)
 
-    def _list(self, marked: int | None) -> None:
+    def _list(self, marked: int | None, *, keeps_offset: bool = False) -> None:
         self._shown = self.sift(self.sought)
         if marked is None:
             cursor = next((at for at, index in enumerate(self._shown) if not self._lines[index].pinned), 0)
         else:
             cursor = next((at for at, index in enumerate(self._shown) if index == marked), 0)
-        self.rows_changed(cursor, keeps_offset=False)
+        self.rows_changed(cursor, keeps_offset=keeps_offset)
 
     def post_filtered(self) -> None:
         """Post the filter and the number of its matches; no filter hides a pinned line, so they don't count."""
