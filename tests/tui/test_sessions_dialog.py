@@ -171,6 +171,46 @@ async def test_a_session_is_deleted_after_confirmation(runtime: Runtime) -> None
         assert session.id == "b"
 
 
+@pytest.mark.promise("ASK-6")
+async def test_the_list_follows_other_processes_and_keeps_filter_and_selection(runtime: Runtime) -> None:
+    other = Runtime.from_environment()
+    async with on_stage(runtime) as stage:
+        await open_list(stage, runtime)
+        sessions = stage.app.screen.query_one(SessionList)
+        await stage.type("t")
+        await stage.until(lambda: sessions.is_search_complete, "the messages are searched")
+        await stage.press("home", "down", "down")
+        other.sessions.delete("c")
+        await stage.until(lambda: "Tell me the time" not in stage.text, "the deleted session is no longer listed")
+        assert (sessions.sought, sessions.session and sessions.session.id) == ("t", "b")
+        other.sessions.rename("a", "Files that are large")
+        await stage.until_seen("Files that are large")
+        assert sessions.session is not None
+        assert sessions.session.id == "b"
+        await stage.press("home")
+        other.sessions.delete("b")
+        await stage.until(lambda: len(shown(stage)) == 2, "the deleted session is no longer listed")
+        assert sessions.session is None
+
+
+@pytest.mark.promise("ASK-6")
+async def test_a_session_that_another_process_continues_during_the_question_is_kept(runtime: Runtime) -> None:
+    other = Runtime.from_environment()
+    async with on_stage(runtime) as stage:
+        await open_list(stage, runtime)
+        await stage.press("up", "delete")
+        await stage.until_seen("The session has 2 messages.")
+        other.sessions.append("c", UserMessage(text="And now?"))
+        await stage.press("ctrl+y")
+        await stage.until_seen("was not deleted")
+        assert runtime.sessions.get("c") is not None
+        await stage.until_seen("And now?")
+        await stage.press("delete")
+        await stage.until_seen("The session has 3 messages.")
+        await stage.press("ctrl+y")
+        await stage.until(lambda: runtime.sessions.get("c") is None, "it is deleted as confirmed")
+
+
 async def test_neither_the_open_session_nor_one_in_use_is_deleted(runtime: Runtime) -> None:
     async with on_stage(runtime) as stage:
         await open_list(stage, runtime)

@@ -95,6 +95,15 @@ class Sessions:
         rows = self._history.act(lambda database: database.select(query, [encodable(session)]))
         return tuple(_entries_of(rows))
 
+    def version(self) -> int:
+        """Return a number that changes when another process changes the history.
+
+        Raises:
+            StoreError: The database can't be read.
+        """
+        [(version,)] = self._history.act(lambda database: database.select("PRAGMA data_version"))
+        return int(version or 0)
+
     # Write
 
     def start(self, session: str, *, model: str = "", system: str | None = None) -> None:

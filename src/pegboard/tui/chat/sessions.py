@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -95,6 +96,13 @@ class SessionList(PickList):
         index = next((index for index, session in enumerate(sessions, 1) if session.id == marked), 0)
         self._list(index or None)
 
+    def update_sessions(self, sessions: Sequence[Session], lines: Sequence[PickLine]) -> None:
+        """Show sessions as they are now; keep the filter, and the selected session or else the next one."""
+        wanted = [self.session.id, self.neighbour] if self.session is not None else []
+        indexes = {session.id: index for index, session in enumerate(sessions, 1)}
+        self._sessions = sessions
+        self.renew(lines, next((indexes[one] for one in wanted if one in indexes), 0))
+
     def show_search(self, sought: str, ids: frozenset[str]) -> None:
         """Show the sessions whose messages contain a text, if it is still the filter."""
         if sought == self.sought:
@@ -179,12 +187,16 @@ class SessionsScreen(ListDialog[str | None]):
         self._runtime = runtime
         self._current = current
         self._with_model = False
+        self._shown: Sequence[Session] | None = None
+        self._version = 0
+        """Version of the history when the sessions were compared with it."""
 
     def on_mount(self) -> None:
-        """Load the sessions."""
+        """Load the sessions, again whenever another process changes them."""
         self._sessions.empty = "Loading…"
         self._with_model = self._is_wide
         self._read(self._current)
+        self.follow(self._update)
 
     def on_resize(self) -> None:
         """Show the models on a wide screen only."""
@@ -205,7 +217,23 @@ class SessionsScreen(ListDialog[str | None]):
         except StoreError as error:
             self._show_error(error)
             sessions, lines = (), [_NEW]
+        self._shown = sessions
         self._sessions.show_sessions(sessions, lines, marked)
+
+    @work(exclusive=True, group="update")
+    async def _update(self) -> None:
+        """Show what other processes have changed."""
+        shown = self._shown
+        with suppress(StoreError):  # the next action reports it
+            version = await asyncio.to_thread(self._runtime.sessions.version)
+            if version == self._version or shown is None:
+                return
+            sessions, lines = await asyncio.to_thread(self._load)
+            if self._shown is shown:
+                self._version = version
+            if self._shown is shown and sessions != shown:
+                self._shown = sessions
+                self._sessions.update_sessions(sessions, lines)
 
     def _load(self) -> tuple[Sequence[Session], Sequence[PickLine]]:
         sessions = self._runtime.sessions.list(limit=_MOST)
@@ -264,7 +292,13 @@ class SessionsScreen(ListDialog[str | None]):
         if not await self.app.push_screen_wait(asked):
             return
         neighbour = self._sessions.neighbour
-        if await self._run_in_thread(self._runtime.sessions.delete, session.id) is not None:
+
+        def delete() -> None:
+            if self._runtime.sessions.get(session.id) not in (None, session):
+                raise SessionError(f"{_name(session)} was not deleted. Another program has changed it in the meantime.")
+            self._runtime.sessions.delete(session.id)
+
+        if await self._run_in_thread(delete) is not None:
             self._read(neighbour)
 
     @work(exclusive=True, group="change")
