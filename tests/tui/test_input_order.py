@@ -66,6 +66,18 @@ async def test_a_pasted_text_stays_between_the_keys_around_it(tmp_path: Path) ->
         assert given.calls[0].args == {"path": "pastes text", "max_bytes": 5}
 
 
+@pytest.mark.parametrize("joiner", ["\u200c", "\u200d"], ids=["of Persian", "of emoji"])
+async def test_joiners_without_a_width_are_typed_as_other_characters_are(tmp_path: Path, joiner: str) -> None:
+    given = GivenRuntime(tmp_path)
+    async with on_stage(given) as stage:
+        await stage.open("read_file")
+        stage.app.post_message(events.Key("a", "a"))
+        stage.app.post_message(events.Key("zero_width", joiner))
+        type_at_once(stage, "b", "ctrl+r")
+        await stage.until(lambda: given.calls, "the tool was run")
+        assert given.calls[0].args == {"path": f"a{joiner}b"}
+
+
 async def test_a_text_field_inserts_no_key_with_alt_which_terminals_send_with_its_character(tmp_path: Path) -> None:
     async with on_stage(GivenRuntime(tmp_path)) as stage:
         await stage.open("read_file")

@@ -26,6 +26,8 @@ from pegboard.tui.widgets.double_click import select_in_field
 
 _MODIFIERS = ("alt+", "meta+", "super+", "hyper+")
 """Modifiers that terminals report together with the character of the key."""
+_JOINERS = ("\u200c", "\u200d")
+"""Characters without a width that Persian keyboards and emoji contain; Textual doesn't take them for text."""
 _SHORTEST_TOAST = 0.05
 """Least seconds of a toast."""
 
@@ -85,7 +87,9 @@ class InputApp(SizedApp):
     async def on_event(self, event: events.Event) -> None:
         """Handle an event; input waits until the key or text before it was handled."""
         if isinstance(event, events.InputEvent | events.Paste) and not event.is_forwarded:
-            if isinstance(event, events.Key) and event.key.startswith(_MODIFIERS):
+            if isinstance(event, events.Key) and event.character in _JOINERS:
+                event = events.Paste(event.character)
+            elif isinstance(event, events.Key) and event.key.startswith(_MODIFIERS):
                 event.character = None  # otherwise text fields insert it, and the key's command doesn't run
             elif isinstance(event, events.Paste):
                 # A terminal sends the line breaks of a pasted text as the key Enter.
