@@ -250,6 +250,30 @@ async def test_a_deleted_script_stays_in_the_editor_as_a_new_one(tmp_path: Path)
         assert stage.place.document.is_changed
 
 
+async def test_the_list_follows_other_programs_and_a_script_changed_during_the_question_is_kept(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        saved = stage.runtime.scripts.saved
+        for name in ("one", "three", "two"):
+            await asyncio.to_thread(saved.write, name, f"work.say {name}")
+        await listed(stage)
+        await stage.type("t")
+        await stage.until_seen("work.say three")
+        await asyncio.to_thread(saved.delete, "three")
+        await stage.until_seen("work.say two")
+        await asyncio.to_thread(saved.rename, "one", "tone")
+        await stage.until_seen("2 of 2")
+        await stage.press("delete")
+        await stage.until_seen("Delete two?")
+        await asyncio.to_thread(saved.write, "two", "work.say theirs")
+        await stage.press("ctrl+y")
+        await stage.until_seen("The script `two` was not deleted.")
+        await stage.until_seen("work.say theirs")
+        assert saved.read("two") == "work.say theirs"
+        await stage.press("delete")
+        await confirmed(stage, "ctrl+y")
+        await stage.until(lambda: [one.name for one in saved.list()] == ["tone"], "it is deleted as confirmed")
+
+
 async def test_an_invalid_name_is_rejected_with_a_message(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         await stage.type("x")

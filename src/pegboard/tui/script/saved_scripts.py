@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pegboard.runtime import Runtime
 
 CHANGED_ELSEWHERE: Final = "Another program changed the file since you opened it."
+_CHANGED: Final = "Another program has changed it in the meantime. Look at it, then try again."
 _SHOWN: Final = 20_000
 """Characters of a script in the preview."""
 
@@ -59,9 +60,10 @@ class SavedScriptsScreen(ListDialog[str | None]):
         self._scripts: tuple[SavedScript, ...] = ()
 
     def on_mount(self) -> None:
-        """Load the scripts."""
+        """Load the scripts, again whenever they change."""
         self.list.empty = "Loading…"
         self._read(self._script.name)
+        self.follow(self._update)
 
     @work(exclusive=True, group="read")
     async def _read(self, marked: str = "") -> None:
@@ -71,10 +73,26 @@ class SavedScriptsScreen(ListDialog[str | None]):
         except SavedScriptError as error:
             self._show_error(error)
         names = [script.name for script in self._scripts]
+        self.list.show(self._lines(), names.index(marked) + 1 if marked in names else min(1, len(names)))
+
+    @work(exclusive=True, group="update")
+    async def _update(self) -> None:
+        """Show what other programs have changed; keep the selected script."""
+        seen = self._scripts
+        try:
+            scripts = await asyncio.to_thread(self._runtime.scripts.saved.list)
+        except SavedScriptError:  # the next action reports it
+            return
+        if scripts != seen and self._scripts is seen:
+            at, marked = self.list.marked or 0, self._marked.name if self._marked else ""
+            self._scripts = scripts
+            names = [script.name for script in scripts]
+            self.list.renew(self._lines(), names.index(marked) + 1 if marked in names else min(at, len(names)))
+
+    def _lines(self) -> list[PickLine]:
         now = datetime.now(UTC)
-        lines = [PickLine("+ Save the open script", pinned=True)]
-        lines += [PickLine(clean_line(script.name), age(now, script.changed)) for script in self._scripts]
-        self.list.show(lines, names.index(marked) + 1 if marked in names else min(1, len(names)))
+        scripts = (PickLine(clean_line(script.name), age(now, script.changed)) for script in self._scripts)
+        return [PickLine("+ Save the open script", pinned=True), *scripts]
 
     @property
     def _marked(self) -> SavedScript | None:
@@ -144,8 +162,14 @@ class SavedScriptsScreen(ListDialog[str | None]):
         if not await self.app.push_screen_wait(asked):
             return
 
+        def delete_shown() -> None:
+            saved = self._runtime.scripts.saved
+            if any(one.name == script.name and one != script for one in saved.list()):
+                raise SavedScriptError(f"The script `{script.name}` was not deleted. {_CHANGED}")
+            saved.delete(script.name)
+
         async def delete() -> None:
-            await asyncio.to_thread(self._runtime.scripts.saved.delete, script.name)
+            await asyncio.to_thread(delete_shown)
             if is_open:
                 self._script.update("", "")
 
@@ -199,19 +223,20 @@ async def save_as(screen: Widget, runtime: Runtime, script: EditedScript, name: 
 
     saved = runtime.scripts.saved
 
-    async def write(chosen: str) -> None:
-        await asyncio.to_thread(saved.write, chosen, script.text)
+    async def write(chosen: str, *, replace: bool) -> None:
+        await asyncio.to_thread(saved.write, chosen, script.text, replace=replace)
         script.update(chosen, script.text)
 
     async def save(typed: str) -> bool:
         chosen = saved.name_of(typed)
-        if await asyncio.to_thread(would_overwrite, runtime, script, chosen):
-            is_own = chosen == script.name
+        is_own = chosen == script.name
+        overwrites = await asyncio.to_thread(would_overwrite, runtime, script, chosen)
+        if overwrites:
             why = CHANGED_ELSEWHERE if is_own else f"A script named {clean_line(chosen)} already exists."
             question = f"{why}\n\nThis can't be undone."
             if not await screen.app.push_screen_wait(Confirm("Overwrite script?", question, "Overwrite")):
                 return False
-        await until_done(write(chosen))
+        await until_done(write(chosen, replace=is_own or overwrites))
         return True
 
     return script.name if await ask_name(screen.app, "Save script as", name, save) is not None else ""

@@ -134,7 +134,7 @@ class PresetsScreen(ListDialog[Preset | None]):
             return
 
         def delete() -> None:
-            if preset not in self._stored():
+            if any(one.name == preset.name and one != preset for one in self._stored()):
                 raise PresetError(f"The preset `{preset.name}` was not deleted. {_CHANGED_ELSEWHERE}")
             self._runtime.presets.delete(self._spec.name, preset.name)
 
