@@ -93,6 +93,10 @@ class RulesError(PegboardError):
     """The rules can't be changed; the message is a sentence with the reason."""
 
 
+class UnknownRuleError(RulesError):
+    """A rule no longer exists."""
+
+
 class SavedScriptError(PegboardError):
     """A saved script can't be read, written, renamed or deleted; the message is a sentence with the reason."""
 

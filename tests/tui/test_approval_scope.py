@@ -105,6 +105,38 @@ async def test_a_permanent_rule_for_any_arguments_is_named_and_can_be_undone(tmp
         await stage.idle()
 
 
+@pytest.mark.promise("ASK-7", "SEC-2")
+async def test_undoing_a_rule_is_tried_again_after_a_failure_until_the_rule_no_longer_exists(tmp_path: Path) -> None:
+    turns = [calls(CHANGE), says("Done"), calls(REMOVE), says("Done")]
+    async with on_chat(tmp_path, *turns) as stage:
+        file = stage.runtime.paths.approvals
+        await stage.say("Change")
+        await scope(stage)
+        await stage.press("down", "down", "enter", "tab", "down", "enter", "ctrl+s")
+        await stage.until_seen("Rule added permanently")
+        await stage.idle()
+        added = file.read_text()
+        file.write_text(f"{added}\n[[rule")  # as an editor leaves it while it writes
+        await stage.press("alt+z")
+        await stage.until(lambda: any("tries again." in one.message for one in stage.app._notifications), "it failed")
+        file.write_text(added)
+        await stage.press("alt+z")
+        await stage.until_seen("Rule removed")
+        assert not rules(stage)
+
+        await stage.say("Remove")
+        await scope(stage)
+        await stage.press("tab", "down", "enter", "ctrl+s")
+        await stage.until(lambda: isinstance(stage.app.screen, Confirm), "it is confirmed")
+        await stage.press("ctrl+y")
+        await stage.idle()
+        file.write_text("")
+        await stage.press("alt+z")
+        await stage.until_seen("The rule was not removed")
+        await stage.press("alt+z")
+        await stage.until_seen("No rule was added")
+
+
 @pytest.mark.promise("ASK-7")
 async def test_a_pattern_is_edited_and_must_match_the_call(tmp_path: Path) -> None:
     turn = calls(CHANGE, ("work_change", {"path": "src/b.txt"}), ("work_change", {"path": "src/b.txt", "times": 2}))

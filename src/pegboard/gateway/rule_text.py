@@ -143,6 +143,11 @@ class RuleText:
         if not self._is_consistent():
             raise RulesError(f"The rules are not written as [[rule]] tables, one after the other. {_NOT_CHANGED}")
 
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules of the text."""
+        return self._rules
+
     def with_added(self, rule: Rule) -> str:
         """Return the text with a rule at the end."""
         last = self._pieces[-1].after if self._pieces else self._head

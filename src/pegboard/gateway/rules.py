@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pegboard import storage
 from pegboard.config.files import read_text, shown, unusable
-from pegboard.errors import RulesError
+from pegboard.errors import RulesError, UnknownRuleError
 from pegboard.gateway.matching import Folders, matches, unknown_argument
 from pegboard.gateway.rule_text import HEAD, RuleText, line_of, line_of_error, read_rules
 from pegboard.models import McpHandler, Problem
@@ -208,7 +208,8 @@ class Rules:
         """Remove a rule that `add` added: the last equal one.
 
         Raises:
-            RulesError: The rule no longer exists, or the file can't be changed.
+            UnknownRuleError: The rule no longer exists.
+            RulesError: The file can't be changed.
         """
         if session is not None:
             with self._lock:
@@ -216,9 +217,7 @@ class Rules:
                 at = _last_index([one.rule for one in rules], rule)
                 self._sessions[session] = (*rules[:at], *rules[at + 1 :])
             return
-        seen = self.read()
-        at = _last_index(seen.rules, rule)
-        self.change(seen, lambda text: text.without(at))
+        self.change(None, lambda text: text.without(_last_index(text.rules, rule)))
 
     def forget(self, pack: str) -> None:
         """Drop the sessions' rules about a pack, because another server may get its name."""
@@ -327,7 +326,7 @@ def _why(rule: Rule, spec: ToolSpec, call: ToolCall) -> str:
 def _last_index(rules: Sequence[Rule], rule: Rule) -> int:
     found = [at for at, one in enumerate(rules) if one == rule]
     if not found:
-        raise RulesError("The rule was not removed because it no longer exists.")
+        raise UnknownRuleError("The rule was not removed because it no longer exists.")
     return found[-1]
 
 

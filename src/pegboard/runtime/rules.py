@@ -102,7 +102,8 @@ class ApprovalRules:
         """Remove a rule that an approval added; write the disk if it is permanent.
 
         Raises:
-            RulesError: The rule no longer exists, or the file can't be changed.
+            UnknownRuleError: The rule no longer exists.
+            RulesError: The file can't be changed.
         """
         self._parts.rules.remove(added.rule, added.session)
 

@@ -10,7 +10,7 @@ from textual.app import App
 from textual.notifications import SeverityLevel
 
 from pegboard.brake import Answer, Question, Questions
-from pegboard.errors import RulesError
+from pegboard.errors import RulesError, UnknownRuleError
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import key_of
 
@@ -77,16 +77,21 @@ class RuleUndo:
             self._notify(f"{question.tool} runs with {arguments} arguments in this session of {question.agent}.")
 
     async def undo(self) -> None:
-        """Remove the newest rule."""
+        """Remove the newest rule; if that fails, it can be tried again."""
         if not self._added:
             self._notify("No rule was added since Pegboard started.")
             return
-        added = self._added.pop()
+        added = self._added[-1]
         try:
             await asyncio.to_thread(self._runtime.rules.undo, added)
-        except RulesError as error:
+        except UnknownRuleError as error:
+            self._added.remove(added)
             self._notify(str(error), severity="error")
+        except RulesError as error:
+            key = key_of(self._app, "app.undo_rule")
+            self._notify(f"{error} {key or 'Undo the last rule'} tries again.", severity="error")
         else:
+            self._added.remove(added)
             self._notify(f"Rule removed: {added.rule}. Such calls ask again.")
 
     def _notify(self, text: str, severity: SeverityLevel = "information") -> None:
