@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,15 @@ async def submit_edited(stage: ChatStage, text: str) -> None:
     stage.app.screen.query_one(TextArea).load_text(text)
     await stage.press("ctrl+s")
     await stage.until(lambda: stage.app.screen is stage.chat, "it is closed")
+
+
+@contextmanager
+def while_locked(stage: ChatStage) -> Iterator[None]:
+    """Write to the history as another process, so that this one waits."""
+    with closing(sqlite3.connect(stage.runtime.paths.database, isolation_level=None)) as database:
+        database.execute("BEGIN IMMEDIATE")
+        yield
+        database.execute("ROLLBACK")
 
 
 @pytest.mark.promise("ASK-6")
@@ -161,6 +172,38 @@ async def test_a_branch_from_an_answer_contains_the_answer(tmp_path: Path) -> No
         await stage.drawn()
         assert said(stage, stage.chat.session) == ["one", "1", "two", "2"]
         assert stage.line.text == ""
+
+
+async def test_a_branch_that_another_command_replaces_leaves_no_copy(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, sessions=[("old", TALK)]) as stage:
+        await opened(stage, "old")
+        with while_locked(stage):
+            await stage.press("shift+tab", "up", "up", "b")
+            await stage.press("ctrl+n")
+        await stage.until(lambda: stage.chat.session != "old" and not stage.chat.open_session.is_loading, "a new one")
+        assert [session.id for session in await asyncio.to_thread(stage.runtime.sessions.list)] == ["old"]
+
+
+async def test_a_message_that_another_command_prevents_from_being_sent_again_is_in_the_prompt(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, sessions=[("old", TALK)]) as stage:
+        await opened(stage, "old")
+        with while_locked(stage):
+            await stage.press("ctrl+r", "ctrl+n")
+        await stage.until(lambda: stage.chat.session != "old" and not stage.chat.open_session.is_loading, "a new one")
+        assert stage.line.text == "three"
+
+
+async def test_an_edited_message_that_cannot_be_sent_while_another_client_uses_the_session_is_in_the_prompt(
+    tmp_path: Path,
+) -> None:
+    async with on_chat(tmp_path, sessions=[("old", TALK)]) as stage:
+        await opened(stage, "old")
+        with stage.runtime.sessions.held("old"):
+            await stage.press("shift+tab", "up", "e")
+            await submit_edited(stage, "THREE")
+            await stage.until_seen("is in use")
+        assert stage.line.text == "THREE"
+        assert said(stage, "old")[-2:] == ["three", "3"]
 
 
 @pytest.mark.promise("ASK-6", "TUI-2")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -22,6 +23,7 @@ from pegboard.tui.chat.call_block import CallBlock
 from pegboard.tui.chat.prompt import AskLine
 from pegboard.tui.chat.story import Story
 from pegboard.tui.chat.transcript import Transcript
+from pegboard.until_done import until_done
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -202,16 +204,20 @@ class OpenSession:
         self.open(self.id, limit=self._limit + SHOWN, stay=True)
 
     async def _load(self, session: str, *, limit: int, send: str, draft: str, stay: bool, at: int | None) -> None:
+        story = self._new_story()
         try:
             record, entries, is_in_use = await asyncio.to_thread(self._read, session)
+            if at is not None:
+                limit = max(limit, sum(entry.position >= at for entry in entries))
+            shown = entries[-limit:]
+            await asyncio.to_thread(self._recall, session, story, shown, is_in_use=is_in_use)
         except StoreError as error:
+            self._put_back(send)
             self._fail(error)
             return
-        story = self._new_story()
-        if at is not None:
-            limit = max(limit, sum(entry.position >= at for entry in entries))
-        shown = entries[-limit:]
-        await asyncio.to_thread(self._recall, session, story, shown, is_in_use=is_in_use)
+        except asyncio.CancelledError:
+            self._put_back(send)
+            raise
         if story.pending:
             self._page.notify("Another client uses this session, and its calls are answered there.")
         if session != self.id:
@@ -316,18 +322,28 @@ class OpenSession:
             self._listener.session_unchanged()
             return
         try:
-            await asyncio.to_thread(self._drop_last, last.message)
+            await until_done(asyncio.to_thread(self._drop_last, self.id, last.message))
         except (SessionError, StoreError) as error:
+            self._put_back(text)
             self._fail(error)
             return
+        except asyncio.CancelledError:
+            self._put_back(text or last.message)
+            raise
         self.open(self.id, limit=self._limit, send=text if text is not None else last.message)
 
-    def _drop_last(self, message: str) -> None:
+    def _put_back(self, text: str | None) -> None:
+        """Put a message that can't be sent now before the text of the prompt."""
+        if text:
+            self._prompt.put_before(text)
+            self._page.notify("Message not sent. It is in the prompt again.")
+
+    def _drop_last(self, session: str, message: str) -> None:
         """Delete the last user message and its answer if it is this one; keep what another client has added since."""
-        messages = self._user_messages()
+        messages = self._user_messages(session)
         # Stored without secrets, but on the screen as typed.
         if messages and messages[-1].message.text in {message, self._runtime.redacted(message)}:
-            self._runtime.sessions.cut(self.id, messages[-1].position)
+            self._runtime.sessions.cut(session, messages[-1].position)
 
     def edit(self, block: UserBlock) -> None:
         """Edit a user message: the last one in this session, an earlier one in a new session."""
@@ -353,13 +369,22 @@ class OpenSession:
 
     async def _branch(self, removed: Sequence[str], *, send: str = "", draft: str = "") -> None:
         """Open a copy of the session without these user messages, its last ones, and what another client has added."""
-        new = new_id()
+        old, new = self.id, new_id()
+
+        def copy() -> None:
+            self._runtime.sessions.branch(old, new, self._position(old, removed))
+
         try:
-            before = await asyncio.to_thread(self._position, removed)
-            await asyncio.to_thread(self._runtime.sessions.branch, self.id, new, before)
+            await until_done(asyncio.to_thread(copy))
         except (SessionError, StoreError) as error:
+            self._put_back(send)
             self._fail(error)
             return
+        except asyncio.CancelledError:  # the user opens another session, and would find the copy in the list
+            self._put_back(send)
+            with suppress(SessionError, StoreError):
+                await until_done(asyncio.to_thread(self._runtime.sessions.delete, new))
+            raise
         self._page.notify("Opened a new session. The original session is unchanged.")
         self.open(new, send=send, draft=draft)
         self._prompt.focus()
@@ -369,18 +394,18 @@ class OpenSession:
         blocks = self.story.blocks
         return [one.message for one in blocks[blocks.index(block) :] if isinstance(one, UserBlock)]
 
-    def _position(self, last: Sequence[str]) -> int:
+    def _position(self, session: str, last: Sequence[str]) -> int:
         """Return the position of the first of the last user messages, or one after the end if there are none."""
         if not last:
             return 2**62
-        messages = self._user_messages()[: 1 - len(last) or None]
+        messages = self._user_messages(session)[: 1 - len(last) or None]
         # Another client may have added messages; they are stored without secrets, but on the screen as typed.
         texts = {last[0], self._runtime.redacted(last[0])}
         found = (entry.position for entry in reversed(messages) if entry.message.text in texts)
         return next(found, messages[-1].position if messages else 2**62)
 
-    def _user_messages(self) -> list[SessionEntry]:
-        entries = self._runtime.sessions.entries(self.id)
+    def _user_messages(self, session: str) -> list[SessionEntry]:
+        entries = self._runtime.sessions.entries(session)
         return [entry for entry in entries if isinstance(entry.message, UserMessage)]
 
 
