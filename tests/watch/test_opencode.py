@@ -17,10 +17,10 @@ import pytest
 from opencode import Opencode
 from provider import Answer as Response
 from provider import FakeProvider, call, delta
-from watched import PROGRAM, SECONDS, eventually, recorded, result_of
+from watched import PROGRAM, SECONDS, eventually, recorded, records, result_of
 
 from pegboard.brake import Answer, Question, Questions
-from pegboard.models import Agent
+from pegboard.models import Agent, CallRecord
 from pegboard.watch.hooks import observer
 
 REAL = Path.home() / ".cache" / "pegboard-opencode" / "node_modules" / ".bin" / "opencode"
@@ -55,55 +55,48 @@ def write_rules(home: Path, text: str) -> None:
     (home / "approvals.toml").write_text(text)
 
 
+def finished(count: int) -> tuple[CallRecord, ...]:
+    """Return the record as soon as it has that many calls, and all have ended."""
+    return eventually(lambda: found if len(found := records()) == count else ())  # type: ignore[no-any-return]
+
+
 def waiting(questions: Questions) -> Question:
     """Return the one pending call."""
     (question,) = eventually(questions.pending)
     return question  # type: ignore[no-any-return]
 
 
+IMAGE = {"type": "image", "mimeType": "image/png", "data": "QQ=="}
+ABORTED = "\n\n<shell_metadata>\nUser aborted the command\n</shell_metadata>"
+CANCELLED = "The client cancelled the call."
+ENDS: list[tuple[dict[str, Any], str, object]] = [
+    ({"output": "hi", "metadata": {"exit": 0}}, "", "hi"),
+    ({"output": "hi"}, "", "hi"),
+    ({"output": "", "attachments": [{"mime": "image/png", "url": "data:image/png;base64,QQ=="}]}, "", IMAGE),
+    ({"output": "hi", "metadata": {"exit": 3}}, "Exit code 3\nhi", None),
+    ({"output": "too slow", "metadata": {"exit": None}}, "too slow", None),
+    ({"output": ABORTED, "metadata": {"exit": None}}, CANCELLED, None),
+    ({"output": ABORTED, "metadata": {"exit": 0}}, "", ABORTED),
+    ({"status": "error", "error": "File not found"}, "File not found", None),
+    ({"status": "error", "error": "…", "metadata": {"interrupted": True}}, CANCELLED, None),
+]
+"""States of calls that have ended, with the error and the data in the record."""
+
+
 @pytest.mark.promise("WAT-1", "WAT-5")
-@pytest.mark.parametrize(
-    ("state", "error", "data"),
-    [
-        ({"status": "completed", "output": "hi", "metadata": {"exit": 0}}, "", "hi"),
-        ({"status": "completed", "output": "hi"}, "", "hi"),
-        ({"status": "completed", "output": "hi", "metadata": {"exit": 3}}, "Exit code 3\nhi", None),
-        ({"status": "completed", "output": "too slow", "metadata": {"exit": None}}, "too slow", None),
-        ({"status": "error", "error": "File not found"}, "File not found", None),
-        ({"status": "error", "error": "…", "metadata": {"interrupted": True}}, "The client cancelled the call.", None),
-        (
-            {
-                "status": "completed",
-                "output": "\n\n<shell_metadata>\nUser aborted the command\n</shell_metadata>",
-                "metadata": {"exit": None},
-            },
-            "The client cancelled the call.",
-            None,
-        ),
-        (
-            {
-                "status": "completed",
-                "output": "",
-                "attachments": [{"mime": "image/png", "url": "data:image/png;base64,QQ=="}],
-            },
-            "",
-            {"type": "image", "mimeType": "image/png", "data": "QQ=="},
-        ),
-    ],
-)
-def test_a_call_of_opencode_is_recorded_with_its_result(
-    agent: Opencode, state: dict[str, Any], error: str, data: object
-) -> None:
-    assert agent.end(agent.before("bash", command="make")).error == ""
-    agent.update("running", input={"command": "make"})
-    agent.update(**state)
-    (record,) = recorded(1)
-    assert (record.tool, record.args, record.ok) == ("opencode.bash", {"command": "make"}, not error)
-    assert (record.error.message if record.error else "") == error
-    assert result_of(record).data == data
-    session = Agent.of_session(record.session)
-    assert session is not None
-    assert (session.name, session.process, session.key) == ("opencode", agent.process.pid, "s-1")
+def test_a_call_of_opencode_is_recorded_with_its_result(agent: Opencode) -> None:
+    for number, (state, _, _) in enumerate(ENDS):
+        id_ = f"c-{number}"
+        assert agent.end(agent.before("bash", id_, command="make")).error == ""
+        agent.update("running", id_, input={"command": "make"})
+        agent.update(id_=id_, **{"status": "completed", **state})
+    for (_, error, data), record in zip(ENDS, reversed(finished(len(ENDS))), strict=True):
+        assert (record.tool, record.args, record.ok) == ("opencode.bash", {"command": "make"}, not error)
+        assert (record.error.message if record.error else "") == error
+        assert result_of(record).data == data
+        session = Agent.of_session(record.session)
+        assert session is not None
+        assert (session.name, session.process, session.key) == ("opencode", agent.process.pid, "s-1")
 
 
 @pytest.mark.promise("WAT-1", "WAT-5")
@@ -149,9 +142,8 @@ def test_rules_and_people_decide_on_calls_of_opencode(agent: Opencode, home: Pat
 
 
 @pytest.mark.promise("WAT-4")
-@pytest.mark.parametrize("name", ["opencode.json", "opencode.jsonc", ".opencode/opencode.json"])
 def test_a_server_of_a_project_is_not_taken_for_a_watched_one_of_opencode(
-    plugin: Path, home: Path, tmp_path: Path, name: str
+    plugin: Path, home: Path, tmp_path: Path
 ) -> None:
     entry = {"type": "local", "command": ["npx", "server-github"]}
     (home / ".config/opencode/opencode.json").write_text(json.dumps({"mcp": {"github": entry}}))
@@ -159,10 +151,13 @@ def test_a_server_of_a_project_is_not_taken_for_a_watched_one_of_opencode(
     write_rules(home, '[[rule]]\ndeny = "github.*"\n')
     with Opencode(plugin, servers=("github",), folder=tmp_path / "folder") as agent:
         assert agent.end(agent.before("github_create_issue")).error == ""
-        file = tmp_path / name
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(json.dumps({"mcp": {"github": entry}}))
-        assert "denies github.create_issue." in agent.end(agent.before("github_create_issue", "c-2")).error
+        for name in ("opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"):
+            file = tmp_path / name
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(json.dumps({"mcp": {"github": entry}}))
+            assert "denies github.create_issue." in agent.end(agent.before("github_create_issue", name)).error
+            file.unlink()
+        assert agent.end(agent.before("github_create_issue", "last")).error == ""
 
 
 @pytest.mark.promise("WAT-4")
