@@ -19,6 +19,7 @@ from stage import GivenRuntime, Stage, on_stage
 from pegboard.config import Paths, Settings
 from pegboard.config.settings import UiSettings
 from pegboard.models import JsonObject, ResultMeta, ToolCall, ToolResult
+from pegboard.models.result import Truncation
 from pegboard.runtime import Runtime
 from pegboard.tui.activity import feed
 from pegboard.tui.activity.call_list import CallList
@@ -574,6 +575,40 @@ async def test_selected_calls_are_exported_with_their_results(
         await stage.until_seen("Exported 2 calls")
         lines = [json.loads(line) for line in file.read_text().splitlines()]
         assert [(line["args"]["text"], line["result"]["data"]) for line in lines] == [("one", "done"), ("two", "done")]
+
+
+@pytest.mark.promise("ACT-2")
+async def test_an_export_says_which_calls_and_results_it_lacks(
+    runtime: Runtime, recorder: Recorder, tmp_path: Path
+) -> None:
+    lost = Truncation(shown_bytes=9, total_bytes=9_000_000, file=str(tmp_path / "lost.json"))
+    large = ToolResult(ok=True, data=["start"], meta=ResultMeta(duration_ms=12, size=9_000_000, truncated=lost))
+    ids = [recorder.add("gate.shout", {"text": "one"}), recorder.add("gate.shout", {"text": "two"}, large)]
+    other = Runtime(Settings(), runtime.paths)
+    file = tmp_path / "out.jsonl"
+    async with on_activity(runtime) as stage:
+
+        def is_notified(text: str) -> bool:
+            return any(text in toast.message for toast in stage.app._notifications)
+
+        await press(stage, "space", "space")
+        await stage.press("ctrl+s")
+        await stage.until_seen("Export 2 calls as JSON Lines")
+        await asyncio.to_thread(other.activity.delete, ids[:1])
+        await stage.press("ctrl+u")
+        await stage.type(str(file))
+        await stage.press("enter")
+        await stage.until(lambda: is_notified(f"Exported 1 of 2 calls to {file}. The others were deleted"), "one lacks")
+        await stage.until(lambda: is_notified("1 result is incomplete because a file can't be read:"), "it is said")
+        assert [json.loads(line)["args"]["text"] for line in file.read_text().splitlines()] == ["two"]
+        await stage.press("ctrl+s")
+        await stage.until_seen("Export 1 call as JSON Lines")
+        await asyncio.to_thread(other.activity.delete, ids[1:])
+        await stage.press("ctrl+u")
+        await stage.type(str(tmp_path / "empty.jsonl"))
+        await stage.press("enter")
+        await stage.until_seen("The file was not written because")
+        assert not (tmp_path / "empty.jsonl").exists()
 
 
 @pytest.mark.promise("ACT-2")

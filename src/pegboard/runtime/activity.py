@@ -234,14 +234,18 @@ class Activity:
         spec = self.tool_of(call) or _unknown_tool(call.tool)
         return copied_as(kind, spec, call.args, options=tools.options(spec))
 
-    def export(self, ids: Sequence[str]) -> Iterator[str]:
-        """Yield calls as lines of JSON, the oldest first, each with its result.
+    def export(self, ids: Sequence[str], on_incomplete: Callable[[str], object] | None = None) -> Iterator[str]:
+        """Yield calls that exist as lines of JSON, the oldest first, each with its result.
 
         Each line has the fields of the record and `result`: `{ok, data, error, meta}`, or null without a stored result.
         The data is complete; if the file of a large result can't be read, `meta.truncated` has the size of the rest.
+
+        Args:
+            ids: Ids of the calls.
+            on_incomplete: Called with the reason if the file of a large result can't be read.
         """
         for call_id in [call.id for call in reversed(self.find(ids))]:
-            yield from self._lines([call_id])
+            yield from self._lines([call_id], on_incomplete)
 
     def export_matching(
         self,
@@ -267,16 +271,16 @@ class Activity:
             if before is None:
                 return
 
-    def export_session(self, session: str) -> Iterator[str]:
+    def export_session(self, session: str, on_incomplete: Callable[[str], object] | None = None) -> Iterator[str]:
         """Yield all calls of a session as lines of JSON, the oldest first; see `export`."""
         from pegboard.history.statistics import ids_of
 
         for call_id in ids_of(self._calls.reader, session):
-            yield from self._lines([call_id])
+            yield from self._lines([call_id], on_incomplete)
 
-    def _lines(self, ids: Sequence[str]) -> Iterator[str]:
+    def _lines(self, ids: Sequence[str], on_incomplete: Callable[[str], object] | None) -> Iterator[str]:
         for call in self.find(ids):
-            yield _line(call, self.result(call.id))
+            yield _line(call, self.result(call.id), on_incomplete)
 
     # Compare
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -182,24 +183,47 @@ class CallActions:
         """Write calls, and those of turns, with their results to a file, one line of JSON each."""
         ids = [call.id for call in await self._without_turns(calls)]
         if ids:
-            await self.export_lines(count(len(calls), "call"), "calls", lambda: self._activity.export(ids))
+            await self.export_lines(count(len(ids), "call"), "calls", partial(self._activity.export, ids), len(ids))
 
-    async def export_lines(self, subject: str, name: str, lines: Callable[[], Iterable[str]]) -> None:
-        """Ask for the name of a file and write lines to it.
+    async def export_lines(
+        self, subject: str, name: str, lines: Callable[[Callable[[str], object]], Iterable[str]], calls: int = 0
+    ) -> None:
+        """Ask for the name of a file and write lines to it; say which calls and results it lacks.
 
         Args:
             subject: Name of the exported data, such as `2 calls`.
             name: Start of the suggested file name.
-            lines: Returns the lines; called and read in a thread.
+            lines: Returns the lines; called and read in a thread, with a function for the reason why a result is
+                incomplete.
+            calls: Number of calls that the user selected.
         """
         from pegboard.tui.dialogs.ask_name import ask_file
 
         folder = await asyncio.to_thread(working_directory)
         suggested = str(folder / f"{name}-{datetime.now().astimezone():%Y%m%d-%H%M%S}.jsonl")
         title = f"Export {subject} as JSON Lines"
-        file = await ask_file(self._page.app, title, suggested, lambda file: _write(file, lines))
-        if file is not None:
+        incomplete: list[str] = []
+        written = 0
+
+        def write(file: Path) -> None:
+            nonlocal written
+            incomplete.clear()
+            written = _write(file, lines(incomplete.append), may_be_empty=not calls)
+
+        file = await ask_file(self._page.app, title, suggested, write)
+        if file is None:
+            return
+        if written < calls:
+            text = f"Exported {written:,} of {subject} to {file}. The others were deleted in the meantime."
+            self._notify(text, "warning")
+        else:
             self._notify(f"Exported {subject} to {file}")
+        if incomplete:
+            verb = "is" if len(incomplete) == 1 else "are"
+            text = (
+                f"{count(len(incomplete), 'result')} {verb} incomplete because a file can't be read: {incomplete[0]}."
+            )
+            self._notify(text, "warning")
 
     # Run again
 
@@ -382,6 +406,18 @@ class CallActions:
         self._page.notify(clean_line(text), severity=severity, timeout=_TOAST_SECONDS, markup=False)
 
 
-def _write(file: Path, lines: Callable[[], Iterable[str]]) -> None:
+def _write(file: Path, lines: Iterable[str], *, may_be_empty: bool) -> int:
+    """Write lines to a new file and return their number.
+
+    Raises:
+        OSError: The file can't be written.
+        StoreError: The history can't be read, or there are no lines.
+    """
+    number = 0
     with storage.replacing(file, replace=False) as out:
-        out.writelines(f"{line}\n".encode(errors="backslashreplace") for line in lines())
+        for line in lines:
+            number += 1
+            out.write(f"{line}\n".encode(errors="backslashreplace"))
+        if not number and not may_be_empty:
+            raise StoreError("The file was not written because the calls were deleted in the meantime.")
+    return number

@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.cells import cell_len, set_cell_size
@@ -376,7 +377,7 @@ class TimelineScreen(Dialog[None]):
         await self._actions.export_lines(
             f"the session {_title(self._session)}",
             f"session-{re.sub(r'[^A-Za-z0-9.]+', '-', self._session)[:_FILE_NAME].strip('-.')}",
-            lambda: self._activity.export_session(self._session),
+            partial(self._activity.export_session, self._session),
         )
 
     def action_totals(self) -> None:
