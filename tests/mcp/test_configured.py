@@ -89,6 +89,18 @@ async def test_an_added_server_is_used_without_a_restart_and_a_removed_one_ends(
     assert isinstance(await runtime.servers.configured.remove("peer"), Problem)
 
 
+@pytest.mark.promise("MCP-1", "MCP-3")
+async def test_a_server_that_another_program_has_removed_from_the_file_ends_when_it_is_removed(
+    runtime: Runtime,
+) -> None:
+    async with asyncio.timeout(60):
+        await connect(runtime, entry())
+        config().write_text("# none\n")
+        assert await runtime.servers.configured.remove("peer") is None
+    assert runtime.servers.all() == ()
+    assert config().read_text() == "# none\n"
+
+
 @pytest.mark.promise("MCP-1", "MCP-8")
 async def test_a_server_that_is_removed_during_a_call_ends_with_the_call(runtime: Runtime, tmp_path: Path) -> None:
     asleep, ended = asyncio.Event(), tmp_path / "ended"

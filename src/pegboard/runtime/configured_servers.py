@@ -211,10 +211,11 @@ class ConfiguredServers:
         found = await asyncio.to_thread(self.changes)
         if isinstance(found, models.Problem):
             return models.Problem(message=f"{name} was not removed. The configuration can't be used: {found}")
-        try:
-            await asyncio.to_thread(ServerFile(self._parts.paths.config_file).remove, name)
-        except ConfigError as error:
-            return models.Problem(message=str(error))
+        if not any(change.name == name and change.after is None for change in found):  # another program did it
+            try:
+                await asyncio.to_thread(ServerFile(self._parts.paths.config_file).remove, name)
+            except ConfigError as error:
+                return models.Problem(message=str(error))
         return await self._use_one(name)
 
     async def _use_one(self, name: str) -> Problem | None:
