@@ -128,6 +128,15 @@ async def test_a_missing_library_is_reported_with_an_install_command(harness: An
     assert f"{sys.executable} -P -m pip install yaml_that_nobody_has" in result.error.message
 
 
+async def test_no_install_command_is_guessed_for_a_name_that_many_libraries_share(harness: Any) -> None:
+    result = await harness.run("need_part_of_namespace")
+    assert result.error.detail == "dependency_missing"
+    assert result.error.message == (
+        "ModuleNotFoundError: No module named 'azure'. Many libraries are parts of `azure`. "
+        "Install the one that the import needs"
+    )
+
+
 @pytest.mark.promise("EXE-4")
 async def test_a_running_call_can_be_cancelled(harness: Any, tmp_path: Path, is_gone: Callable[[int], bool]) -> None:
     sign = tmp_path / "sign"

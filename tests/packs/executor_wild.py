@@ -514,3 +514,10 @@ def need_library():
     import yaml_that_nobody_has
 
     return yaml_that_nobody_has
+
+
+def need_part_of_namespace():
+    """Import a library that is one of many parts of a package, none of which is installed."""
+    import azure.storage.blob
+
+    return azure.storage.blob

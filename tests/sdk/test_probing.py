@@ -383,6 +383,17 @@ def test_the_hint_installs_into_an_environment_without_pip(tmp_path: Path) -> No
     assert done.stdout.splitlines() == [f"{uv} pyyaml", f"{uv} 'pegboard[web]'"]
 
 
+@pytest.mark.parametrize(
+    ("library", "installed"),
+    [("agents", "openai-agents"), ("strands", "strands-agents"), ("strands_tools", "strands-agents-tools")],
+)
+def test_the_hint_installs_the_agent_framework_and_no_other_package_with_its_import_name(
+    library: str, installed: str
+) -> None:
+    row = report_row("a.b", DeclaredRequirement("lib", library), ProbeResult("missing"))
+    assert row["install"].endswith(f"-m pip install {installed}")
+
+
 def test_a_row_contains_an_installation_hint() -> None:
     missing = ProbeResult("missing", error="It is not here.")
     assert report_row(

@@ -5,7 +5,11 @@ from __future__ import annotations
 import sys
 
 _OTHER_NAMES = {
+    "agents": "openai-agents",
+    "attr": "attrs",
+    "Bio": "biopython",
     "bs4": "beautifulsoup4",
+    "bson": "pymongo",
     "Crypto": "pycryptodome",
     "cv2": "opencv-python",
     "dateutil": "python-dateutil",
@@ -17,25 +21,40 @@ _OTHER_NAMES = {
     "github": "pygithub",
     "gitlab": "python-gitlab",
     "googleapiclient": "google-api-python-client",
+    "grpc": "grpcio",
+    "haystack": "haystack-ai",
     "jose": "python-jose",
     "jwt": "pyjwt",
+    "kafka": "kafka-python",
+    "ldap": "python-ldap",
     "magic": "python-magic",
+    "mem0": "mem0ai",
     "MySQLdb": "mysqlclient",
+    "nacl": "pynacl",
+    "newspaper": "newspaper3k",
     "OpenSSL": "pyopenssl",
     "PIL": "pillow",
+    "pipecat": "pipecat-ai",
     "pptx": "python-pptx",
     "psycopg2": "psycopg2-binary",
     "serial": "pyserial",
     "skimage": "scikit-image",
     "sklearn": "scikit-learn",
     "slugify": "python-slugify",
+    "socks": "pysocks",
+    "strands": "strands-agents",
+    "strands_tools": "strands-agents-tools",
     "tavily": "tavily-python",
     "telegram": "python-telegram-bot",
+    "usb": "pyusb",
     "websocket": "websocket-client",
     "yaml": "pyyaml",
     "zmq": "pyzmq",
 }
 """Import name → distribution name, where they differ."""
+
+SHARED = frozenset({"azure", "google"})
+"""Import names to which many distributions contribute modules."""
 
 
 def installed_as(library: str) -> tuple[str, ...]:
