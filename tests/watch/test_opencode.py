@@ -202,6 +202,23 @@ def test_a_plugin_is_renewed_and_removed_and_another_with_its_name_stays(plugin:
     assert plugin.read_text() == "// mine\n"
 
 
+@pytest.mark.promise("WAT-2")
+@pytest.mark.parametrize("version", ["opencode v2.0.14", "10.1"])
+def test_a_version_that_would_ignore_the_plugin_is_not_adopted_but_the_plugin_can_be_removed(
+    plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    program = tmp_path / "opencode"
+    program.write_text(f"#!/bin/sh\necho {version}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    plugin.write_text(plugin.read_text().replace(PROGRAM, "/removed/pegboard"))
+    done = commands.pegboard("adopt", "opencode", "--hooks")
+    assert (done.returncode, "runs no plugins of opencode 1" in done.stderr) == (1, True)
+    assert "/removed/pegboard" in plugin.read_text()
+    assert commands.pegboard("adopt", "opencode", "--hooks", "--undo").returncode == 0
+    assert not plugin.exists()
+
+
 @pytest.mark.promise("WAT-1", "WAT-4")
 def test_a_real_opencode_works_with_the_plugin(plugin: Path, home: Path, tmp_path: Path) -> None:
     program = str(REAL) if REAL.exists() else shutil.which("opencode")

@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shlex
+import shutil
+import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,6 +40,8 @@ _QWEN_EVENTS: Final = tuple(event for event in _CLAUDE_EVENTS if event != "PostT
 _GEMINI_EVENTS: Final = ("BeforeTool", "AfterTool", "BeforeAgent", "AfterAgent", "SessionEnd")
 _BEFORE_CALLS: Final = (*CALLS, "preToolUse")
 _OTHER_SECONDS: Final = 60
+_VERSION: Final = re.compile(rb"\d{1,4}(?:\.\d{1,6})+")
+_VERSION_SECONDS: Final = 20.0
 _NO_COMMAND: Final = "const COMMAND = []\n"
 _SECONDS: Final = {"SessionEnd": 3, "Interrupt": 3}
 """Limits of events for which Codex accepts no longer ones."""
@@ -81,6 +86,25 @@ def agents() -> dict[str, AgentHooks]:
     }
 
 
+def _installed_version(program: str) -> str:
+    """Return the version of a program; empty if it is unknown."""
+    path = shutil.which(program)
+    if path is None:
+        return ""
+    try:
+        shown = subprocess.run(  # noqa: S603 - no text of others
+            [path, "--version"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_VERSION_SECONDS,
+            check=False,
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    found = _VERSION.search(shown)
+    return found[0].decode() if found else ""
+
+
 class _OwnHook(NamedTuple):
     """A hook of Pegboard's."""
 
@@ -106,6 +130,7 @@ class HookAdoption:
         known = agents()
         if agent not in known:
             raise AdoptionError(f"Pegboard can't configure the hooks of {agent}. Pass one of {', '.join(known)}.")
+        self._agent = agent
         self._hooks = known[agent]
         in_folder = self._hooks.is_flat or self._hooks.plugin
         folder = self._hooks.file.parent.parent if in_folder else self._hooks.file.parent
@@ -166,8 +191,12 @@ class HookAdoption:
         """
         file = self._hooks.file
         own = Path(__file__).with_name(self._hooks.plugin).read_text("utf-8")
-        if text and text.partition("\n")[0] != own.partition("\n")[0]:
+        if text and json.dumps(self._words[-3:])[1:] not in text:
             raise AdoptionError(f"{shown(file)} was not changed because Pegboard didn't write it.")
+        if not undo and (version := _installed_version(self._agent)).partition(".")[0] not in ("", "1"):
+            raise AdoptionError(
+                f"Nothing was changed: {self._agent} {version} runs no plugins of {self._agent} 1, as Pegboard's is."
+            )
         after = "" if undo else own.replace(_NO_COMMAND, f"const COMMAND = {json.dumps(self._words)}\n", 1)
         change = EntryChange("plugin", ("plugin",), "restored" if undo else "adopted")
         if after == text and not undo:

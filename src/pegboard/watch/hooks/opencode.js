@@ -1,4 +1,4 @@
-// Reports the tool calls of opencode to Pegboard, which records them and decides on them.
+// Reports the tool calls of opencode 1 to Pegboard, which records them and decides on them.
 // `pegboard adopt opencode --hooks` writes this file; with `--undo`, it removes it.
 // The events have the form of Claude Code's hooks: https://code.claude.com/docs/en/hooks
 import { spawn } from "node:child_process"
@@ -94,7 +94,8 @@ export const Pegboard = async ({ client, directory }) => {
 
     event: async ({ event: { type, properties } }) => {
       if (type === "session.created") parents.set(properties.info.id, properties.info.parentID)
-      if (type === "session.idle" && active.delete(properties.sessionID))
+      const isIdle = type === "session.idle" || (type === "session.status" && properties.status.type === "idle")
+      if (isIdle && active.delete(properties.sessionID))
         report(properties.sessionID, { hook_event_name: "Stop" })
       if (type !== "message.part.updated" || properties.part.type !== "tool") return
       const { sessionID, callID, state } = properties.part
