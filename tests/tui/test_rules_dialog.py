@@ -309,3 +309,23 @@ async def test_a_rule_that_moves_in_the_file_while_it_is_edited_overwrites_no_ot
         await stage.press("ctrl+y")
         await stage.until(lambda: any("deny fs.*" in line for line in _listed(screen)), "the new rule is listed")
         assert len(_saved(runtime)) == 3
+
+
+@pytest.mark.promise("ASK-7")
+@pytest.mark.parametrize("kept", ["", MINE], ids=["gone", "moved"])
+async def test_a_rule_that_was_entered_while_the_file_changed_is_in_the_form_again(runtime: Runtime, kept: str) -> None:
+    async with _rules(runtime) as (stage, _):
+        await stage.press("enter")
+        await stage.until(lambda: isinstance(stage.app.screen, RuleDialog), "the form is open")
+        await stage.until(lambda: isinstance(stage.app.focused, Input), "a tool is focused")
+        await stage.press("end", "x")
+        runtime.paths.approvals.write_text(f'[[rule]]\ndeny = "fs.*"\n\n{kept}', encoding="utf-8")
+        first = stage.app.screen
+        await stage.press("ctrl+s")
+        await stage.until(lambda: isinstance(stage.app.screen, RuleDialog) and stage.app.screen is not first, "again")
+        await stage.until_seen("book.writex")
+        await stage.until_seen("Edit rule" if kept else "New rule")
+        await stage.press("ctrl+s")
+        await stage.until(lambda: any("book.writex" in rule for rule in _saved(runtime)), "it is saved")
+        assert len(_saved(runtime)) == (3 if kept else 2)
+        assert _saved(runtime)[0] == "deny fs.*"

@@ -265,7 +265,7 @@ class Rules:
                         why = (
                             now.problem.message
                             if now.problem is not None
-                            else "Another program changed it in the meantime."
+                            else "Another program changed it in the meantime. Look at the rules, then try again."
                         )
                         raise RulesError(f"{self._name} was not changed. {why}")
                     _replace(self._file, change(RuleText(now.text or HEAD)))

@@ -218,22 +218,39 @@ class RulesScreen(ListDialog[None]):
     @work(exclusive=True, group="change")
     async def action_new(self) -> None:
         """Ask for a new rule and add it."""
-        rules = self._rules
-        begin: JsonObject = {"action": "allow", "tools": [self._tool.value.strip()]}
-        rule = await self.app.push_screen_wait(RuleDialog(self._names(), begin))
-        if rule is not None and rules is not None:
-            await self._changed(self._runtime.rules.add, rules, rule, marked=len(rules.rules))
+        if self._rules is not None:
+            await self._enter(self._rules, {"action": "allow", "tools": [self._tool.value.strip()]})
 
     @work(exclusive=True, group="change")
     async def action_edit(self) -> None:
         """Edit the selected rule."""
         at, rules = self.list.marked, self._rules
-        if at is None or rules is None:
-            return
-        old = rules.rules[at]
-        rule = await self.app.push_screen_wait(RuleDialog(self._names(), _as_arguments(old), is_new=False))
-        if rule is not None and rule != old:
-            await self._changed(self._runtime.rules.change, rules, at, rule, marked=at)
+        if at is not None and rules is not None:
+            await self._enter(rules, _as_arguments(rules.rules[at]), at)
+
+    async def _enter(self, rules: RuleFile, values: JsonObject, at: int | None = None) -> None:
+        """Ask for a rule and write it; if another program has changed the file, ask again with the entered values.
+
+        Args:
+            rules: The rules that the user saw.
+            values: Initial values of the form.
+            at: Index of the rule to replace; None to add one.
+        """
+        while True:
+            old = None if at is None else rules.rules[at]
+            rule = await self.app.push_screen_wait(RuleDialog(self._names(), values, is_new=old is None))
+            if rule is None or rule == old:
+                return
+            if at is None:
+                is_written = await self._changed(self._runtime.rules.add, rules, rule, marked=len(rules.rules))
+            else:
+                is_written = await self._changed(self._runtime.rules.change, rules, at, rule, marked=at)
+            if is_written or not self._has_widgets:
+                return
+            values = _as_arguments(rule)
+            now = await asyncio.to_thread(self._runtime.rules.read)
+            if now.problem is None:
+                rules, at = now, now.rules.index(old) if old in now.rules else None
 
     @work(exclusive=True, group="change")
     async def action_delete(self) -> None:
@@ -272,17 +289,18 @@ class RulesScreen(ListDialog[None]):
     def _names(self) -> list[str]:
         return [spec.name for spec in self._runtime.tools.all()[:_NAMES_OFFERED]]
 
-    async def _changed(self, change: Callable[..., RuleFile], seen: RuleFile, *arguments: object, marked: int) -> None:
-        """Change the file in a thread if it is as the user saw it; show a toast if that fails."""
+    async def _changed(self, change: Callable[..., RuleFile], seen: RuleFile, *arguments: object, marked: int) -> bool:
+        """Change the file in a thread if it is as the user saw it; show a toast and return False if that fails."""
         try:
             rules = await asyncio.to_thread(change, seen, *arguments)
         except RulesError as error:
             self.notify(clean_line(str(error)), severity="error", markup=False)
-        else:
-            if self._has_widgets:
-                self._show(rules, marked)
+            rules = None
         if self._has_widgets:
+            if rules is not None:
+                self._show(rules, marked)
             self._test()
+        return rules is not None
 
 
 class RuleDialog(FormDialog[Rule | None]):
