@@ -355,6 +355,24 @@ def test_wrapped_rows_join_to_the_line_and_fit(line: str, width: int) -> None:
     assert all(cell_len(line[start:end].replace("\ufe0f", "")) <= width for start, end in rows)
 
 
+_SYMBOLS = ("⚠️", "1️⃣", "👩‍👩‍👧‍👦", "👍🏽", "🇫🇷", "🏳️‍🌈", "e\u0301", "日", "a", " ")
+
+
+@given(st.lists(st.sampled_from(_SYMBOLS), max_size=40), st.integers(2, 20))
+def test_wrapped_rows_of_emoji_fit_and_no_symbol_is_cut(symbols: list[str], width: int) -> None:
+    from rich.cells import cell_len
+
+    line = "".join(symbols)
+    rows = wrap(line, width)
+    assert "".join(line[start:end] for start, end in rows) == line
+    assert all(cell_len(line[start:end]) <= width for start, end in rows)
+    assert {start for start, _end in rows} <= {len("".join(symbols[:index])) for index in range(len(symbols) + 1)}
+
+
+def test_a_row_holds_as_many_emoji_as_fit() -> None:
+    assert wrap("👩‍👩‍👧‍👦" * 9, 12) == [(0, 42), (42, 63)]
+
+
 def test_lines_break_after_words_where_they_can() -> None:
     assert wrap("the quick brown fox", 10) == [(0, 10), (10, 19)]
     assert wrap("word bb日本 日本語", 9) == [(0, 5), (5, 10), (10, 13)]

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import re
 
-from rich.cells import get_character_cell_size
+from rich.cells import cell_len, get_character_cell_size
 
 # Characters of one cell: Latin, Greek, Cyrillic and Hebrew letters, punctuation, arrows, lines and blocks.
 _NARROW = re.compile(
     "[ -~\u00a1-\u00ac\u00ae-\u02ff\u0370-\u0482\u048a-\u052f\u05d0-\u05ea"
     "\u2010-\u2027\u2030-\u205e\u2190-\u2199\u2400-\u2421\u2500-\u259f]*"
 )
+
+_JOINED = re.compile("[\u200d\ufe0f\U0001f1e6-\U0001f1ff]")
+_SYMBOL = re.compile(
+    "[\U0001f1e6-\U0001f1ff]{2}|(?s:.)[\ufe0f\u20e3\U0001f3fb-\U0001f3ff]*(?:\u200d(?s:.)[\ufe0f\U0001f3fb-\U0001f3ff]*)*"
+)
+"""A flag, or a character with those that change its width or are joined to it."""
 
 
 def wrap(line: str, width: int) -> list[tuple[int, int]]:
@@ -43,17 +49,19 @@ def _wrap_plain(line: str, width: int) -> list[tuple[int, int]]:
 
 def _wrap_cells(line: str, width: int) -> list[tuple[int, int]]:
     rows: list[tuple[int, int]] = []
-    start = cells = 0
+    start = cells = index = 0
     space = -1
     cells_at_space = 0
-    for index, sign in enumerate(line):
-        cells += get_character_cell_size(sign)
-        if cells > width and index > start:
+    for symbol in _SYMBOL.findall(line) if _JOINED.search(line) else line:
+        size = get_character_cell_size(symbol) if len(symbol) == 1 else cell_len(symbol)
+        cells += size
+        while cells > width and index > start:
             end = space if space - start > (index - start) // 2 else index
-            cells -= cells_at_space if end == space else cells - get_character_cell_size(sign)
+            cells -= cells_at_space if end == space else cells - size
             rows.append((start, end))
             start, space = end, -1
-        if sign == " ":
-            space, cells_at_space = index + 1, cells
+        index += len(symbol)
+        if symbol == " ":
+            space, cells_at_space = index, cells
     rows.append((start, len(line)))
     return rows
