@@ -18,6 +18,7 @@ from pegboard.runtime import Runtime
 from pegboard.tui.dialogs.ask_name import AskName
 from pegboard.tui.dialogs.confirm import Confirm
 from pegboard.tui.tools.checks import ChecksScreen
+from pegboard.tui.widgets.pick_list import PickList
 
 PACK = '''
 from pegboard.sdk import hints
@@ -139,6 +140,29 @@ async def test_the_check_of_a_destructive_tool_runs_only_after_confirmation_and_
         await stage.press("ctrl+y")
         await stage.until_seen("No checks yet.")
         assert not file.exists()
+
+
+@pytest.mark.promise("BAT-3")
+async def test_a_check_that_another_program_has_changed_is_deleted_only_after_it_is_shown(
+    packs: Path, own_check: Callable[[str, str], Path]
+) -> None:
+    file = own_check("one", 'tool = "shop.items"\nexpect.snapshot.data = 1\n')
+    async with on_stage(Runtime.from_environment(packs=[packs])) as stage:
+        await open_checks(stage, "items")
+        await stage.until_seen("not run")
+        await stage.press("ctrl+s")
+        await stage.until_seen("The snapshot was stored.")
+        await stage.press("delete")
+        await stage.until_seen("Delete the check one?")
+        file.write_text('tool = "shop.items"\nexpect.jq = ["length == 2"]\n')
+        await stage.press("ctrl+y")
+        await stage.until_seen("The check `one` was not deleted.")
+        assert file.exists()
+        await stage.until(lambda: stage.app.screen.query_one(PickList).marked == 0, "it is read again")
+        await stage.press("delete")
+        await stage.until_seen("Delete the check one?")
+        await stage.press("ctrl+y")
+        await stage.until(lambda: not file.exists(), "it is deleted")
 
 
 @pytest.mark.promise("BAT-3")

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _Row: TypeAlias = ToolCompatibility | BrokenCall | Check | Problem
 
+_CHANGED: Final = "Another program has changed its file in the meantime. Look at it, then try again."
 _MOST_LINES: Final = 12
 """Lines of one value in a diff."""
 _SIGNS: Final = {"passed": "✓", "failed": "✗", "error": "!", "skipped": "⊘"}
@@ -216,6 +217,9 @@ class ChecksScreen(ListDialog[None]):
             async with aclosing(runner.run([current] if isinstance(current, Check) else [], update=update)) as reports:
                 async for report in reports:
                     self._reports[check.file] = report
+            if update:
+                stored = await asyncio.to_thread(read_check, Path(check.file))
+                self._rows = tuple(stored if row is current else row for row in self._rows)
             self._checking = ""
             self._refresh()
 
@@ -298,8 +302,14 @@ class ChecksScreen(ListDialog[None]):
         question = f"{clean_line(check.file)}\n\nThis can't be undone."
         if not await self.app.push_screen_wait(Confirm(title, question, "Delete")):
             return
+
+        def delete() -> None:
+            if read_check(Path(check.file)) != check:
+                raise CheckError(f"The check `{check.name}` was not deleted. {_CHANGED}")
+            self._files.delete(Path(check.file))
+
         try:
-            await asyncio.to_thread(self._files.delete, Path(check.file))
+            await asyncio.to_thread(delete)
         except CheckError as error:
             self.notify(clean_line(str(error)), severity="error", markup=False)
         self._read()
