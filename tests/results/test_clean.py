@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard.results.clean import clean, clean_line
+from pegboard.results.clean import clean, clean_line, escaped_json
 
 ANY_TEXT = st.text(st.characters(codec=None)) | st.text(
-    st.sampled_from("a\n\r\t\x1b\x9b\u200d\u202e\ud800👩ی\U000e0041")
+    st.sampled_from("a\n\r\t\x1b\x9b\u200d\u202e\ud800👩ی\U000e0041\ufe0f\ufe01")
 )
 DIRECTIONS = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
@@ -51,6 +52,10 @@ def test_a_clean_line_is_one_line(text: str) -> None:
         ("ad\u200dmin", "ad\\u200dmin"),
         ("half \ud83d", "half \\ud83d"),
         ("\U000e0041", "\\U000e0041"),
+        ("😀\U000e0141\U000e0142", "😀\\U000e0141\\U000e0142"),
+        ("😀\ufe0f\ufe01\ufe02", "😀\ufe0f\\ufe01\\ufe02"),
+        ("rm\ufe01", "rm\\ufe01"),
+        ("rm\u3164\u034f", "rm\\u3164\\u034f"),
         ("[bold]not markup[/]", "[bold]not markup[/]"),
     ],
 )
@@ -59,9 +64,17 @@ def test_replacements_are_visible(text: str, shown: str) -> None:
 
 
 def test_text_of_other_scripts_and_emoji_stay_as_they_are() -> None:
-    for text in ("שלום עולם", "می\u200cخواهم", "👩\u200d💻 ✔\ufe0f", "日本語"):
+    for text in ("שלום עולם", "می\u200cخواهم", "👩\u200d💻 ✔\ufe0f", "日本語", "1\ufe0f\u20e3", "❤\ufe0f\u200d🔥"):
         assert clean(text) == text
 
 
 def test_line_breaks_are_visible_in_a_single_line() -> None:
     assert clean_line("one\r\ntwo\nthree") == "one⏎two⏎three"
+
+
+def test_json_with_invisible_characters_stays_json() -> None:
+    assert escaped_json('"❤\ufe0f 日本"') == '"❤\ufe0f 日本"'
+    hidden = "rm\u202e\u3164\ufe01\U000e0141"
+    shown = escaped_json(json.dumps(hidden, ensure_ascii=False))
+    assert shown == r'"rm\u202e\u3164\ufe01\udb40\udd41"'
+    assert json.loads(shown) == hidden

@@ -41,7 +41,7 @@ BLOCKS = (
     "1",
     "",
 )
-SIGNS = "ab *_`#>-1.|~[]()!<&;\\ \n\t\r\x1b\u200b\u202e\u0301漢🙂\u200d\ud800"
+SIGNS = "ab *_`#>-1.|~[]()!<&;\\ \n\t\r\x1b\u200b\u202e\u0301漢🙂\u200d\ufe0f\ud800"
 
 
 def texts(text: str) -> list[str]:

@@ -39,9 +39,10 @@ class _Terminal(TextIOWrapper):
 
     def write(self, text: str, /) -> int:
         """Write a text, cleaned as the continuation of the previous one."""
-        cleaned = clean(self._before + text)[len(self._before) :]
-        # A joiner is judged by the character before it, which may be in the previous text.
-        self._before = text[-1:] if text[-1:].isprintable() else ""
+        cleaned = clean(self._before + text)[len(clean(self._before)) :]
+        # A joiner is judged by the two characters before it, which may be in the previous text.
+        before = (self._before + text)[-2:]
+        self._before = "" if before.endswith("\r") else before
         super().write(cleaned)
         return len(text)
 

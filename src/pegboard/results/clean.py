@@ -9,30 +9,44 @@ _TAB = " " * 4
 _CONTROLS = ((0x00, 0x09), (0x0B, 0x1F), (0x7F, 0x9F))
 _INVISIBLE = (
     (0x00AD, 0x00AD),  # soft hyphen
-    (0x061C, 0x061C),  # direction marks, also the next two
-    (0x180E, 0x180E),
-    (0x200E, 0x200F),
+    (0x034F, 0x034F),  # combining grapheme joiner
+    (0x061C, 0x061C),  # direction mark
+    (0x115F, 0x1160),  # Hangul fillers
+    (0x17B4, 0x17B5),  # Khmer inherent vowels
+    (0x180E, 0x180E),  # Mongolian vowel separator
     (0x200B, 0x200B),  # zero-width space
+    (0x200E, 0x200F),  # direction marks
     (0x2028, 0x202E),  # line and paragraph separators, embeddings, overrides
     (0x2060, 0x206F),  # word joiners, invisible operators, isolates
+    (0x3164, 0x3164),  # Hangul filler
     (0xD800, 0xDFFF),  # lone surrogates, which can't be encoded
     (0xFEFF, 0xFEFF),  # byte order mark
-    (0xFFF9, 0xFFFB),  # annotations
+    (0xFFA0, 0xFFA0),  # halfwidth Hangul filler
+    (0xFFF0, 0xFFFB),  # unassigned ones, annotations
     (0x1BCA0, 0x1BCA3),  # shorthand format controls
     (0x1D173, 0x1D17A),  # musical format controls
-    (0xE0000, 0xE01EF),  # tags and variation selectors
+    (0xE0000, 0xE0FFF),  # tags and further variation selectors
 )
 _JOINERS = ((0x200C, 0x200D),)
+_SELECTORS = ((0x180B, 0x180D), (0x180F, 0x180F), (0xFE00, 0xFE0F))
 
 
 def _signs(*ranges: tuple[int, int]) -> str:
     return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
 
 
-_UNSAFE = re.compile(f"[{_signs(*_CONTROLS, *_INVISIBLE, *_JOINERS)}]")
-_UNSAFE_IN_LINE = re.compile(f"[\n{_signs(*_CONTROLS, *_INVISIBLE, *_JOINERS)}]")
-# Joiners are part of the spelling in Persian and in emoji. After other characters they are only invisible.
-_JOINER_ALONE = re.compile(f"(?<![^{_signs((0, 0x9F), *_INVISIBLE, *_JOINERS)}])[{_signs(*_JOINERS)}]")
+INVISIBLE = _signs((0x80, 0x9F), *_INVISIBLE)
+"""Characters for a set of a regular expression: those without a glyph that have no control picture either."""
+_JOINING = _signs(*_JOINERS, *_SELECTORS)
+_UNSAFE = re.compile(f"[{_signs(*_CONTROLS, *_INVISIBLE)}{_JOINING}]")
+_UNSAFE_IN_LINE = re.compile(f"[\n{_signs(*_CONTROLS, *_INVISIBLE)}{_JOINING}]")
+# Joiners and variation selectors are part of the spelling in Persian and in emoji. Elsewhere, and in a row, they are
+# only invisible, and could hide any text.
+_VISIBLE = f"[^\0-\x9f{_signs(*_INVISIBLE)}{_JOINING}]"
+_JOINER_ALONE = re.compile(
+    f"(?<!{_VISIBLE})(?<!{_VISIBLE}[{_signs(*_SELECTORS)}])[{_signs(*_JOINERS)}]"
+    f"|(?<!{_VISIBLE})(?<![0-9#*](?=\ufe0f))[{_signs(*_SELECTORS)}]"
+)
 
 
 def clean(text: str, *, keep_newlines: bool = True) -> str:
@@ -45,7 +59,7 @@ def clean(text: str, *, keep_newlines: bool = True) -> str:
         text: Any text.
         keep_newlines: Whether to keep line breaks (`\r\n` becomes `\n`); otherwise each becomes `⏎`.
     """
-    if text.isprintable() or not (_UNSAFE if keep_newlines else _UNSAFE_IN_LINE).search(text):
+    if (text.isascii() and text.isprintable()) or not (_UNSAFE if keep_newlines else _UNSAFE_IN_LINE).search(text):
         return text
     text = _JOINER_ALONE.sub(lambda match: _escape(ord(match[0])), text.replace("\r\n", "\n"))
     text = text.translate(_stand_ins())
@@ -53,13 +67,13 @@ def clean(text: str, *, keep_newlines: bool = True) -> str:
 
 
 def escaped_json(json: str) -> str:
-    r"""Return JSON in which every character that is not printable is escaped, such as `\u202e`.
+    r"""Return JSON in which every character that is not printable, or invisible, is escaped, such as `\u202e`.
 
     Line breaks stay. They can only occur between values, because they are already escaped in strings.
     """
     if json.isascii() and json.isprintable():
         return json
-    unsafe = {sign for sign in set(json) if not sign.isprintable() and sign != "\n"}
+    unsafe = {sign for sign in set(json) - {"\n", "\ufe0f"} if not sign.isprintable() or _UNSAFE.match(sign)}
     return json.translate({ord(sign): _json_escape(ord(sign)) for sign in unsafe})
 
 

@@ -121,7 +121,7 @@ class Marked:
         self._texts: list[str] = []
         self._pending: list[str] = []
         self._before = ""
-        """Last character that was parsed, before sanitizing."""
+        """Last two characters that were parsed, before sanitizing."""
         self._tail = ""
         self._is_continuation = False
         """Whether the tail continues a block that was split."""
@@ -147,9 +147,9 @@ class Marked:
             # The next addition can start with the second half of this line break.
             self._pending = ["\r"] if new.endswith("\r") else []
             new = self._before + new.removesuffix("\r" if self._pending else "")
-            # The character before a joiner decides whether it is kept.
+            # The two characters before a joiner decide whether it is kept.
             self._tail += clean(new)[len(clean(self._before)) :]
-            self._before = new[-1:]
+            self._before = new[-2:]
             self._settle()
             while len(self._tail) > _LONGEST_TAIL:
                 self._cut()

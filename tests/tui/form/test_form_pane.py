@@ -360,7 +360,7 @@ async def test_a_fill_can_be_undone_after_the_schema_has_changed(app: FormApp) -
 
 @pytest.mark.promise("TUI-4")
 async def test_untrusted_text_is_shown_as_plain_text(app: FormApp) -> None:
-    nasty = "[red]x[/red] \x1b]0;title\x07 \u202eflip"
+    nasty = "[red]x[/red] \x1b]0;title\x07 \u202eflip \u3164\U000e0041"
     schema: JsonObject = {
         "type": "string",
         "title": nasty,
@@ -388,7 +388,7 @@ async def test_untrusted_text_is_shown_as_plain_text(app: FormApp) -> None:
         await pilot.pause()
         shots.append(app.text)
         assert all("[red]x[/red]" in words for words in shots)
-        assert not {"\x1b", "\x07", "\u202e"} & set("".join(shots))
+        assert not {"\x1b", "\x07", "\u202e", "\u3164", "\U000e0041"} & set("".join(shots))
         assert app.form.draft() == arguments
 
 

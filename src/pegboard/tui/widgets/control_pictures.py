@@ -7,8 +7,10 @@ import re
 from rich.highlighter import Highlighter
 from rich.text import Text
 
+from pegboard.results.clean import INVISIBLE
+
 _PICTURES = {code: chr(0x2400 + code) for code in range(0x20) if code not in {0x09, 0x0A}} | {0x7F: "␡"}
-_OTHERS = re.compile("[\x80-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
+_OTHERS = re.compile(f"[{INVISIBLE}]")
 """Control, format and surrogate characters that have no picture of their own."""
 
 
