@@ -1,11 +1,15 @@
-"""Selection by a double click in a field."""
+"""Selection by a double click and by dragging."""
 
 from __future__ import annotations
 
 import pytest
+from rich.cells import cell_len
 from stage import GivenRuntime, on_stage, tool
 from textual import events
 from textual.widgets import TextArea
+
+from pegboard.models import ToolResult
+from pegboard.tui.result.text import TextView
 
 
 @pytest.mark.promise("TUI-3")
@@ -35,3 +39,27 @@ async def test_a_double_click_selects_a_word_of_one_of_several_lines(given: Give
         assert isinstance(box, TextArea)
         await stage.pilot.click(box, offset=(6, 1), times=2)
         assert box.selected_text == "second"
+
+
+@pytest.mark.promise("TUI-5")
+@pytest.mark.parametrize("sign", ["\u26a0\ufe0f", "👩\u200d👩\u200d👧\u200d👦", "1\ufe0f\u20e3", "日", "e\u0301"])
+async def test_the_text_under_the_mouse_is_selected_beside_emoji_and_accents(given: GivenRuntime, sign: str) -> None:
+    given.answer = lambda call: ToolResult(ok=True, data=f"A {sign} disk full {sign} now")
+    async with on_stage(given) as stage:
+        await stage.open("list")
+        await stage.press("ctrl+r")
+        await stage.until_seen("disk full")
+        await stage.pilot.pause()
+        view = next(view for view in stage.result.query(TextView) if view.region)
+        width, left = cell_len(sign), view.gutter.left
+        for last, selected in (
+            (1 + width, f"A {sign}"),
+            (1 + width + len(" disk"), f"A {sign} disk"),
+            (1 + 2 * width + len(" disk full "), f"A {sign} disk full {sign}"),
+        ):
+            await stage.pilot.mouse_down(view, offset=(left, 0))
+            await stage.pilot.hover(view, offset=(left + last, 0))
+            await stage.pilot.mouse_up(view, offset=(left + last, 0))
+            assert stage.app.screen.get_selected_text() == selected
+        await stage.pilot.click(view, offset=(left + 2 * width + len("A  disk full  "), 0), times=2)
+        assert stage.app.screen.get_selected_text() == "now"

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
-from rich.cells import cell_len
+from rich.cells import cell_len, split_graphemes
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
@@ -179,11 +179,9 @@ class LineView(ScrollView, can_focus=True):
 
     def _stylize_selection(self, line: Text, index: int) -> None:
         selection = self.text_selection
-        span = selection.get_span(index) if selection else None
-        if span is None:
-            return
-        start, end = span
-        line.stylize(self.screen.get_component_rich_style("screen--selection"), start, len(line) if end == -1 else end)
+        span = _selected_span(selection, index, line.plain) if selection else None
+        if span is not None:
+            line.stylize(self.screen.get_component_rich_style("screen--selection"), *span)
 
     def _foreground_style(self, name: str) -> Style:
         """Return the style of a component without its background."""
@@ -196,13 +194,14 @@ class LineView(ScrollView, can_focus=True):
         bottom = selection.end.y if selection.end else self.row_count - 1
         pieces: list[str] = []
         for index in range(max(top, 0), min(bottom, self.row_count - 1) + 1):
-            span = selection.get_span(index)
+            text = self.row(index)[0]
+            span = _selected_span(selection, index, text)
             if span is None:
                 continue
             begin, end = span
             if pieces and not self.continues(index):
                 pieces.append("\n")
-            pieces.append(self.row(index)[0][max(begin, self.margin(index)) : None if end == -1 else end])
+            pieces.append(text[max(begin, self.margin(index)) : end])
         return "".join(pieces), "\n"
 
     def on_click(self, event: events.Click) -> None:
@@ -246,3 +245,16 @@ class LineView(ScrollView, can_focus=True):
         """Render another selection."""
         del selection
         self.refresh()
+
+
+def _selected_span(selection: Selection, index: int, text: str) -> tuple[int, int] | None:
+    """Return the selected part of a row, up to the end of its last emoji even if that has several characters."""
+    span = selection.get_span(index)
+    if span is None:
+        return None
+    start, end = span
+    if end == -1:
+        return start, len(text)
+    if not text.isascii():
+        end = next((last for first, last, _ in split_graphemes(text)[0] if first < end <= last), end)
+    return start, end
