@@ -17,7 +17,7 @@ from textual.widgets import Static
 from textual.worker import Worker, WorkerFailed
 
 from pegboard.config import Appearance, Settings
-from pegboard.models import JsonObject
+from pegboard.models import JsonObject, ToolResult
 from pegboard.runtime import Runtime
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.form import FormPane
@@ -201,6 +201,24 @@ async def test_keys_and_the_mouse_move_the_divider_and_the_next_start_keeps_it(
         chosen = extent(stage)
     async with on_stage(given, size=size) as stage:
         assert extent(stage) == chosen
+
+
+@pytest.mark.promise("TUI-8")
+async def test_a_drag_of_the_divider_selects_no_text(given: GivenRuntime) -> None:
+    given.answer = lambda call: ToolResult(ok=True, data="\n".join(f"line {number}" for number in range(50)))
+    async with on_stage(given) as stage:
+        await stage.open("list_dir")
+        await stage.press("ctrl+r")
+        await stage.until_seen("line 3")
+        await stage.pilot.pause()
+        x, y = stage.result.region.offset
+        await stage.pilot.mouse_down(offset=(x + 9, y))
+        for lines in range(1, 5):
+            await stage.pilot.hover(offset=(x + 9, y - lines))
+            await stage.pilot.pause()
+            assert not stage.app.screen.get_selected_text()
+        await stage.pilot.mouse_up(offset=(x + 9, y - 4))
+        assert stage.result.region.y == y - 4
 
 
 @pytest.mark.promise("TUI-8")

@@ -169,6 +169,7 @@ class WorkArea(Container):
             event.stop()
             self._is_dragging = True
             self.capture_mouse()
+            self.screen.clear_selection()  # which would follow the mouse
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         """Move the divider."""
