@@ -6,10 +6,11 @@ import pytest
 from stage import GivenRuntime, Stage, on_stage
 from textual import events
 
-from pegboard.models import Elicitation, Problem
+from pegboard.models import Elicitation, Problem, ToolResult
 from pegboard.tui.dialogs.ask_name import AskName
 from pegboard.tui.dialogs.problems import ProblemsScreen
 from pegboard.tui.dialogs.server_questions import ElicitationScreen
+from pegboard.tui.result.text import TextView
 
 BROKEN = Problem(message="It can't be parsed: invalid syntax.", fix="Fix the syntax.", file="/packs/broken.py", line=3)
 
@@ -41,6 +42,32 @@ async def test_a_repeated_click_on_the_problems_lists_them_once(given: GivenRunt
         column = stage.lines[0].index("1 problem")
         await stage.pilot.click(offset=(column, 0), times=3)
         await stage.until(lambda: opened(stage) == ["ProblemsScreen"], "they are listed once")
+
+
+async def test_a_drag_ends_when_a_dialog_opens(given: GivenRuntime) -> None:
+    given.answer = lambda call: ToolResult(ok=True, data="first line\nsecond line\nthird line")
+    async with on_stage(given) as stage:
+        await stage.open("list_dir")
+        await stage.press("ctrl+r")
+        await stage.until_seen("third line")
+        await stage.pilot.pause()
+        x, y = next(view for view in stage.result.query(TextView) if view.region).content_region.offset
+        top = stage.result.region.y
+
+        async def drag(start: tuple[int, int], end: tuple[int, int]) -> None:
+            await stage.pilot.mouse_down(offset=start)
+            await stage.pilot.hover(offset=end)
+            await stage.press("f1")
+            await stage.pilot.mouse_up(offset=end)
+            await stage.press("escape")
+            await stage.until(lambda: not opened(stage), "the help is closed")
+            await stage.pilot.hover(offset=(x + 6, y + 2))
+            await stage.pilot.pause()
+
+        await drag((x, y), (x + 5, y + 1))
+        assert stage.app.screen.get_selected_text() == "first line\nsecond"
+        await drag((x, top), (x, top + 1))
+        assert stage.result.region.y == top + 1
 
 
 @pytest.mark.promise("MCP-5")

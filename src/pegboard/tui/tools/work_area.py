@@ -182,8 +182,11 @@ class WorkArea(Container):
         """Drop the divider."""
         if self._is_dragging:
             event.stop()
-            self._is_dragging = False
             self.release_mouse()
+
+    def on_mouse_release(self) -> None:
+        """End the drag, also when a dialog opens, which gets the release of the button."""
+        self._is_dragging = False
 
     def on_click(self, event: events.Click) -> None:
         """Fit the panes to their content on a double click on the divider."""

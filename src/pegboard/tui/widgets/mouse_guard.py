@@ -1,4 +1,4 @@
-"""The mouse over a widget that was just removed, and over text with emoji."""
+"""The mouse over a widget that was just removed, over text with emoji, and while another screen opens."""
 
 from __future__ import annotations
 
@@ -21,6 +21,10 @@ class MouseGuard(KeymapScreen[ResultT]):
     Until the next layout, Textual still finds such a widget. It would draw it, and end the app with an error, since the
     widget has neither a screen nor styles; and a click would focus it.
     """
+
+    def on_screen_suspend(self) -> None:
+        """End the selection of text by dragging; the release of the button goes to the screen that opens."""
+        self._selecting = False
 
     def get_style_at(self, x: int, y: int) -> Style:
         """Return the style at a position."""
