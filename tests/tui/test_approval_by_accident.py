@@ -487,6 +487,23 @@ async def test_the_question_of_the_form_ignores_early_keys_and_clicks(
 
 
 @pytest.mark.promise("SEC-2")
+async def test_only_the_left_mouse_button_answers_the_question_of_the_form(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await ask_in_form(stage)
+        await stage.until(lambda: stage.app.screen.query("#yes"), "it asks")
+        await stage.pilot.pause()
+        x, y = stage.app.screen.query_one("#yes").region.offset
+        for button in (2, 3, 1):
+            assert not given.calls
+            for event in (events.MouseDown, events.MouseUp):
+                stage.app.post_message(
+                    event(None, x, y, 0, 0, button, shift=False, meta=False, ctrl=False, screen_x=x, screen_y=y)
+                )
+            await stage.pilot.pause()
+        await stage.until(lambda: given.calls, "it runs")
+
+
+@pytest.mark.promise("SEC-2")
 @pytest.mark.parametrize("key", ["y", "escape"])
 async def test_an_assigned_key_confirms_only_after_the_delay(tmp_path: Path, clock: StandingClock, key: str) -> None:
     given = GivenRuntime(tmp_path, settings=Settings.model_validate({"keys": {"confirm.yes": key}}))

@@ -85,7 +85,12 @@ class InputApp(SizedApp):
                 super().clear_selection()
 
     async def on_event(self, event: events.Event) -> None:
-        """Handle an event; input waits until the key or text before it was handled."""
+        """Handle an event; input waits until the key or text before it was handled.
+
+        Only the left mouse button clicks. A click of the middle one, which pastes in many terminals, presses nothing.
+        """
+        if isinstance(event, events.MouseDown | events.MouseUp) and event.button > 1:
+            return
         if isinstance(event, events.InputEvent | events.Paste) and not event.is_forwarded:
             if isinstance(event, events.Key) and event.character in _JOINERS:
                 event = events.Paste(event.character)
