@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from pegboard.discovery import dictionaries
 from pegboard.sdk import decorators
 from pegboard.sdk.exports import (
     Function,
@@ -65,7 +66,8 @@ class _Description:
         problems: Problems found so far.
         context: Current part of the signature, for messages.
         line: Line of that part.
-        declared: Parameters of the function.
+        dictionary: Arguments of a function that gets them as one dictionary, or None.
+        declared: Parameters of the function, or those arguments.
         filled: Names of those that a decorator fills in.
         supplied: Those that a decorator or an agent framework fills in.
         parameters: All others, which are the parameters of the tool.
@@ -93,6 +95,10 @@ class _Description:
                 for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
             ),
         ]
+        # a function that gets all arguments as one dictionary: they are its parameters
+        self.dictionary = dictionaries.declared(node, self.scope) if node.decorator_list else None
+        if self.dictionary is not None:
+            self.declared = [Parameter(name, type_, None) for name, type_ in (self.dictionary.types or {}).items()]
         self.filled = filled_by_decorators(node, self.scope) if node.decorator_list else frozenset()
         may_be_supplied = imports_framework(self.scope)  # most files import none, which saves time in each scan
         named = supplied_names(node.decorator_list, self.scope) if may_be_supplied else ()
@@ -138,7 +144,7 @@ class _Description:
                 "is_async": isinstance(node, ast.AsyncFunctionDef),
                 "helpers": (),
             },
-            "signature": self._signature(),
+            "signature": self._signature(input_schema),
             "aliases": aliases,
             "parameter_aliases": renamed,
             "hints": self._hints(),
@@ -187,6 +193,8 @@ class _Description:
 
     def _check_kinds(self) -> None:
         node, arguments = self.node, self.node.args
+        if self.dictionary is not None:
+            return
         if arguments.posonlyargs:
             listed = ", ".join(f"`{argument.arg}`" for argument in arguments.posonlyargs)
             self.report(
@@ -243,6 +251,8 @@ class _Description:
         return f"Write `def {self.node.name}({', '.join(parts)})`."
 
     def _input_schema(self, texts: dict[str, str]) -> JsonObject:
+        if self.dictionary is not None and self.dictionary.schema is not None:
+            return self.dictionary.schema
         annotations = Annotations(self.definitions, self._unresolved)
         properties: dict[str, JsonValue] = {}
         required: list[JsonValue] = []
@@ -289,6 +299,9 @@ class _Description:
 
     def _add_keywords(self, schema: JsonObject, annotations: Annotations, texts: dict[str, str]) -> None:
         """Add the values that `**kwargs` accepts: any, those of one type, or the keys of an unpacked TypedDict."""
+        if self.dictionary is not None:
+            self._add_dictionary(schema, annotations, self.dictionary)
+            return
         more = self.node.args.kwarg
         if more is None:
             return
@@ -299,7 +312,27 @@ class _Description:
                 values.setdefault("description", texts[more.arg])
             schema["additionalProperties"] = values or True
             return
-        keys = _definition(annotations, self._field(annotations, Parameter(more.arg, node.slice, None)).schema)
+        self._add_fields(schema, annotations, Parameter(more.arg, node.slice, None), texts)
+
+    def _add_dictionary(self, schema: JsonObject, annotations: Annotations, found: dictionaries.Declared) -> None:
+        """Add the fields of the class that describes the arguments, if one does."""
+        if found.types is not None:
+            return
+        quiet = Annotations(self.definitions, lambda _text, _line: None)
+        if _definition(quiet, quiet.field(found.model).schema):
+            self._add_fields(schema, annotations, Parameter("schema", found.model, None), {})
+            return
+        schema["additionalProperties"] = True
+        self.report(
+            f"The schema of `{self.node.name}` can't be read without running the file: any arguments are accepted.",
+            'Write it in the decorator, such as `{"city": str}`.',
+        )
+
+    def _add_fields(
+        self, schema: JsonObject, annotations: Annotations, parameter: Parameter, texts: dict[str, str]
+    ) -> None:
+        """Add the fields of a class to the properties; if it can't be read, allow any."""
+        keys = _definition(annotations, self._field(annotations, parameter).schema)
         properties, required = schema["properties"], schema.setdefault("required", [])
         if keys is None or not isinstance(properties, dict) or not isinstance(required, list):
             schema["additionalProperties"] = True
@@ -322,7 +355,7 @@ class _Description:
         return {name: text for name, text in texts.items() if isinstance(text, str)}
 
     def _output_schema(self, text: str) -> JsonObject | None:
-        if self.node.returns is None:
+        if self.node.returns is None or self.dictionary is not None:  # the latter returns MCP's blocks of content
             return None
         annotations = Annotations(self.definitions.outputs, self._unresolved)
         self.context, self.line = "return value", self.node.returns.lineno
@@ -336,13 +369,18 @@ class _Description:
             schema["$defs"] = definitions
         return schema
 
-    def _signature(self) -> str:
-        parts = [
-            parameter.name
-            + (f": {written(parameter.annotation)}" if parameter.annotation else "")
-            + _default(parameter, " = " if parameter.annotation else "=")
-            for parameter in self.parameters
-        ]
+    def _signature(self, schema: JsonObject) -> str:
+        properties = schema.get("properties") if self.dictionary is not None and not self.parameters else None
+        parts = (
+            [*properties]
+            if isinstance(properties, dict)
+            else [
+                parameter.name
+                + (f": {written(parameter.annotation)}" if parameter.annotation else "")
+                + _default(parameter, " = " if parameter.annotation else "=")
+                for parameter in self.parameters
+            ]
+        )
         if parts:
             parts.insert(0, "*")
         more = self.node.args.kwarg

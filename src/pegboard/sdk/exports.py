@@ -32,6 +32,8 @@ FRAMEWORK_DECORATORS = frozenset({"tool", "tool_plain", "function_tool", "kernel
 Report = Callable[..., None]
 """Callback for problems: `report(message, fix, severity, line=…)`."""
 
+_DICTIONARY_DECORATOR = "claude_agent_sdk.tool"
+
 _CONTEXT_MANAGERS = frozenset({"contextlib.contextmanager", "contextlib.asynccontextmanager"})
 
 _OVERLOADS = frozenset({"typing.overload", "typing_extensions.overload"})
@@ -55,13 +57,30 @@ def framework_argument(node: Function, *names: str) -> ast.expr | None:
     return None
 
 
+def dictionary_decorator(node: Function, scope: Scope) -> ast.Call | None:
+    """Return the decorator `@tool("name", "description", schema)` of the Claude Agent SDK, or None.
+
+    Its function has a single parameter, which gets all arguments as one dictionary.
+    """
+    calls = (one for one in node.decorator_list if isinstance(one, ast.Call))
+    return next((one for one in calls if scope.qualified(one.func) == _DICTIONARY_DECORATOR), None)
+
+
+def positional_or_named(call: ast.Call, position: int, name: str) -> ast.expr | None:
+    """Return an argument that a call passes by position or by name, or None."""
+    named = (keyword.value for keyword in call.keywords if keyword.arg == name)
+    return call.args[position] if position < len(call.args) else next(named, None)
+
+
 def decorated_description(node: Function, scope: Scope) -> str:
     """Return the description in the decorator of an agent framework, not yet dedented; empty if missing.
 
-    The models of that framework read it instead of the docstring: `@mcp.tool(description="…")`, and
-    `@function_tool(description_override="…")` of the OpenAI Agents SDK.
+    The models of that framework read it instead of the docstring: `@mcp.tool(description="…")`,
+    `@function_tool(description_override="…")` of the OpenAI Agents SDK, and `@tool("name", "…", {})` of Claude's.
     """
-    return (text(framework_argument(node, "description", "description_override"), scope) or "").strip("\n ")
+    call = dictionary_decorator(node, scope)
+    named = framework_argument(node, "description", "description_override")
+    return (text(named if call is None else positional_or_named(call, 1, "description"), scope) or "").strip("\n ")
 
 
 def is_marked(node: Function) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 from types import FunctionType
 
+from pegboard.sdk.failure import ToolFailed
+
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,6 +28,8 @@ def tool_function(namespace: Mapping[str, object], name: str) -> Callable[..., A
         name: Name of the function.
     """
     found = namespace.get(name)
+    if type(found).__module__.partition(".")[0] == "claude_agent_sdk" and hasattr(found, "handler"):
+        return _with_dictionary(found.handler, name)
     if not callable(found):
         return _kept(namespace, name)
     called = type(found).__call__
@@ -50,6 +54,34 @@ def _with_keywords(function: Any) -> Callable[..., Any]:  # noqa: ANN401 - `sing
 
     call.__wrapped__ = function  # type: ignore[attr-defined] # for `layers`
     return call
+
+
+def _with_dictionary(handler: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """Return a function with any keyword arguments for one that gets all of them as one dictionary.
+
+    Its name is that of the handler, so that `layers` takes it for the function that the pack defines.
+    """
+
+    async def call(**arguments: object) -> object:
+        return _content(await handler(arguments))
+
+    call.__code__ = call.__code__.replace(co_qualname=name)
+    return call
+
+
+def _content(result: Any) -> object:  # noqa: ANN401 - tools return any value
+    """Return the text of blocks of content, as in MCP; other results unchanged.
+
+    Raises:
+        ToolFailed: The result says that it is an error.
+    """
+    blocks = result.get("content") if isinstance(result, dict) else None
+    if not isinstance(blocks, list):
+        return result
+    texts = [str(block.get("text")) for block in blocks if isinstance(block, dict) and block.get("type") == "text"]
+    if result.get("is_error"):
+        raise ToolFailed("\n".join(texts) or "The tool failed without a message.")
+    return "\n".join(texts) if len(texts) == len(blocks) else result
 
 
 def _takes(called: FunctionType, kept: FunctionType) -> bool:

@@ -1,0 +1,61 @@
+"""Calls of tools of the Claude Agent SDK, whose functions get all arguments as one dictionary."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import Any  # fixtures
+
+import pytest
+
+PACK = """
+    import sys
+    import types
+    from dataclasses import dataclass
+
+    sdk = types.ModuleType("claude_agent_sdk")
+
+    @dataclass
+    class SdkMcpTool:
+        handler: object
+
+    SdkMcpTool.__module__ = "claude_agent_sdk"
+    sdk.tool = lambda name, description, schema: SdkMcpTool
+    sys.modules["claude_agent_sdk"] = sdk
+
+    from claude_agent_sdk import tool
+
+    @tool("add", "Add two numbers.", {"a": float, "b": float})
+    async def add(args):
+        return {"content": [{"type": "text", "text": f"{args['a'] + args['b']}"}, {"type": "text", "text": "done"}]}
+
+    @tool("fail", "Fail.", {})
+    async def fail(args):
+        return {"content": [{"type": "text", "text": "Division by zero."}], "is_error": True}
+
+    @tool("link", "Return more than text.", {})
+    async def link(args):
+        return {"content": [{"type": "resource_link", "uri": "a:b"}]}
+"""
+
+
+@pytest.fixture
+def pack(tmp_path: Path) -> Path:
+    file = tmp_path / "calculator.py"
+    file.write_text(textwrap.dedent(PACK))
+    return file
+
+
+@pytest.mark.promise("EXE-4")
+async def test_the_arguments_arrive_as_one_dictionary_and_the_result_is_the_text(harness: Any, pack: Path) -> None:
+    assert (await harness.run("add", pack, a=1, b=2)).data == "3\ndone"
+
+
+async def test_a_result_that_says_that_it_is_an_error_is_a_failure(harness: Any, pack: Path) -> None:
+    result = await harness.run("fail", pack)
+    assert not result.ok
+    assert (result.error.code, result.error.message) == ("execution_error", "Division by zero.")
+
+
+async def test_a_result_with_more_than_text_arrives_unchanged(harness: Any, pack: Path) -> None:
+    assert (await harness.run("link", pack)).data == {"content": [{"type": "resource_link", "uri": "a:b"}]}
