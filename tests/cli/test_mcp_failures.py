@@ -68,6 +68,17 @@ def test_a_test_of_a_server_reports_the_invalid_parts_of_its_schemas(pegboard: C
 
 
 @pytest.mark.promise("MCP-3")
+@pytest.mark.parametrize("command", [("mcp", "test", "peer"), ("tools", "info", "peer.ok")])
+def test_each_invalid_part_of_a_schema_is_listed(pegboard: Command, command: tuple[str, ...]) -> None:
+    done = pegboard(*command, "--mcp", f"peer={shlex.join(start_of(HOSTILE_SERVER, 'flaws'))}")
+    said = done.stdout + done.stderr
+    for number in range(10):
+        assert f"The input schema of peer.ok is invalid: `/properties/p{number}/type`: must name JSON types." in said
+    assert "The input schema of peer.ok has 2 more invalid parts." in said
+    assert "/properties/p10/type`" not in said
+
+
+@pytest.mark.promise("MCP-3")
 def test_the_messages_of_a_server_are_printed_as_they_were_sent(pegboard: Command) -> None:
     peer = f"peer={shlex.join(start_of(SDK_SERVER))}"
     done = pegboard("mcp", "test", "peer", "--mcp", peer, "--messages")

@@ -88,6 +88,9 @@ LISTS: dict[str, list[Any]] = {
         "nonsense",
         None,
     ],
+    "flaws": [
+        {**PLAIN, "inputSchema": {"type": "object", "properties": {f"p{n}": {"type": "any"} for n in range(12)}}},
+    ],
     "unreadable": [
         {**BAD, "inputSchema": {"type": "object", "x": json.loads("[" * 400 + "]" * 400)}},
         {**BAD, "name": "half", "description": "\ud800"},

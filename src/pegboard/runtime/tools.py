@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from pegboard.runtime.parts import Parts
 
 ALLOW_FIX = "See `pegboard tools list` for the names."
+_MOST_FLAWS = 10
+"""Invalid parts of a schema that are listed; of more, their number."""
+
 _LABELS: Final = {"type", "title", "description"}
 _SCALARS: Final[dict[str, type]] = {"string": str, "integer": int, "number": float, "boolean": bool}
 """Types whose values a schema of nothing but a type and labels accepts."""
@@ -124,7 +127,7 @@ class Tools:
         from pegboard.runtime.details import ToolDetails
 
         return ToolDetails(
-            **dict(self.info(spec)),
+            **{**dict(self.info(spec)), "problems": (*spec.problems, *self.schema_problems(spec))},
             timeout=self.timeout(spec),
             signature=spec.signature,
             uses=self._parts.history.uses(spec.name),
@@ -141,22 +144,23 @@ class Tools:
         return prepare(spec, arguments)
 
     def schema_problems(self, spec: ToolSpec) -> tuple[Problem, ...]:
-        """Return a warning for each schema of the tool that has invalid parts, which validation ignores."""
+        """Return a warning for each invalid part of the tool's schemas, which validation ignores."""
+        from pegboard.results.sizes import count
         from pegboard.schema.validation import validator
 
-        found: list[Problem] = []
+        wrong: list[str] = []
         for name, schema in (("input", spec.input_schema), ("output", spec.output_schema)):
-            flaws = () if schema is None else validator(schema).flaws
-            wrong = [f"`{flaw.path or '/'}`: {flaw.message}" for flaw in flaws]
+            flaws = [] if schema is None else [f"`{one.path or '/'}`: {one.message}" for one in validator(schema).flaws]
             if name == "input" and spec.input_schema.get("type", "object") != "object":
-                wrong.insert(0, "`/type`: must be `object`; no call is valid")
-            if wrong:
-                more = f" ({len(wrong) - 1} more)" if len(wrong) > 1 else ""
-                message = f"The {name} schema of {spec.name} is invalid: {wrong[0]}{more}."
-                found.append(
-                    models.Problem(message=message, severity="warning", file=spec.file, pack=spec.pack, tool=spec.name)
-                )
-        return tuple(found)
+                flaws.insert(0, "`/type`: must be `object`; no call is valid")
+            more = len(flaws) - _MOST_FLAWS
+            wrong += [f"The {name} schema of {spec.name} is invalid: {flaw}." for flaw in flaws[:_MOST_FLAWS]]
+            if more > 0:
+                wrong.append(f"The {name} schema of {spec.name} has {count(more, 'more invalid part')}.")
+        return tuple(
+            models.Problem(message=message, severity="warning", file=spec.file, pack=spec.pack, tool=spec.name)
+            for message in wrong
+        )
 
     def output_fault(self, spec: ToolSpec, data: JsonValue) -> str:
         """Return why data doesn't match the tool's output schema; empty if it does, or if the tool has none."""
