@@ -1,4 +1,4 @@
-"""Tools whose function gets all arguments as one dictionary, as in the Claude Agent SDK."""
+"""Tools whose function gets all arguments as one dictionary, as in the Claude Agent SDK and modules of Strands."""
 
 from __future__ import annotations
 
@@ -99,3 +99,35 @@ def test_a_schema_that_only_running_the_file_would_show_is_a_problem(tool: Tool,
             'Write it in the decorator, such as `{"city": str}`.',
         )
     ]
+
+
+MODULE = """
+TOOL_SPEC = {
+    "name": "forecast",
+    "description": "Forecast the weather of a city.",
+    "inputSchema": SCHEMA,
+}
+
+def forecast(tool, **kwargs):
+    return {"toolUseId": tool["toolUseId"], "status": "success", "content": [{"text": "sunny"}]}
+
+def helper(*, a: int):
+    pass
+"""
+
+
+@pytest.mark.promise("DSC-3")
+@pytest.mark.parametrize("within", ['{"json": %s}', "%s"])
+def test_the_specification_of_a_module_declares_the_parameters_of_its_function(tool: Tool, within: str) -> None:
+    schema = '{"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}'
+    spec = tool(MODULE.replace("SCHEMA", within % schema))
+    assert spec.description == "Forecast the weather of a city."
+    assert spec.input_schema == {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    assert spec.signature == "sample.forecast(*, city)"
+    assert spec.problems == ()
+
+
+@pytest.mark.promise("DSC-3")
+def test_a_specification_of_another_function_changes_nothing(tool: Tool) -> None:
+    source = MODULE.replace("SCHEMA", "{}").replace("def forecast(tool, **kwargs):", "def other(*, a: int):\n    'Do.'")
+    assert tool(source).input_schema["properties"] == {"a": {"type": "integer"}}

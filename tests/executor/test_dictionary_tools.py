@@ -1,4 +1,4 @@
-"""Calls of tools of the Claude Agent SDK, whose functions get all arguments as one dictionary."""
+"""Calls of tools whose functions get all arguments as one dictionary: Claude Agent SDK, modules of Strands."""
 
 from __future__ import annotations
 
@@ -59,3 +59,29 @@ async def test_a_result_that_says_that_it_is_an_error_is_a_failure(harness: Any,
 
 async def test_a_result_with_more_than_text_arrives_unchanged(harness: Any, pack: Path) -> None:
     assert (await harness.run("link", pack)).data == {"content": [{"type": "resource_link", "uri": "a:b"}]}
+
+
+@pytest.mark.parametrize(
+    ("result", "data", "error"),
+    [
+        (
+            '{"status": "success", "content": [{"text": tool["input"]["city"]}, {"text": tool["name"]}]}',
+            "Oslo\nf",
+            None,
+        ),
+        ('{"status": "success", "content": [{"json": {"city": tool["input"]["city"]}}]}', {"city": "Oslo"}, None),
+        ('{"status": "error", "content": [{"text": "No " + tool["input"]["city"]}]}', None, "No Oslo"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["def", "async def"])
+async def test_a_module_of_strands_gets_the_arguments_as_it_expects(
+    harness: Any, tmp_path: Path, kind: str, result: str, data: object, error: str | None
+) -> None:
+    pack = tmp_path / "forecast.py"
+    pack.write_text(
+        f'TOOL_SPEC = {{"name": "f", "description": "Do.", "inputSchema": {{}}}}\n'
+        f"{kind} f(tool, **kwargs):\n    return {result}\n"
+    )
+    done = await harness.run("f", pack, city="Oslo")
+    assert done.data == data
+    assert (done.error and done.error.message) == error

@@ -1,11 +1,11 @@
-"""Tools whose function gets all arguments as one dictionary, with a schema in the decorator."""
+"""Tools whose function gets all arguments as one dictionary, with a schema beside it."""
 
 from __future__ import annotations
 
 import ast
 from typing import TYPE_CHECKING, NamedTuple
 
-from pegboard.sdk.exports import dictionary_decorator, positional_or_named
+from pegboard.sdk.exports import dictionary_decorator, positional_or_named, spec_of_module
 from pegboard.sdk.literals import NotLiteralError, read
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Declared(NamedTuple):
 
 
 def declared(node: Function, scope: Scope) -> Declared | None:
-    """Return the arguments that `@tool("name", "description", schema)` of the Claude Agent SDK declares.
+    """Return the arguments that `@tool("name", "description", schema)` of the Claude Agent SDK or `TOOL_SPEC` declares.
 
     Args:
         node: Function.
@@ -40,7 +40,8 @@ def declared(node: Function, scope: Scope) -> Declared | None:
     """
     decorator = dictionary_decorator(node, scope)
     if decorator is None:
-        return None
+        of_module = spec_of_module(node, scope)
+        return Declared(schema=_schema(of_module["inputSchema"], scope)) if of_module else None
     written = positional_or_named(decorator, 2, "input_schema")
     value = scope.definition(written) or written if written is not None else None
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "model_json_schema":
@@ -51,8 +52,15 @@ def declared(node: Function, scope: Scope) -> Declared | None:
     types = {key: node for key, node in zip(keys, value.values, strict=True) if isinstance(key, str)}
     if not {"type", "properties"} <= types.keys():
         return Declared(types)
+    return Declared(schema=_schema(value, scope))
+
+
+def _schema(node: ast.expr, scope: Scope) -> JsonObject | None:
+    """Return a schema, possibly within `{"json": …}` as in Strands; None if it can't be read."""
     try:
-        schema = read(value, scope)
+        schema = read(node, scope)
     except NotLiteralError:
-        schema = None
-    return Declared(schema=schema if isinstance(schema, dict) else None)
+        return None
+    if isinstance(schema, dict) and isinstance(schema.get("json"), dict):
+        schema = schema["json"]
+    return schema if isinstance(schema, dict) else None

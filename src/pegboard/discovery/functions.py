@@ -96,7 +96,7 @@ class _Description:
             ),
         ]
         # a function that gets all arguments as one dictionary: they are its parameters
-        self.dictionary = dictionaries.declared(node, self.scope) if node.decorator_list else None
+        self.dictionary = dictionaries.declared(node, self.scope)
         if self.dictionary is not None:
             self.declared = [Parameter(name, type_, None) for name, type_ in (self.dictionary.types or {}).items()]
         self.filled = filled_by_decorators(node, self.scope) if node.decorator_list else frozenset()
@@ -114,7 +114,7 @@ class _Description:
     def tool(self, needs: FileRequirements | None) -> PlainTool:
         node = self.node
         text = docstrings.read(docstring(node))
-        decorated = docstrings.read(decorated_description(node, self.scope) if node.decorator_list else "")
+        decorated = docstrings.read(decorated_description(node, self.scope))
         if not (decorated.description or text.description or docstring(node).strip()):
             self.report(
                 f"`{node.name}` is in `__all__` but has no docstring.", "Describe it in a docstring.", "warning"
@@ -384,7 +384,7 @@ class _Description:
         if parts:
             parts.insert(0, "*")
         more = self.node.args.kwarg
-        if more:
+        if more and self.dictionary is None:
             parts.append(f"**{more.arg}" + (f": {written(more.annotation)}" if more.annotation else ""))
         returns = f" -> {written(self.node.returns)}" if self.node.returns else ""
         return f"{self.pack}.{self.node.name}({', '.join(parts)}){returns}"

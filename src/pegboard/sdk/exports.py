@@ -66,6 +66,19 @@ def dictionary_decorator(node: Function, scope: Scope) -> ast.Call | None:
     return next((one for one in calls if scope.qualified(one.func) == _DICTIONARY_DECORATOR), None)
 
 
+def spec_of_module(node: Function, scope: Scope) -> dict[str, ast.expr]:
+    """Return the parts of `TOOL_SPEC = {"name": …, "inputSchema": …}` if it describes this function; otherwise none.
+
+    That is a tool of Strands without its decorator: its function gets one dictionary, which contains the arguments.
+    """
+    found = scope.names.get("TOOL_SPEC")
+    if not isinstance(found, ast.Dict):
+        return {}
+    keys = [key.value if isinstance(key, ast.Constant) else None for key in found.keys]
+    parts = {key: value for key, value in zip(keys, found.values, strict=True) if isinstance(key, str)}
+    return parts if "inputSchema" in parts and text(parts.get("name"), scope) == node.name else {}
+
+
 def positional_or_named(call: ast.Call, position: int, name: str) -> ast.expr | None:
     """Return an argument that a call passes by position or by name, or None."""
     named = (keyword.value for keyword in call.keywords if keyword.arg == name)
@@ -73,14 +86,16 @@ def positional_or_named(call: ast.Call, position: int, name: str) -> ast.expr | 
 
 
 def decorated_description(node: Function, scope: Scope) -> str:
-    """Return the description in the decorator of an agent framework, not yet dedented; empty if missing.
+    """Return the description that an agent framework reads instead of the docstring, or "".
 
-    The models of that framework read it instead of the docstring: `@mcp.tool(description="…")`,
-    `@function_tool(description_override="…")` of the OpenAI Agents SDK, and `@tool("name", "…", {})` of Claude's.
+    It is not yet dedented. Examples are `@mcp.tool(description="…")`, `@function_tool(description_override="…")` of the
+    OpenAI Agents SDK, `@tool("name", "…", {})` of the Claude Agent SDK, and `TOOL_SPEC` of Strands.
     """
     call = dictionary_decorator(node, scope)
-    named = framework_argument(node, "description", "description_override")
-    return (text(named if call is None else positional_or_named(call, 1, "description"), scope) or "").strip("\n ")
+    found = framework_argument(node, "description", "description_override")
+    if call is not None:
+        found = positional_or_named(call, 1, "description")
+    return (text(found or spec_of_module(node, scope).get("description"), scope) or "").strip("\n ")
 
 
 def is_marked(node: Function) -> bool:

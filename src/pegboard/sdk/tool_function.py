@@ -30,6 +30,9 @@ def tool_function(namespace: Mapping[str, object], name: str) -> Callable[..., A
     found = namespace.get(name)
     if type(found).__module__.partition(".")[0] == "claude_agent_sdk" and hasattr(found, "handler"):
         return _with_dictionary(found.handler, name)
+    described = namespace.get("TOOL_SPEC")  # of a module of Strands
+    if isinstance(described, dict) and described.get("name") == name and "inputSchema" in described and callable(found):
+        return _with_dictionary(lambda arguments: found({"toolUseId": name, "name": name, "input": arguments}), name)
     if not callable(found):
         return _kept(namespace, name)
     called = type(found).__call__
@@ -62,25 +65,32 @@ def _with_dictionary(handler: Callable[..., Any], name: str) -> Callable[..., An
     Its name is that of the handler, so that `layers` takes it for the function that the pack defines.
     """
 
-    async def call(**arguments: object) -> object:
-        return _content(await handler(arguments))
+    def call(**arguments: object) -> object:
+        result = handler(arguments)
+        return _awaited_content(result) if hasattr(result, "__await__") else _content(result)
 
     call.__code__ = call.__code__.replace(co_qualname=name)
     return call
 
 
+async def _awaited_content(result: Any) -> object:  # noqa: ANN401 - see `_content`
+    return _content(await result)
+
+
 def _content(result: Any) -> object:  # noqa: ANN401 - tools return any value
-    """Return the text of blocks of content, as in MCP; other results unchanged.
+    """Return the text of blocks of content, as in MCP, or the value of the only one; other results unchanged.
 
     Raises:
         ToolFailed: The result says that it is an error.
     """
     blocks = result.get("content") if isinstance(result, dict) else None
-    if not isinstance(blocks, list):
+    if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
         return result
-    texts = [str(block.get("text")) for block in blocks if isinstance(block, dict) and block.get("type") == "text"]
-    if result.get("is_error"):
+    texts = [str(block["text"]) for block in blocks if "text" in block]
+    if result.get("is_error") or result.get("status") == "error":
         raise ToolFailed("\n".join(texts) or "The tool failed without a message.")
+    if len(blocks) == 1 and "json" in blocks[0]:
+        return blocks[0]["json"]
     return "\n".join(texts) if len(texts) == len(blocks) else result
 
 
