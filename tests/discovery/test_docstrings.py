@@ -251,3 +251,62 @@ def test_the_model_in_the_decorator_of_a_framework_describes_parameters_that_the
         "limit": {"type": "integer", "default": 10, "description": "Of the docstring."},
     }
     assert "$defs" not in spec.input_schema
+
+
+LANGCHAIN = """
+from typing import Literal
+from langchain_core.tools import tool
+from pydantic import BaseModel, Field
+
+class Weather(BaseModel):
+    units: Literal["celsius", "kelvin"] = Field(default="celsius", description="Unit.")
+    days: int = Field(ge=1, le=9)
+    free: Literal[1, 2]
+    places: list[str] = Field(min_length=1)
+
+@tool(args_schema=Weather)
+"""
+STRANDS = """
+from strands import tool
+
+DAYS = {"type": "integer", "minimum": 1, "maximum": 9}
+FREE = {"type": "integer", "enum": [1, 2]}
+UNITS = {"type": "string", "enum": ["celsius", "kelvin"], "description": "Unit."}
+
+@tool(inputSchema={"json": {"type": "object", "properties": {"days": DAYS, "free": FREE, "units": UNITS}}})
+"""
+
+
+@pytest.mark.promise("DSC-3")
+@pytest.mark.parametrize("head", [LANGCHAIN, STRANDS], ids=["args_schema", "inputSchema"])
+def test_the_schema_in_the_decorator_of_a_framework_constrains_parameters(tool: Tool, head: str) -> None:
+    spec = tool(
+        f"{head}def f(*, days: int, free, places: list[str] | None = None, units: str = 'kelvin'):\n    'Do.'\n"
+    )
+    properties = spec.input_schema["properties"]
+    assert isinstance(properties, dict)
+    assert properties["days"] == {"type": "integer", "minimum": 1, "maximum": 9}
+    assert properties["free"] == {"type": "integer", "enum": [1, 2]}
+    assert properties["units"] == {
+        "type": "string",
+        "enum": ["celsius", "kelvin"],
+        "default": "kelvin",
+        "description": "Unit.",
+    }
+    assert properties["places"] == {
+        "anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}],
+        "default": None,
+    }
+    assert spec.input_schema["required"] == ["days", "free"]
+
+
+@pytest.mark.promise("DSC-3")
+def test_the_schema_in_the_decorator_of_a_framework_changes_no_other_type(tool: Tool) -> None:
+    spec = tool("""
+        from strands import tool
+
+        @tool(inputSchema={"properties": {"a": {"type": "string", "enum": ["1"]}}})
+        def f(*, a: int):
+            'Do.'
+    """)
+    assert spec.input_schema["properties"] == {"a": {"type": "integer"}}

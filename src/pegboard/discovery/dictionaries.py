@@ -41,7 +41,7 @@ def declared(node: Function, scope: Scope) -> Declared | None:
     decorator = dictionary_decorator(node, scope)
     if decorator is None:
         of_module = spec_of_module(node, scope)
-        return Declared(schema=_schema(of_module["inputSchema"], scope)) if of_module else None
+        return Declared(schema=written_schema(of_module["inputSchema"], scope)) if of_module else None
     written = positional_or_named(decorator, 2, "input_schema")
     value = scope.definition(written) or written if written is not None else None
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "model_json_schema":
@@ -52,11 +52,11 @@ def declared(node: Function, scope: Scope) -> Declared | None:
     types = {key: node for key, node in zip(keys, value.values, strict=True) if isinstance(key, str)}
     if not {"type", "properties"} <= types.keys():
         return Declared(types)
-    return Declared(schema=_schema(value, scope))
+    return Declared(schema=written_schema(value, scope))
 
 
-def _schema(node: ast.expr, scope: Scope) -> JsonObject | None:
-    """Return a schema, possibly within `{"json": …}` as in Strands; None if it can't be read."""
+def written_schema(node: ast.expr, scope: Scope) -> JsonObject | None:
+    """Return a JSON Schema that is written as a dictionary, possibly within `{"json": …}` as in Strands, or None."""
     try:
         schema = read(node, scope)
     except NotLiteralError:

@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from pegboard.models import JsonObject
 
 _LONGEST_DEFAULT = 60
+_LABELS = frozenset({"title", "description", "default"})
+_STRUCTURE = frozenset(
+    {"$ref", "anyOf", "oneOf", "allOf", "properties", "additionalProperties", "items", "prefixItems"}
+)
 
 
 class Parameter(NamedTuple):
@@ -124,8 +128,12 @@ class _Description:
             self.report(item.message, item.fix, line=item.line)
         names = [parameter.name for parameter in self.parameters]
         aliases, renamed = decorators.aliases(node, self.scope, names, self.report)
-        texts = self._model_texts() | text.parameters | decorated.parameters
-        input_schema, output_schema = self._input_schema(texts), self._output_schema(text.returns)
+        fields = self._decorated_fields()
+        of_fields = {
+            name: found for name, field in fields.items() if isinstance(found := field.get("description"), str)
+        }
+        texts = of_fields | text.parameters | decorated.parameters
+        input_schema, output_schema = self._input_schema(texts, fields), self._output_schema(text.returns)
         description = decorated.description or text.description
         if text.returns and output_schema is None:  # otherwise the output schema contains the text
             description = f"{description}\n\nReturns: {text.returns}".strip()
@@ -250,7 +258,7 @@ class _Description:
             parts.pop()
         return f"Write `def {self.node.name}({', '.join(parts)})`."
 
-    def _input_schema(self, texts: dict[str, str]) -> JsonObject:
+    def _input_schema(self, texts: dict[str, str], fields: dict[str, JsonObject]) -> JsonObject:
         if self.dictionary is not None and self.dictionary.schema is not None:
             return self.dictionary.schema
         annotations = Annotations(self.definitions, self._unresolved)
@@ -258,6 +266,7 @@ class _Description:
         required: list[JsonValue] = []
         for parameter in self.parameters:
             schema, required_by_field, _alias = self._field(annotations, parameter)
+            _constrain(schema, fields.get(parameter.name, {}))
             missing = unconverted(parameter.annotation, self.scope)
             if missing:
                 self.report(
@@ -343,16 +352,16 @@ class _Description:
             properties[name] = {**described, **field} if isinstance(field, dict) else field
         required.extend(needed if isinstance(needed, list) else [])
 
-    def _model_texts(self) -> dict[str, str]:
-        """Return the descriptions of parameters in the model of `@tool(args_schema=Model)`, as LangChain reads them."""
-        model = framework_argument(self.node, "args_schema")
-        if model is None:
+    def _decorated_fields(self) -> dict[str, JsonObject]:
+        """Return the schemas of parameters in the decorator: `args_schema` of LangChain, `inputSchema` of Strands."""
+        node = framework_argument(self.node, "args_schema", "inputSchema")
+        if node is None:
             return {}
         annotations = Annotations(self.definitions, lambda _text, _line: None)
-        fields = (_definition(annotations, annotations.field(model).schema) or {}).get("properties")
+        schema = _definition(annotations, annotations.field(node).schema)
+        fields = (schema or dictionaries.written_schema(node, self.scope) or {}).get("properties")
         found = fields.items() if isinstance(fields, dict) else ()
-        texts = {name: field.get("description") for name, field in found if isinstance(field, dict)}
-        return {name: text for name, text in texts.items() if isinstance(text, str)}
+        return {name: field for name, field in found if isinstance(field, dict)}
 
     def _output_schema(self, text: str) -> JsonObject | None:
         if self.node.returns is None or self.dictionary is not None:  # the latter returns MCP's blocks of content
@@ -388,6 +397,13 @@ class _Description:
             parts.append(f"**{more.arg}" + (f": {written(more.annotation)}" if more.annotation else ""))
         returns = f" -> {written(self.node.returns)}" if self.node.returns else ""
         return f"{self.pack}.{self.node.name}({', '.join(parts)}){returns}"
+
+
+def _constrain(schema: JsonObject, field: JsonObject) -> None:
+    """Add what another schema of a parameter says beyond its annotation, if both describe a scalar of the same type."""
+    if not _STRUCTURE.isdisjoint({*schema, *field}) or schema.get("type", field.get("type")) != field.get("type"):
+        return
+    schema.update({key: value for key, value in field.items() if key not in _LABELS})
 
 
 def _definition(annotations: Annotations, schema: JsonObject) -> JsonObject | None:
