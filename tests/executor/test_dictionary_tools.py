@@ -85,3 +85,40 @@ async def test_a_module_of_strands_gets_the_arguments_as_it_expects(
     done = await harness.run("f", pack, city="Oslo")
     assert done.data == data
     assert (done.error and done.error.message) == error
+
+
+DECORATED = """
+    class DecoratedFunctionTool:
+        def __init__(self, function):
+            self.function = function
+
+        def __call__(self, *args, **kwargs):
+            return self.function(*args, **kwargs)
+
+    DecoratedFunctionTool.__module__ = "strands.tools.decorator"
+    tool = DecoratedFunctionTool
+
+    @tool
+    def find(city: str) -> dict:
+        'Find a city.'
+        if city == "Atlantis":
+            return {"status": "error", "content": [{"text": f"There is no {city}."}]}
+        return {"status": "success", "content": [{"text": city}]}
+
+    @tool
+    async def find_slowly(city: str) -> dict:
+        'Find a city.'
+        return find.function(city)
+"""
+
+
+@pytest.mark.parametrize("function", ["find", "find_slowly"])
+async def test_a_result_of_a_tool_of_strands_with_the_status_error_is_a_failure(
+    harness: Any, tmp_path: Path, function: str
+) -> None:
+    pack = tmp_path / "cities.py"
+    pack.write_text(textwrap.dedent(DECORATED))
+    found = await harness.run(function, pack, city="Oslo")
+    assert found.data == {"status": "success", "content": [{"text": "Oslo"}]}
+    missing = await harness.run(function, pack, city="Atlantis")
+    assert (missing.ok, missing.error.message) == (False, "There is no Atlantis.")

@@ -41,7 +41,8 @@ def tool_function(namespace: Mapping[str, object], name: str) -> Callable[..., A
     kept = _kept(namespace, name)
     if any(base.__module__.endswith("click.core") for base in type(found).__mro__):  # it parses a command line
         return kept
-    return found if kept is None or _takes(called, kept) else kept
+    chosen = found if kept is None or _takes(called, kept) else kept
+    return _failing(chosen) if type(found).__module__.partition(".")[0] == "strands" else chosen
 
 
 def _with_keywords(function: Any) -> Callable[..., Any]:  # noqa: ANN401 - `singledispatch` has no public type
@@ -71,6 +72,27 @@ def _with_dictionary(handler: Callable[..., Any], name: str) -> Callable[..., An
 
     call.__code__ = call.__code__.replace(co_qualname=name)
     return call
+
+
+def _failing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that fails if the result of this one, a tool of Strands, says that it is an error."""
+
+    def call(**arguments: object) -> object:
+        result = function(**arguments)
+        return _awaited_checked(result) if hasattr(result, "__await__") else _checked(result)
+
+    call.__wrapped__ = function  # type: ignore[attr-defined] # for `layers`
+    return call
+
+
+async def _awaited_checked(result: Any) -> object:  # noqa: ANN401 - see `_checked`
+    return _checked(await result)
+
+
+def _checked(result: Any) -> object:  # noqa: ANN401 - tools return any value
+    if isinstance(result, dict) and result.get("status") == "error":
+        _content(result)
+    return result
 
 
 async def _awaited_content(result: Any) -> object:  # noqa: ANN401 - see `_content`
