@@ -412,6 +412,21 @@ def test_a_missing_folder_is_reported_and_stops_nothing(pegboard: Command, tmp_p
     assert "nowhere: This packs folder doesn't exist. Create it, or correct the path in --packs, " in done.stderr
 
 
+def test_a_folder_whose_files_are_in_subfolders_names_one_of_them(pegboard: Command, tmp_path: Path) -> None:
+    for name in ("src", "app", ".venv", "data"):
+        (tmp_path / "project" / name).mkdir(parents=True)
+    for name in ("src", "app", ".venv"):
+        (tmp_path / "project" / name / "shop.py").write_text("def buy(*, a: int):\n    'Buy.'\n")
+    done = pegboard("tools", "list", "--packs", str(tmp_path / "project"))
+    assert done.returncode == 0
+    assert (
+        f"hint: {tmp_path}/project: This packs folder contains no Python file. Those of its subfolders, such as app, "
+        f"are not read. Specify the folder of the files: {tmp_path}/project/app."
+    ) in done.stderr
+    (tmp_path / "project" / "own.py").write_text("")
+    assert "no Python file" not in pegboard("tools", "list", "--packs", str(tmp_path / "project")).stderr
+
+
 def test_escape_sequences_of_tools_reach_no_terminal_output(pegboard: Command, packs: str) -> None:
     source = 'def evil() -> str:\n    """\\x1b[31mRed\\x07."""\n    print("\\x1b]0;owned\\x07")\n    return "x"\n'
     (Path(packs) / "evil.py").write_text(source)

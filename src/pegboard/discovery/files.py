@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -105,8 +106,26 @@ def _add_folder(folder: str, found: list[Candidate], problems: list[PlainProblem
     except OSError as error:
         problems.append(_folder_problem(folder, error))
         return
+    if not names and _is_text(folder) and (within := _folders_with_packs(folder)):
+        message = (
+            f"This packs folder contains no Python file. Those of its subfolders, such as {within[0]}, are not read."
+        )
+        problems.append(
+            _problem(folder, message, f"Specify the folder of the files: {folder}{os.sep}{within[0]}.", "hint")
+        )
     for name in names:
         _add(f"{folder}{os.sep}{name}", folder, found, problems)
+
+
+def _folders_with_packs(folder: str) -> list[str]:
+    """Return the names of the subfolders that contain files of packs."""
+    found: list[str] = []
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir() and not entry.name.startswith(("_", ".")) and entry.name.isprintable():
+                with suppress(OSError), os.scandir(entry.path) as files:
+                    found += [entry.name] if any(is_pack_file(file.name) for file in files) else []
+    return sorted(found)
 
 
 def _add(file: str, folder: str, found: list[Candidate], problems: list[PlainProblem]) -> None:
@@ -147,7 +166,9 @@ def _folder_problem(folder: str, error: OSError) -> PlainProblem:
     return _problem(readable, f"This packs folder could not be read: {error.strerror or error}.")
 
 
-def _problem(file: str, message: str, fix: str = "", severity: Literal["error", "warning"] = "error") -> PlainProblem:
+def _problem(
+    file: str, message: str, fix: str = "", severity: Literal["error", "warning", "hint"] = "error"
+) -> PlainProblem:
     return {
         "message": message,
         "fix": fix,
