@@ -153,6 +153,57 @@ async def test_results_of_every_kind_match_their_output_schema(
     }
 
 
+CLASSES = """
+from dataclasses import dataclass, field
+from typing import TypedDict
+from pegboard.sdk import hints
+
+class Place(TypedDict):
+    \"\"\"A place.\"\"\"
+    city: str
+
+@dataclass
+class Tree:
+    name: str
+    parts: list["Tree"] = field(default_factory=list)
+
+@hints(read_only=True)
+def place() -> Place:
+    \"\"\"Return one.
+
+    Returns:
+        Where it is.
+    \"\"\"
+    return {"city": "Ulm"}
+
+@hints(read_only=True)
+def tree() -> Tree:
+    \"\"\"Return one.\"\"\"
+    return Tree("a", [Tree("b")])
+"""
+
+
+@pytest.mark.promise("MCP-2", "DSC-4")
+async def test_an_object_of_a_class_is_structured_content_itself(
+    connect: Connect, write_pack: Callable[[str, str], Path]
+) -> None:
+    write_pack("classes.py", CLASSES)
+    async with connect() as client:
+        tools = {tool.name: tool.output_schema for tool in (await client.list_tools()).tools}
+        place = await client.call_tool("classes_place", {})
+        tree = await client.call_tool("classes_tree", {})
+    assert place.structured_content == {"city": "Ulm"}
+    assert tree.structured_content == {"name": "a", "parts": [{"name": "b", "parts": []}]}
+    schema = tools["classes_place"]
+    assert schema is not None
+    assert {key: schema[key] for key in ("type", "description", "properties", "required")} == {
+        "type": "object",
+        "description": "Where it is.",
+        "properties": {"city": {"type": "string"}},
+        "required": ["city"],
+    }
+
+
 async def test_failures_are_results_that_the_model_can_read(connect: Connect) -> None:
     async with connect() as client:
         failed = await client.call_tool("kit_fail", {})

@@ -71,7 +71,7 @@ class ServedTools:
 
 def output_schema(spec: ToolSpec) -> JsonObject | None:
     """Return the output schema of a tool for clients, or None; one of another type than objects gets a key."""
-    schema = spec.output_schema
+    schema = _with_type(spec.output_schema)
     if schema is None or schema.get("type") == "object":
         return schema
     if not wraps_result(spec):
@@ -83,7 +83,22 @@ def output_schema(spec: ToolSpec) -> JsonObject | None:
 
 def wraps_result(spec: ToolSpec) -> bool:
     """Return whether results of the tool get a key because its output schema describes data other than objects."""
-    return spec.output_schema is not None and spec.output_schema.get("type") not in ("object", "null")
+    schema = _with_type(spec.output_schema)
+    return schema is not None and schema.get("type") not in ("object", "null")
+
+
+def _with_type(schema: JsonObject | None) -> JsonObject | None:
+    """Return a schema with the keywords of the class to which it refers, if those are of objects.
+
+    The protocol requires the type at the root of an output schema.
+    """
+    if schema is None or "$ref" not in schema:
+        return schema
+    definitions = schema.get("$defs")
+    target = definitions.get(str(schema["$ref"]).removeprefix("#/$defs/")) if isinstance(definitions, dict) else None
+    if not isinstance(target, dict) or target.get("type") != "object":
+        return schema
+    return {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
 
 
 def _description(name: str, spec: ToolSpec) -> JsonObject:
