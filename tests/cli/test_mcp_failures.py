@@ -67,6 +67,16 @@ def test_a_test_of_a_server_reports_the_invalid_parts_of_its_schemas(pegboard: C
         assert f"schema of {fine}" not in done.stderr
 
 
+def test_a_title_that_only_repeats_the_name_of_a_tool_does_not_replace_its_description(pegboard: Command) -> None:
+    done = pegboard("tools", "list", "--json", "--mcp", f"peer={shlex.join(start_of(HOSTILE_SERVER, 'titles'))}")
+    assert {tool["name"]: tool["description"] for tool in json.loads(done.stdout) if tool["pack"] == "peer"} == {
+        "peer.find": "Find a user\n\nFine.",
+        "peer.getUser2": "Fine.",
+        "peer.get_user": "Fine.",
+        "peer.list_users": "List Users",
+    }
+
+
 @pytest.mark.promise("MCP-3")
 @pytest.mark.parametrize("command", [("mcp", "test", "peer"), ("tools", "info", "peer.ok")])
 def test_each_invalid_part_of_a_schema_is_listed(pegboard: Command, command: tuple[str, ...]) -> None:

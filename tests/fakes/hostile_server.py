@@ -122,6 +122,12 @@ LISTS: dict[str, list[Any]] = {
         },
         {**BAD, "title": 5, "icons": "none", "annotations": {"title": "All bad"}},
     ],
+    "titles": [
+        {**PLAIN, "name": "get_user", "title": "Get User"},
+        {**PLAIN, "name": "getUser2", "title": "Get User (2)"},
+        {**PLAIN, "name": "find", "title": "Find a user"},
+        {"name": "list_users", "title": "List Users", "inputSchema": {"type": "object"}},
+    ],
     "readonly": [{**PLAIN, "annotations": {"readOnlyHint": True, "destructiveHint": False}}, BAD],
     "mismatch": [{**BAD, "outputSchema": TOTAL}, {**PLAIN, "outputSchema": TOTAL}],
 }

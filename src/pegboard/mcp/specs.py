@@ -181,9 +181,15 @@ def _description(name: str, tool: JsonObject, claims: JsonObject) -> str:
     text = tool.get("description")
     text = text if isinstance(text, str) else ""
     title = _title(tool, claims)
-    if title and title != name and not text.startswith(title):
-        return f"{title.strip()}\n\n{text}" if text else title
-    return text
+    if not text:
+        return "" if title == name else title
+    # some SDKs make the title of a tool from its name
+    says_more = _letters(title) != _letters(name) and not text.startswith(title)
+    return f"{title.strip()}\n\n{text}" if says_more else text
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text)).lower()
 
 
 def _title(tool: JsonObject, claims: JsonObject) -> str:
