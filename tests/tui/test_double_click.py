@@ -6,7 +6,7 @@ import pytest
 from rich.cells import cell_len
 from stage import GivenRuntime, on_stage, tool
 from textual import events
-from textual.widgets import TextArea
+from textual.widgets import Input, TextArea
 
 from pegboard.models import ToolResult
 from pegboard.tui.result.text import TextView
@@ -39,6 +39,22 @@ async def test_a_double_click_selects_a_word_of_one_of_several_lines(given: Give
         assert isinstance(box, TextArea)
         await stage.pilot.click(box, offset=(6, 1), times=2)
         assert box.selected_text == "second"
+
+
+@pytest.mark.promise("TUI-3")
+@pytest.mark.parametrize("text", ["नमस्ते", "\u26a0\ufe0f disk", "a\tb\tc", "日本語", "e\u0301e\u0301e\u0301"])
+async def test_a_click_puts_the_cursor_at_the_character_under_the_mouse(given: GivenRuntime, text: str) -> None:
+    async with on_stage(given) as stage:
+        await stage.open("read")
+        stage.app.post_message(events.Paste(f"{text}."))
+        await stage.pilot.pause()
+        field = stage.app.focused
+        assert isinstance(field, Input)
+        shown = next(line for line in stage.lines if "▌" in line and "." in line).split("▌")[1]
+        dot = field.gutter.left + cell_len(shown[: shown.index(".")].lstrip())
+        for column, position in ((dot + 1, len(text) + 1), (dot, len(text))):
+            await stage.pilot.click(field, offset=(column, 0))
+            assert field.cursor_position == position
 
 
 @pytest.mark.promise("TUI-5")
