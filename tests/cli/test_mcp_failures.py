@@ -67,6 +67,19 @@ def test_a_test_of_a_server_reports_the_invalid_parts_of_its_schemas(pegboard: C
         assert f"schema of {fine}" not in done.stderr
 
 
+@pytest.mark.promise("MCP-3")
+def test_a_test_of_a_server_reports_required_arguments_without_a_property(pegboard: Command) -> None:
+    peer = f"peer={shlex.join(start_of(HOSTILE_SERVER, 'required'))}"
+    done = pegboard("mcp", "test", "peer", "--mcp", peer, "--json")
+    assert done.returncode == 0, "the other tools can be used"
+    said = [
+        "The input schema of peer.bad requires `file`, not listed in `properties`. No call is valid.",
+        "The input schema of peer.ok requires `file`, not listed in `properties`.",
+    ]
+    assert [problem["message"] for problem in json.loads(done.stdout)["problems"]] == said
+    assert done.stderr.splitlines() == [f"warning: {text} Correct `required` or `properties`." for text in said]
+
+
 def test_a_title_that_only_repeats_the_name_of_a_tool_does_not_replace_its_description(pegboard: Command) -> None:
     done = pegboard("tools", "list", "--json", "--mcp", f"peer={shlex.join(start_of(HOSTILE_SERVER, 'titles'))}")
     assert {tool["name"]: tool["description"] for tool in json.loads(done.stdout) if tool["pack"] == "peer"} == {
@@ -75,6 +88,12 @@ def test_a_title_that_only_repeats_the_name_of_a_tool_does_not_replace_its_descr
         "peer.get_user": "Fine.",
         "peer.list_users": "List Users",
     }
+
+
+def test_a_test_of_an_address_says_how_to_use_a_server_that_is_not_configured(pegboard: Command) -> None:
+    done = pegboard("mcp", "test", "http://127.0.0.1:9/mcp")
+    assert done.returncode == 2
+    assert "To use a server that isn't configured, write `--mcp` before the address." in done.stderr
 
 
 @pytest.mark.promise("MCP-3")

@@ -128,6 +128,12 @@ LISTS: dict[str, list[Any]] = {
         {**PLAIN, "name": "find", "title": "Find a user"},
         {"name": "list_users", "title": "List Users", "inputSchema": {"type": "object"}},
     ],
+    "required": [
+        {**PLAIN, "inputSchema": {**PATHS, "required": ["file", "path"]}},
+        {**BAD, "inputSchema": {**PATHS, "required": ["file"], "additionalProperties": False}},
+        {**PLAIN, "name": "fine", "inputSchema": {**PATHS, "required": ["path"]}},
+        {**PLAIN, "name": "either", "inputSchema": {**PATHS, "required": ["file"], "anyOf": [PATHS]}},
+    ],
     "readonly": [{**PLAIN, "annotations": {"readOnlyHint": True, "destructiveHint": False}}, BAD],
     "mismatch": [{**BAD, "outputSchema": TOTAL}, {**PLAIN, "outputSchema": TOTAL}],
 }

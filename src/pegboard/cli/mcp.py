@@ -192,7 +192,9 @@ def try_(
     row = _row(runtime, config, status)
     is_usable = status.state.is_usable
     sent = runtime.servers.messages(status.name) if messages else ()
+    problems = [*problems_of(runtime, status)] if is_usable else [status_problem(status)]
     if json:
+        row["problems"] = [problem.model_dump(mode="json", by_alias=True) for problem in problems]
         print_json(row | {"messages": sent} if messages else row)
     elif is_usable:
         facts = {
@@ -208,10 +210,9 @@ def try_(
             print_text(f"\nInstructions:\n{indent(clean(status.instructions), '  ')}\n")
     if sent and not json:
         print_text(message_lines(sent) + "\n")
+    narrate_problems(problems)
     if is_usable:
-        narrate_problems(problems_of(runtime, status))
         return
-    narrate_problems([status_problem(status)])
     if status.stderr and not json:
         narrate("\n".join(["Its last lines on stderr:", *(f"  {line}" for line in status.stderr[-10:])]))
     raise typer.Exit(TOOL_FAILED)
@@ -462,6 +463,7 @@ def _chosen(runtime: Runtime, name: str | None, given: object = ()) -> str:
 
         near = get_close_matches(name, names, n=1)
         fix = f"Did you mean {near[0]}?" if near else f"Known servers: {', '.join(names) or 'none'}."
+        fix = "To use a server that isn't configured, write `--mcp` before the address." if "://" in name else fix
         narrate(f"No MCP server is named {name!r}. {fix}")
     raise typer.Exit(USAGE)
 

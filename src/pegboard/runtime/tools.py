@@ -25,6 +25,8 @@ _MOST_FLAWS = 10
 _LABELS: Final = {"type", "title", "description"}
 _SCALARS: Final[dict[str, type]] = {"string": str, "integer": int, "number": float, "boolean": bool}
 """Types whose values a schema of nothing but a type and labels accepts."""
+_ELSEWHERE: Final = {"$ref", "allOf", "anyOf", "oneOf", "patternProperties"}
+"""Keywords that may describe properties, too."""
 
 
 class Tools:
@@ -144,7 +146,10 @@ class Tools:
         return prepare(spec, arguments)
 
     def schema_problems(self, spec: ToolSpec) -> tuple[Problem, ...]:
-        """Return a warning for each invalid part of the tool's schemas, which validation ignores."""
+        """Return a warning for each invalid part of the tool's schemas, which validation ignores.
+
+        Another one names arguments that the tool requires but doesn't describe.
+        """
         from pegboard.results.sizes import count
         from pegboard.schema.validation import validator
 
@@ -157,10 +162,11 @@ class Tools:
             wrong += [f"The {name} schema of {spec.name} is invalid: {flaw}." for flaw in flaws[:_MOST_FLAWS]]
             if more > 0:
                 wrong.append(f"The {name} schema of {spec.name} has {count(more, 'more invalid part')}.")
-        return tuple(
+        found = (
             models.Problem(message=message, severity="warning", file=spec.file, pack=spec.pack, tool=spec.name)
             for message in wrong
         )
+        return (*found, *_undescribed(spec))
 
     def output_fault(self, spec: ToolSpec, data: JsonValue) -> str:
         """Return why data doesn't match the tool's output schema; empty if it does, or if the tool has none."""
@@ -225,3 +231,18 @@ class Tools:
         from pegboard.discovery import watch
 
         return watch(self._parts.folders, stop=stop, modules=self._parts.registry.files)
+
+
+def _undescribed(spec: ToolSpec) -> tuple[Problem, ...]:
+    """Return a warning if the input schema requires arguments that are not among its properties."""
+    schema = spec.input_schema
+    required, properties = schema.get("required"), schema.get("properties")
+    if not isinstance(required, list) or not isinstance(properties, dict) or schema.keys() & _ELSEWHERE:
+        return ()
+    missing = [f"`{name}`" for name in required if isinstance(name, str) and name not in properties]
+    if not missing:
+        return ()
+    effect = " No call is valid." if schema.get("additionalProperties") is False else ""
+    message = f"The input schema of {spec.name} requires {', '.join(missing)}, not listed in `properties`.{effect}"
+    fix = "Correct `required` or `properties`."
+    return (models.Problem(message=message, fix=fix, severity="warning", pack=spec.pack, tool=spec.name),)
