@@ -102,7 +102,7 @@ def test_a_chosen_pack_may_consist_of_mocks() -> None:
 @pytest.mark.promise("SDK-2")
 def test_a_chosen_function_without_a_readable_signature_is_called() -> None:
     class Unreadable:
-        __signature__ = "(count)"
+        __signature__ = 5
 
         def __call__(self, count: int) -> int:
             return count + 1
