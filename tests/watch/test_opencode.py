@@ -40,7 +40,7 @@ def plugin(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def agent(plugin: Path) -> Iterator[Opencode]:
     """Yield a process of opencode with an MCP server and a subagent."""
-    with Opencode(plugin, {"s-2": "s-1"}, ("apply", "my server")) as process:
+    with Opencode(plugin, {"s-2": "s-1"}, ("apply", "my server", "read")) as process:
         yield process
 
 
@@ -106,12 +106,15 @@ def test_calls_of_servers_and_subagents_of_opencode_have_their_server_and_sessio
     agent.after("my_server_count_words", result, session="s-2")
     agent.update("completed", session="s-2", output="3")
     agent.end(agent.before("apply_patch", "c-2"))
+    agent.end(agent.before("read_mcp_resource", "c-3"))
+    agent.update("completed", "c-3", output="read")
     agent.end(agent.before("bash", "c-2", session="s-2"))
     agent.update("completed", "c-2", output="patched")
     agent.idle("s-2")
-    calls = {one.tool: one for one in recorded(3)}
+    calls = {one.tool: one for one in recorded(4)}
     assert result_of(calls["my_server.count_words"]).data == {"words": 3}
     assert result_of(calls["opencode.apply_patch"]).data == "patched"
+    assert result_of(calls["opencode.read_mcp_resource"]).data == "read"
     assert calls["opencode.bash"].ok is False  # It has no result at the end of its turn.
     assert len({one.session for one in calls.values()}) == 1
 

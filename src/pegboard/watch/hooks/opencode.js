@@ -6,6 +6,7 @@ import { spawn } from "node:child_process"
 const COMMAND = []
 const PASSES = 1 // exit code of a hook that failed while nothing may reject a call
 const BLOCKED = 2
+const RESOURCE_TOOLS = ["list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"] // not in tool.ids()
 
 export const Pegboard = async ({ client, directory }) => {
   const parents = new Map() // by session; undefined for one that has none
@@ -47,8 +48,10 @@ export const Pegboard = async ({ client, directory }) => {
   }
 
   const named = async (tool) => {
-    ownTools ??= new Set((await client.tool.ids()).data)
-    const server = !ownTools.has(tool) && servers.find((name) => tool.startsWith(`${safe(name)}_`))
+    ownTools ??= (await client.tool.ids()).data
+    // A server of a project may have the beginning of one of opencode's own tools as its name.
+    const isOwn = !ownTools || ownTools.includes(tool) || RESOURCE_TOOLS.includes(tool)
+    const server = isOwn ? undefined : servers.find((name) => tool.startsWith(`${safe(name)}_`))
     if (!server) return { tool_name: tool }
     return { tool_name: `mcp__${safe(server)}__${tool.slice(safe(server).length + 1)}`, mcp_server: { name: server } }
   }
