@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -9,11 +12,12 @@ import pytest
 from stage import GivenRuntime, Stage, on_stage, tool
 from textual.widgets import Input
 
-from pegboard.models import JsonObject
+from pegboard.models import JsonObject, Preset
 from pegboard.runtime import Runtime
 from pegboard.tui.dialogs.ask_name import AskName
 from pegboard.tui.dialogs.confirm import Confirm
 from pegboard.tui.tools.presets import PresetsScreen
+from pegboard.tui.widgets import dialog
 from pegboard.tui.widgets.pick_list import PickList
 
 SMALL: JsonObject = {"path": "small.txt", "max_bytes": 10}
@@ -140,6 +144,28 @@ async def test_the_list_follows_other_programs_and_keeps_filter_and_selection(gi
         await stage.until_seen('"path": "small.txt"')
         await stage.press("enter")
         await stage.until(lambda: stage.form.submit() == SMALL, "the one before it fills the form")
+
+
+@pytest.mark.promise("TUI-3")
+async def test_presets_that_take_long_to_read_are_not_read_twice_at_the_same_time(
+    given: GivenRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dialog, "_FOLLOW_SECONDS", 0.02)
+    began, may_end, read = threading.Semaphore(0), threading.Event(), given.presets.list
+
+    def read_slowly(tool: str) -> Sequence[Preset]:
+        began.release()
+        assert may_end.wait(30)
+        return read(tool)
+
+    async with on_stage(given) as stage:
+        await stage.open("read")
+        await open_presets(stage)
+        monkeypatch.setattr(given.presets, "list", read_slowly)
+        assert await asyncio.to_thread(began.acquire, timeout=30)
+        assert not await asyncio.to_thread(began.acquire, timeout=0.5)
+        may_end.set()
+        assert await asyncio.to_thread(began.acquire, timeout=30), "it is read again"
 
 
 @pytest.mark.promise("TUI-3")

@@ -126,7 +126,7 @@ class ScriptDocument:
                 await self.save_as()
 
     async def _save(self) -> None:
-        from pegboard.tui.script.saved_scripts import CHANGED_ELSEWHERE, would_overwrite
+        from pegboard.tui.script.saved_scripts import CHANGED_SINCE, would_overwrite
 
         state = self.state
         self.follow(state)
@@ -138,7 +138,7 @@ class ScriptDocument:
 
         try:
             if await asyncio.to_thread(would_overwrite, self._runtime, state, state.name) and not await self.confirm(
-                f"Overwrite {clean_line(state.name)}?", CHANGED_ELSEWHERE, "Overwrite"
+                f"Overwrite {clean_line(state.name)}?", CHANGED_SINCE, "Overwrite"
             ):
                 return
             await until_done(write())

@@ -17,15 +17,14 @@ from pegboard.results.clean import clean, clean_line
 from pegboard.results.sizes import age, count
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.script.open_script import EditedScript
-from pegboard.tui.widgets.dialog import ListDialog
+from pegboard.tui.widgets.dialog import CHANGED_ELSEWHERE, ListDialog
 from pegboard.tui.widgets.pick_list import PickLine, PickList
 from pegboard.until_done import until_done
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
 
-CHANGED_ELSEWHERE: Final = "Another program changed the file since you opened it."
-_CHANGED: Final = "Another program has changed it in the meantime. Look at it, then try again."
+CHANGED_SINCE: Final = "Another program changed the file since you opened it."
 _SHOWN: Final = 20_000
 """Characters of a script in the preview."""
 
@@ -165,7 +164,7 @@ class SavedScriptsScreen(ListDialog[str | None]):
         def delete_shown() -> None:
             saved = self._runtime.scripts.saved
             if any(one.name == script.name and one != script for one in saved.list()):
-                raise SavedScriptError(f"The script `{script.name}` was not deleted. {_CHANGED}")
+                raise SavedScriptError(f"The script `{script.name}` was not deleted. {CHANGED_ELSEWHERE}")
             saved.delete(script.name)
 
         async def delete() -> None:
@@ -232,7 +231,7 @@ async def save_as(screen: Widget, runtime: Runtime, script: EditedScript, name: 
         is_own = chosen == script.name
         overwrites = await asyncio.to_thread(would_overwrite, runtime, script, chosen)
         if overwrites:
-            why = CHANGED_ELSEWHERE if is_own else f"A script named {clean_line(chosen)} already exists."
+            why = CHANGED_SINCE if is_own else f"A script named {clean_line(chosen)} already exists."
             question = f"{why}\n\nThis can't be undone."
             if not await screen.app.push_screen_wait(Confirm("Overwrite script?", question, "Overwrite")):
                 return False

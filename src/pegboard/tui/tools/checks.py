@@ -25,7 +25,7 @@ from pegboard.results.clean import clean, clean_line
 from pegboard.results.sizes import count, duration
 from pegboard.tui.commands import Command, as_word, bindings, first_key, key_of
 from pegboard.tui.messages import OpenCall, SchemaAccepted
-from pegboard.tui.widgets.dialog import ListDialog
+from pegboard.tui.widgets.dialog import CHANGED_ELSEWHERE, ListDialog
 from pegboard.tui.widgets.external_editor import open_in_editor
 from pegboard.tui.widgets.pick_list import PickLine, PickList
 from pegboard.until_done import until_done
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 _Row: TypeAlias = ToolCompatibility | BrokenCall | Check | Problem
 
-_CHANGED: Final = "Another program has changed its file in the meantime. Look at it, then try again."
 _MOST_LINES: Final = 12
 """Lines of one value in a diff."""
 _SIGNS: Final = {"passed": "✓", "failed": "✗", "error": "!", "skipped": "⊘"}
@@ -305,7 +304,7 @@ class ChecksScreen(ListDialog[None]):
 
         def delete() -> None:
             if read_check(Path(check.file)) != check:
-                raise CheckError(f"The check `{check.name}` was not deleted. {_CHANGED}")
+                raise CheckError(f"The check `{check.name}` was not deleted. {CHANGED_ELSEWHERE}")
             self._files.delete(Path(check.file))
 
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on, work
 from textual.app import App
@@ -17,13 +17,12 @@ from pegboard.models import JsonObject, Preset, ToolSpec
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.sizes import count
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.widgets.dialog import ListDialog
+from pegboard.tui.widgets.dialog import CHANGED_ELSEWHERE, ListDialog
 from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
 
-_CHANGED_ELSEWHERE: Final = "Another program has changed it in the meantime. Look at it, then try again."
 _LONGEST = 20_000
 _SUMMARY = 60
 
@@ -135,7 +134,7 @@ class PresetsScreen(ListDialog[Preset | None]):
 
         def delete() -> None:
             if any(one.name == preset.name and one != preset for one in self._stored()):
-                raise PresetError(f"The preset `{preset.name}` was not deleted. {_CHANGED_ELSEWHERE}")
+                raise PresetError(f"The preset `{preset.name}` was not deleted. {CHANGED_ELSEWHERE}")
             self._runtime.presets.delete(self._spec.name, preset.name)
 
         try:
@@ -187,7 +186,7 @@ async def save_preset(
 
     def write(name: str, seen: Preset | None) -> None:
         if stored(name) not in (None, seen):
-            raise PresetError(f"The preset `{name}` was not saved. {_CHANGED_ELSEWHERE}")
+            raise PresetError(f"The preset `{name}` was not saved. {CHANGED_ELSEWHERE}")
         runtime.presets.save(spec.name, name, arguments)
 
     async def save(name: str) -> bool:

@@ -16,6 +16,7 @@ from textual.screen import ModalScreen, Screen
 from textual.style import Style
 from textual.widget import Widget
 from textual.widgets import Static
+from textual.worker import Worker
 
 from pegboard.tui.commands import as_word, keys_of
 from pegboard.tui.widgets.filter_line import FilterLine
@@ -25,6 +26,7 @@ from pegboard.tui.widgets.pick_list import PickList
 
 ResultT = TypeVar("ResultT")
 
+CHANGED_ELSEWHERE: Final = "Another program has changed it in the meantime. Look at it, then try again."
 _FOLLOW_SECONDS: Final = 1.0
 """Interval at which a list is compared with what other programs have changed."""
 _BETWEEN_HINTS = " · "
@@ -160,13 +162,20 @@ class ListDialog(Dialog[ResultT]):
         self._text = Static(id="text")
         self._preview = VerticalScroll(self._text, id="preview", can_focus=False)
 
-    def follow(self, read: Callable[[], object]) -> None:
+    def follow(self, read: Callable[[], Worker[None]]) -> None:
         """Read the list again regularly while the dialog is the topmost one: other programs may change what it shows.
 
         Args:
-            read: Starts to read it.
+            read: Starts to read it; not called while it is still being read.
         """
-        self.set_interval(_FOLLOW_SECONDS, lambda: read() if is_topmost(self) else None)
+        last: Worker[None] | None = None
+
+        def read_again() -> None:
+            nonlocal last
+            if is_topmost(self) and (last is None or last.is_finished):
+                last = read()
+
+        self.set_interval(_FOLLOW_SECONDS, read_again)
 
     @property
     def hinted(self) -> Iterable[DOMNode]:
