@@ -213,7 +213,7 @@ class SessionsScreen(ListDialog[str | None]):
     async def _read(self, marked: str) -> None:
         """Reload the sessions and select one."""
         try:
-            sessions, lines = await asyncio.to_thread(self._load)
+            self._version, sessions, lines = await asyncio.to_thread(self._load)
         except StoreError as error:
             self._show_error(error)
             sessions, lines = (), [_NEW]
@@ -225,19 +225,20 @@ class SessionsScreen(ListDialog[str | None]):
         """Show what other processes have changed."""
         shown = self._shown
         with suppress(StoreError):  # the next action reports it
-            version = await asyncio.to_thread(self._runtime.sessions.version)
-            if version == self._version or shown is None:
+            if shown is None or await asyncio.to_thread(self._runtime.sessions.version) == self._version:
                 return
-            sessions, lines = await asyncio.to_thread(self._load)
-            if self._shown is shown:
-                self._version = version
-            if self._shown is shown and sessions != shown:
+            version, sessions, lines = await asyncio.to_thread(self._load)
+            if self._shown is not shown:
+                return
+            self._version = version
+            if sessions != shown:
                 self._shown = sessions
                 self._sessions.update_sessions(sessions, lines)
 
-    def _load(self) -> tuple[Sequence[Session], Sequence[PickLine]]:
+    def _load(self) -> tuple[int, Sequence[Session], Sequence[PickLine]]:
+        version = self._runtime.sessions.version()
         sessions = self._runtime.sessions.list(limit=_MOST)
-        return sessions, [_NEW, *_lines(sessions, with_model=self._with_model)]
+        return version, sessions, [_NEW, *_lines(sessions, with_model=self._with_model)]
 
     # Actions
 
