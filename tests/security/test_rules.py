@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from threading import Timer
 
 import pytest
 from pydantic import JsonValue
@@ -102,6 +103,20 @@ async def _ran(runtime: Runtime, tool: str, **args: JsonValue) -> bool:
     result = (await _call(runtime, f"book.{tool}", args)).result
     assert result.ok or (result.error is not None and result.error.detail == "denied"), result.error
     return result.ok
+
+
+@pytest.mark.promise("SEC-4", "ASK-7")
+async def test_a_denied_call_stays_denied_while_an_editor_saves_the_rules(runtime: Runtime) -> None:
+    text = '[[rule]]\ndeny = "book.drop"'
+    _rules(runtime, text)
+    assert not await _ran(runtime, "drop")
+    _rules(runtime, "")  # many editors empty a file before they write it
+    writer = Timer(0.1, _rules, (runtime, text))
+    writer.start()
+    assert not await _ran(runtime, "drop")
+    writer.join()
+    _rules(runtime, "")
+    assert await _ran(runtime, "drop"), "no rule denies a call if the file stays empty"
 
 
 @pytest.mark.promise("SEC-4", "ASK-7")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 _NO_RULE_APPLIES = "Until it is fixed, every call of a model or an MCP client needs approval, and no rule applies."
 """Consequence of rules that can't be read."""
+
+_LONGEST_SAVE = 0.5
+"""Longest time, in seconds, for which a file may be empty while it is saved."""
 
 
 class Verdict(NamedTuple):
@@ -237,7 +241,7 @@ class Rules:
 
     def read(self) -> RuleFile:
         """Return the current rules of the file."""
-        text = "" if self._file is None else read_text(self._file)
+        text = "" if self._file is None else _saved_text(self._file)
         if text == "" and self._file is not None and self._file.is_symlink() and not self._file.exists():
             text = unusable(self._file, "This link points to a missing file.")
         if isinstance(text, Problem):
@@ -295,6 +299,29 @@ class Rules:
             self._mark = mark
             read = self.read()
             self._rules, self._problem, self._text = read.rules, read.problem, read.text
+
+
+def _saved_text(file: Path) -> str | Problem:
+    """Return the text of the file, or the problem that makes it unusable.
+
+    Many editors empty a file before they write it. Without the rules that deny calls, these would be allowed in the
+    meantime, so if the file was emptied less than 0.5 s ago, wait until it has a text or that time is over.
+    """
+    text = read_text(file)
+    for _ in range(50):
+        if text != "" or _seconds_since_change(file) > _LONGEST_SAVE:
+            break
+        time.sleep(_LONGEST_SAVE / 50)
+        text = read_text(file)
+    return text
+
+
+def _seconds_since_change(file: Path) -> float:
+    """Return the age of a file's content; infinity if it is missing."""
+    try:
+        return time.time() - file.stat().st_mtime
+    except OSError:
+        return float("inf")
 
 
 def _parsed(text: str, file: Path) -> tuple[tuple[Rule, ...], Problem | None]:
