@@ -225,6 +225,8 @@ async def test_settings_are_searched_changed_and_reset() -> None:
         await stage.until_seen("enter accepts")
         await stage.press(*"!", "enter")
         await stage.until_seen("was not changed")
+        assert stage.app.screen.query_one(Input).value == "always!", "the value isn't lost"
+        await stage.press("escape")
         await stage.press("delete")
         await stage.until_seen('ui.unfold = "never"')
         assert "unfold" not in config().read_text()

@@ -13,6 +13,7 @@ from textual.binding import BindingType
 from textual.content import Content
 
 from pegboard.config import Redactor, Secrets, ShownSetting, set_values, shown_settings, typed_value
+from pegboard.errors import ConfigError
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings, key_of
 from pegboard.tui.widgets.dialog import ListDialog
@@ -123,7 +124,7 @@ class SettingsScreen(ListDialog[None]):
     @work(exclusive=True, group="change")
     async def _change(self) -> None:
         """Ask for a value as JSON or text, and write it."""
-        from pegboard.tui.dialogs.ask_name import AskName
+        from pegboard.tui.dialogs.ask_name import ask_name
 
         setting = self._marked
         if setting is None:
@@ -132,9 +133,12 @@ class SettingsScreen(ListDialog[None]):
             self.notify(why, severity="warning", markup=False)
             return
         before = setting.value if isinstance(setting.value, str) else _written(setting.value)
-        typed = await self.app.push_screen_wait(AskName(clean_line(setting.key), "" if before == "null" else before))
-        if typed is not None:
-            await self._write(setting.key, typed_value(typed, setting.value))
+
+        async def write(text: str) -> bool:
+            await self._write(setting.key, typed_value(text, setting.value))
+            return True
+
+        await ask_name(self.app, clean_line(setting.key), "" if before == "null" else before, write)
 
     @work(exclusive=True, group="change")
     async def action_reset(self) -> None:
@@ -145,13 +149,20 @@ class SettingsScreen(ListDialog[None]):
         elif setting.status == "used" and not setting.origin.startswith(str(self._runtime.paths.config_file)):
             self.notify(f"It is set by {clean_line(setting.origin)}. Remove it there.", markup=False)
         else:
-            await self._write(setting.key, None)
+            try:
+                await self._write(setting.key, None)
+            except ConfigError as error:
+                self.notify(clean_line(str(error)), severity="error", markup=False)
 
     async def _write(self, key: str, value: JsonValue) -> None:
+        """Set a value in the user's file, or remove it (None), and apply it.
+
+        Raises:
+            ConfigError: The file can't be changed.
+        """
         problem = await asyncio.to_thread(set_values, self._runtime.paths.config_file, {key: value})
         if problem is not None:
-            self.notify(clean_line(str(problem)), severity="error", markup=False)
-            return
+            raise ConfigError(str(problem))
         await self._reload()
         self._read(key)
 
