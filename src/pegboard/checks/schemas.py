@@ -134,15 +134,14 @@ class SeenSchemas:
         Raises:
             OSError: They can't be written.
         """
-        specs = tuple(specs)
-        self.note(specs)
+        at = datetime.now(UTC)
         for spec in specs:
             origin = origin_of(spec)
             if origin is None:
                 continue
             file = self._file(spec.pack, origin)
             with self._locked():
-                known = self._read(file, origin)
+                known = self._noted(self._read(file, origin), [spec], at)
                 tool = known.tools[spec.name].model_copy(update={"baseline": self.digest(spec)})
                 self._write(file, known.model_copy(update={"tools": {**known.tools, spec.name: tool}}))
 
