@@ -24,6 +24,7 @@ from pegboard.runtime import Runtime
 from pegboard.tui.activity import feed
 from pegboard.tui.activity.call_list import CallList
 from pegboard.tui.activity.screen import ActivityScreen
+from pegboard.tui.chat.prompt import AskLine
 from pegboard.tui.chat.screen import ChatScreen
 from pegboard.tui.form.editors import TextBox
 from pegboard.tui.result import ResultPane
@@ -690,6 +691,20 @@ async def test_a_call_is_pinned_copied_and_added_to_the_chat(runtime: Runtime, r
         await stage.press("alt+t")
         await stage.until(lambda: isinstance(stage.app.screen, ChatScreen), "the Chat page is shown")
         await stage.until_seen("returned:")
+
+
+@pytest.mark.promise("ACT-2")
+async def test_calls_are_added_to_the_chat_also_if_they_have_no_result(runtime: Runtime, recorder: Recorder) -> None:
+    recorder.add("gate.shout", {"text": "one"})
+    runtime.history.start(ToolCall(name="gate.shout", args={"text": "two"}, source="cli"), datetime.now(UTC))
+    runtime.history.flush()
+    async with on_activity(runtime) as stage:
+        await stage.until(lambda: len(rows(stage)) == 2, "both are listed")
+        await press(stage, "space", "space", "alt+t")
+        await stage.until(lambda: isinstance(stage.app.screen, ChatScreen), "the Chat page is shown")
+        prompt = stage.app.screen.query_one(AskLine)
+        await stage.until(lambda: '{"text":"two"}` has no result.' in prompt.text, "the running call is quoted")
+        assert '{"text":"one"}` returned:' in prompt.text
 
 
 @pytest.mark.promise("ACT-2")

@@ -12,14 +12,16 @@ LONGEST = 8_000
 """Maximum number of quoted characters of a result."""
 
 
-def quoted(call: ToolCall, result: ToolResult) -> str:
+def quoted(call: ToolCall, result: ToolResult | None) -> str:
     """Return a call and its result as Markdown, truncated if it is long.
 
     Args:
         call: The call.
-        result: Its result.
+        result: Its result; None while it runs or if it is not stored.
     """
     head = f"`{call.name}` with `{json_bytes(call.args).decode()}`"
+    if result is None:
+        return f"{head} has no result.\n\n"
     if result.error is not None and result.data is None:
         return f"{head} failed: {result.error.message}\n\n"
     text = as_text(result.data)

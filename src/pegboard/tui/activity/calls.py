@@ -164,12 +164,8 @@ class CallActions:
             except StoreError as error:
                 self._fail(error)
                 return
-            if result is not None:
-                texts.append(await asyncio.to_thread(quoted, call_of(call), result))
-        if texts:
-            self._page.post_message(TalkAbout("".join(texts)))
-        else:
-            self._notify("Nothing was added to the chat because the calls have no stored result.", "warning")
+            texts.append(await asyncio.to_thread(quoted, call_of(call), result))
+        self._page.post_message(TalkAbout("".join(texts)))
 
     async def make_script(self, calls: Sequence[RecordedCall]) -> None:
         """Open a script that repeats the calls, and those of turns, in the order of time."""
