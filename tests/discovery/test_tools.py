@@ -380,6 +380,39 @@ def test_hints_of_other_libraries_are_ignored(tool: Tool) -> None:
     assert tool('from other import hints\n@hints(read_only=True)\ndef f():\n    """Do it."""\n').hints == Hints()
 
 
+@pytest.mark.promise("SDK-11")
+@pytest.mark.parametrize(
+    ("decorators", "hints"),
+    [
+        ("@mcp.tool(annotations=ToolAnnotations(readOnlyHint=True, openWorldHint=False))", (True, None, None, False)),
+        ("@mcp.tool(annotations=ToolAnnotations(title='T', destructive_hint=True))", (None, True, None, None)),
+        ("@mcp.tool(annotations={'idempotentHint': True, **MORE, 'x': 1})", (None, None, True, None)),
+        ("@tool('f', 'Do it.', {}, annotations=READING)", (True, None, None, None)),
+        ("@mcp.tool(annotations={'readOnlyHint': load(), 'destructiveHint': load()})", (False, True, None, None)),
+        ("@mcp.tool(annotations={'readOnlyHint': 'yes', 'destructiveHint': None})", (None, None, None, None)),
+        ("@mcp.tool(annotations=load())", (None, None, None, None)),
+        ("@page(annotations=READING)", (None, None, None, None)),
+        ("@hints(read_only=False)\n@mcp.tool(annotations=READING)", (False, None, None, None)),
+    ],
+)
+def test_annotations_in_the_decorator_of_an_mcp_server_are_hints(
+    tool: Tool, decorators: str, hints: tuple[bool | None, ...]
+) -> None:
+    spec = tool(f'''
+from servers import ToolAnnotations, load, mcp, page, tool
+from pegboard.sdk import hints
+
+READING = ToolAnnotations(readOnlyHint=True)
+
+{decorators}
+def f(*, a: int = 1):
+    """Do it."""
+''')
+    found = spec.hints
+    assert (found.read_only, found.destructive, found.idempotent, found.open_world) == hints
+    assert spec.problems == ()
+
+
 @pytest.mark.promise("SDK-14")
 def test_aliases_are_read_from_the_source(tool: Tool) -> None:
     spec = tool('''

@@ -1,10 +1,11 @@
-"""Static reading of the decorators `@hints(...)` and `@aliases(...)`."""
+"""Static reading of the decorators `@hints(...)` and `@aliases(...)`, and of MCP annotations."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable
 
+from pegboard.sdk.exports import framework_argument
 from pegboard.sdk.literals import NotLiteralError, read
 from pegboard.sdk.scope import Scope
 
@@ -16,6 +17,8 @@ StaticHints = dict[str, bool | float | str]
 
 _CAREFUL = {"read_only": False, "destructive": True, "idempotent": False, "open_world": True}
 """Values to assume for hints that can't be read."""
+_ANNOTATIONS = {name.replace("_", "") + "hint": name for name in _CAREFUL}
+"""Hints by the names of MCP's annotations, in lower case and without `_`."""
 _SECONDS = ("timeout", "cache_seconds")
 _HINTS = (*_CAREFUL, *_SECONDS, "stdin")
 
@@ -41,7 +44,7 @@ def _is_ours(qualified: str | None, name: str) -> bool:
 def hints(
     node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope, parameters: Iterable[str], report: Report
 ) -> StaticHints | None:
-    """Return the valid arguments of `@hints`, or None if there are none.
+    """Return the valid arguments of `@hints`, and for the others MCP annotations; None if there are none.
 
     Args:
         node: Function.
@@ -50,7 +53,7 @@ def hints(
         report: Callback for invalid arguments.
     """
     _check_parentheses(node, "hints", scope, report)
-    valid: StaticHints = {}
+    valid = _annotations(node, scope)
     for call in calls(node, "hints", scope):
         for keyword in call.keywords:
             if keyword.arg not in _HINTS:
@@ -77,6 +80,32 @@ def hints(
             elif isinstance(value, bool | int | float | str):
                 valid[keyword.arg] = value
     return valid or None
+
+
+def _annotations(node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope) -> StaticHints:
+    """Return the hints of a function of an MCP server: `@mcp.tool(annotations=ToolAnnotations(readOnlyHint=True))`.
+
+    The names are those of MCP's `ToolAnnotations`, or of the Python SDK's class: `read_only_hint`.
+    """
+    written = framework_argument(node, "annotations")
+    value = scope.definition(written) or written if written is not None else None
+    pairs: Iterable[tuple[object, ast.expr]] = ()
+    if isinstance(value, ast.Call):
+        pairs = ((keyword.arg, keyword.value) for keyword in value.keywords)
+    elif isinstance(value, ast.Dict):
+        pairs = ((getattr(key, "value", None), item) for key, item in zip(value.keys, value.values, strict=True))
+    found: StaticHints = {}
+    for name, item in pairs:
+        hint = _ANNOTATIONS.get(str(name).lower().replace("_", ""))
+        if hint is None:
+            continue
+        try:
+            stated = read(item, scope)
+        except NotLiteralError:
+            stated = _CAREFUL[hint]
+        if isinstance(stated, bool):
+            found[hint] = stated
+    return found
 
 
 def assumed_hints() -> StaticHints:
