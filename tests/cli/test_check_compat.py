@@ -308,6 +308,51 @@ def test_a_server_whose_schema_changes_between_two_starts_breaks_recorded_calls(
     assert pegboard("check", "compat", "shop").returncode == 0
 
 
+@pytest.mark.promise("BAT-4")
+def test_a_server_that_cannot_start_fails_the_comparison_unless_it_is_disabled(
+    pegboard: Command, packs: Path, home: Path
+) -> None:
+    _compat(pegboard, packs)
+    entry = f"[mcp.servers.gone]\ncommand = {sys.executable!r}\nargs = ['nowhere.py']\n"
+    (home / "config.toml").write_text(entry)
+    for options in ([], ["--since", "2999-01-01"], ["--accept"]):
+        code, found, errors = _compat(pegboard, packs, *options)
+        assert (code, found["shop.search"]["status"]) == (1, "compatible")
+        assert "Not compared, because it can't be used now: gone." in errors
+    assert _compat(pegboard, packs, "shop")[0] == 0, "its tools are those of a pack"
+    (home / "config.toml").write_text(f"{entry}enabled = false\n")
+    assert _compat(pegboard, packs)[0] == 0
+
+
+@pytest.mark.promise("BAT-4")
+def test_since_a_revision_servers_are_neither_started_nor_compared(
+    pegboard: Command, packs: Path, tmp_path: Path
+) -> None:
+    _commit(tmp_path)
+    version = tmp_path / "version"
+    version.write_text("old")
+    pegboard("mcp", "add", "store", "--", sys.executable, str(VERSIONED_SERVER), str(version))
+    pegboard("mcp", "add", "gone", "--", sys.executable, "nowhere.py")
+    code, found, errors = _compat(pegboard, packs, "--since", "HEAD")
+    assert (code, {one.partition(".")[0] for one in found}) == (0, {"shop"})
+    assert errors.startswith("Not compared, because a revision has no schemas of MCP servers: gone, store.\n")
+    code, _, errors = _compat(pegboard, packs, "store", "--since", "HEAD")
+    assert (code, "Nothing was compared with HEAD because a revision has no schemas of MCP servers." in errors) == (
+        2,
+        True,
+    )
+
+
+@pytest.mark.promise("BAT-4")
+def test_a_server_of_one_run_is_named_as_not_compared(pegboard: Command, tmp_path: Path) -> None:
+    (tmp_path / "version").write_text("old")
+    done = pegboard("check", "compat", "--mcp", f"store={sys.executable} {VERSIONED_SERVER} {tmp_path / 'version'}")
+    assert (done.returncode, done.stderr) == (
+        0,
+        "Not compared, because servers of --mcp have no earlier schemas: store.\nNo tool to compare.\n",
+    )
+
+
 _TEXT: dict[str, Any] = {"type": "string"}
 _NULL: dict[str, Any] = {"type": "null"}
 _NAMED: dict[str, Any] = {"$defs": {"t": _TEXT}}

@@ -20,7 +20,7 @@ from pegboard.checks.revision import PacksAtRevision, UnparsablePackError, is_bu
 from pegboard.checks.schemas import SchemaVersion, SeenPack, SeenSchemas, changes_since, origin_of
 from pegboard.data.pointer import pointer
 from pegboard.errors import FormFaults
-from pegboard.models import CallRecord, DataModel, Fault, PackHandler, ToolSpec
+from pegboard.models import CallRecord, DataModel, Fault, McpHandler, PackHandler, ToolSpec
 from pegboard.results.sizes import count
 from pegboard.runtime import Runtime
 
@@ -244,7 +244,7 @@ class Compatibility:
         Raises:
             CheckError: The date is invalid, or the tools of the revision can't be read.
         """
-        if not _DATE.fullmatch(text):
+        if not is_date(text):
             return await self.at_revision(specs, text, removed=removed)
         try:
             moment = datetime.fromisoformat(text)
@@ -325,6 +325,11 @@ class Compatibility:
         return why is not None and why.error is not None and why.error.detail != "not_allowed"
 
 
+def is_date(text: str) -> bool:
+    """Return whether a text names a date rather than a git revision."""
+    return _DATE.fullmatch(text) is not None
+
+
 def _named(old: dict[str, SchemaVersion], spec: ToolSpec) -> SchemaVersion | None:
     """Return the earlier version of a tool, which may have had another name that is now an alias."""
     return next((old[name] for name in (spec.name, *spec.aliases) if name in old), None)
@@ -335,7 +340,9 @@ def _nothing_compared(specs: Sequence[ToolSpec], revision: str) -> str:
     handlers = [spec.handler for spec in specs]
     files = {one.file for one in handlers if isinstance(one, PackHandler) and not is_built_in(one.file)}
     folders = sorted({str(Path(file).parent) for file in files})
-    if not folders:
+    if specs and all(isinstance(one, McpHandler) for one in handlers):
+        why = "a revision has no schemas of MCP servers. Compare with those that Pegboard saw: omit --since"
+    elif not folders:
         why = "no tool is in a pack of yours. Name the folder of your packs with --packs"
     else:
         verb = "is" if len(folders) == 1 else "are"

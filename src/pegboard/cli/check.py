@@ -285,15 +285,18 @@ def compat(
 
     from pegboard.checks import CheckError
     from pegboard.checks.comparable import is_comparable
-    from pegboard.checks.compare import Compatibility
+    from pegboard.checks.compare import Compatibility, is_date
     from pegboard.cli.output import narrate, narrate_problems, print_json
+    from pegboard.cli.servers import narrate_not_compared
 
     if accept and since is not None:
         fail("--accept and --since can't be combined.")
-    runtime = scanned(context, connects=True, tool=tool)
+    has_servers = since is None or is_date(since)
+    runtime = scanned(context, connects=has_servers or tool is not None, tool=tool)
     narrate_problems(runtime.problems())
     if tool is not None and not runtime.tools.named(tool):
         find(runtime, tool)
+    is_incomplete = narrate_not_compared(runtime, has_servers=has_servers)
     specs = [spec for spec in runtime.tools.named(tool) if tool is not None or is_comparable(spec)]
     comparison = Compatibility(runtime)
 
@@ -322,11 +325,11 @@ def compat(
                 _print_compatibility(one)
         narrate(_compatibility_summary(found, since))
     unread = comparison.unread() if since is not None and tool is None else []
-    _narrate_not_compared({spec.name for spec in specs} - {one.tool for one in found}, unread)
+    _narrate_not_compared({spec.name for spec in specs if spec.file} - {one.tool for one in found}, unread)
     breaks = bool(unread) or any(one.status in {"breaking", "removed"} for one in found)
     if accept and found:
         narrate("The current schemas are the baseline now.")
-    raise typer.Exit(TOOL_FAILED if breaks and not accept else 0)
+    raise typer.Exit(TOOL_FAILED if is_incomplete or (breaks and not accept) else 0)
 
 
 def _narrate_not_compared(tools: set[str], unread: list[str]) -> None:

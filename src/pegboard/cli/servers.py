@@ -220,6 +220,41 @@ def narrate_messages(runtime: Runtime, spec: ToolSpec | None) -> None:
         narrate(message_lines(runtime.servers.messages(spec.handler.server)))
 
 
+def narrate_not_compared(runtime: Runtime, *, has_servers: bool) -> bool:
+    """Print which servers have tools that can't be compared with earlier ones.
+
+    Args:
+        runtime: The runtime, connected to the servers if they can be compared.
+        has_servers: Whether the earlier version has tools of servers.
+
+    Returns:
+        Whether one of the configuration can't be compared because it can't be used now.
+    """
+    from pegboard.cli.output import narrate
+    from pegboard.models import ServerState
+    from pegboard.results.clean import clean_line
+
+    given: list[str] = []
+    lost: list[str] = []
+    configured: list[str] = []
+    for status in runtime.servers.all():
+        config = runtime.servers.config(status.name)
+        if config is None or not config.saved:
+            given.append(status.name or "that of --mcp")
+        elif status.state is not ServerState.DISABLED:
+            configured.append(status.name)
+            lost += [] if status.state.is_usable else [status.name]
+    reasons = {
+        "a revision has no schemas of MCP servers": [] if has_servers else [*configured, *given],
+        "it can't be used now": lost if has_servers else [],
+        "servers of --mcp have no earlier schemas": given if has_servers else [],
+    }
+    for reason, names in reasons.items():
+        if names:
+            narrate(clean_line(f"Not compared, because {reason}: {', '.join(names)}."))
+    return bool(reasons["it can't be used now"])
+
+
 def problems_of(runtime: Runtime, status: ServerStatus) -> Iterator[Problem]:
     """Yield what the author of a connected server can improve: stray output, problems of its lists, invalid schemas."""
     from pegboard.models import Problem, ServerState
