@@ -325,6 +325,20 @@ def test_a_server_that_cannot_start_fails_the_comparison_unless_it_is_disabled(
 
 
 @pytest.mark.promise("BAT-4")
+def test_all_tools_of_a_server_are_removed_if_it_has_none_left(pegboard: Command, tmp_path: Path) -> None:
+    version = tmp_path / "version"
+    version.write_text("old")
+    pegboard("mcp", "add", "store", "--", sys.executable, str(VERSIONED_SERVER), str(version))
+    assert pegboard("check", "compat").returncode == 0
+    version.write_text("none")
+    done = pegboard("check", "compat", "--json")
+    removed = {one["tool"]: one["status"] for one in json.loads(done.stdout)}
+    assert (done.returncode, removed) == (1, {"store.search": "removed", "store.stock": "removed"})
+    assert pegboard("check", "compat", "--accept").returncode == 0
+    assert pegboard("check", "compat").returncode == 0
+
+
+@pytest.mark.promise("BAT-4")
 def test_since_a_revision_servers_are_neither_started_nor_compared(
     pegboard: Command, packs: Path, tmp_path: Path
 ) -> None:

@@ -1,4 +1,4 @@
-"""A server written with the MCP SDK whose schemas change: `versioned_server.py FILE`; it contains `old` or `new`."""
+"""A server written with the MCP SDK whose schemas change: `versioned_server.py FILE`; it has `old`, `new` or `none`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def stock(item: str) -> int:
     return len(item)
 
 
-if Path(sys.argv[1]).read_text() == "new":
+if (version := Path(sys.argv[1]).read_text()) == "new":
 
     @server.tool()
     def search(query: str, limit: int) -> list[str]:
@@ -29,5 +29,9 @@ else:
         """Search the shop."""
         return [query] * limit
 
+
+if version == "none":
+    for name in ("stock", "search"):
+        server.remove_tool(name)
 
 server.run()

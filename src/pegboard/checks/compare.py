@@ -302,6 +302,9 @@ class Compatibility:
         """
         unread = self._unread()
         current = {origin for spec in self._runtime.tools.all() if (origin := origin_of(spec)) is not None}
+        servers = self._runtime.servers
+        usable = [servers.config(one.name) for one in servers.all() if one.state.is_usable]  # perhaps without a tool
+        current |= {f"mcp:{one.name}" for one in usable if one is not None and one.saved}
         folders = {os.path.realpath(folder) for folder in self._runtime.folders}
         for pack in self.seen.packs():
             is_file = not pack.origin.startswith("mcp:")
