@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import IO
 
 # This module works with descriptors and single system calls, which pathlib hides; pathlib is too heavy for a worker.
-# ruff: noqa: PTH101, PTH102, PTH105, PTH108, PTH112, PTH116, PTH118, PTH120
+# ruff: noqa: PTH101, PTH102, PTH105, PTH108, PTH112, PTH114, PTH115, PTH116, PTH118, PTH120
 
 PRIVATE_FILE = 0o600
 PRIVATE_FOLDER = 0o700
@@ -179,13 +179,15 @@ def _check_replaceable(file: Path) -> None:
     """Reject what only looks like a file: root could replace `/dev/null`, on which all other programs depend.
 
     Raises:
-        OSError: The file, or the target of a link, is a device, a FIFO or a socket.
+        OSError: The file, or the target of a link, is a device, a FIFO, a socket, or an open file as `/dev/stdout` is.
     """
+    target = os.path.join(os.path.dirname(file), os.readlink(file)) if os.path.islink(file) else ""
     try:
         mode = os.stat(file).st_mode
     except OSError:  # it is missing, or writing reports the error
-        return
-    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        mode = stat.S_IFREG
+    is_open_file = target.startswith(("/proc/", "/dev/fd/", "/dev/std"))
+    if is_open_file or not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise OSError(errno.EINVAL, "Not a regular file", os.fspath(file))
 
 

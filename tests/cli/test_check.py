@@ -461,6 +461,16 @@ def test_a_report_never_replaces_a_device_or_a_pipe(pegboard: Command, tmp_path:
     assert (tmp_path / "pipe").is_fifo()
 
 
+@pytest.mark.promise("STO-3")
+def test_a_report_never_replaces_a_link_to_standard_output(pegboard: Command, tmp_path: Path) -> None:
+    (link := tmp_path / "stdout").symlink_to("/dev/fd/1")  # as `/dev/stdout`, which root could replace
+    with (tmp_path / "output").open("wb") as output:
+        command = [sys.executable, "-m", "pegboard", "check", "run", "--junit", "stdout"]
+        done = subprocess.run(command, cwd=tmp_path, stdout=output, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, "can't be written to stdout: Not a regular file." in done.stderr) == (2, True)
+    assert link.is_symlink()
+
+
 @pytest.mark.promise("BAT-3", "STO-2")
 def test_a_call_with_a_redacted_secret_is_not_kept(pegboard: Command, packs: str, home: Path) -> None:
     del packs
