@@ -19,6 +19,7 @@ from xml.etree import ElementTree as ET
 import commands
 import pytest
 
+VERSIONED_SERVER = Path(__file__).parents[1] / "fakes" / "versioned_server.py"
 Command = Callable[..., commands.Done]
 Trust = Callable[[Path], None]
 
@@ -371,6 +372,27 @@ def test_checks_of_a_folder_run_only_once_the_user_trusts_it(
     (home / "data" / "checks").mkdir(parents=True)
     (home / "data" / "checks" / "own.toml").write_text(text)
     assert pegboard("check", "run", "own", "--packs", packs).returncode == 0
+
+
+@pytest.mark.promise("BAT-3")
+def test_checks_start_only_the_servers_whose_tools_they_need(
+    pegboard: Command, packs: str, tmp_path: Path, check_file: Callable[[str, str], Path]
+) -> None:
+    (tmp_path / "version").write_text("old")
+    started = tmp_path / "started"
+    pegboard("mcp", "add", "store", "--", sys.executable, str(VERSIONED_SERVER), str(tmp_path / "version"))
+    pegboard("mcp", "add", "other", "--", sys.executable, "-c", f"open({str(started)!r}, 'w')")
+    source = 'from pegboard.sdk import call_tool\n\ndef count() -> int:\n    """Count."""\n'
+    (Path(packs) / "outer.py").write_text(f'{source}    return call_tool("store.stock", item="ink")["result"]\n')
+    check_file("own", 'tool = "shop.items"\n')
+    check_file("of-server", 'tool = "store.stock"\narguments.item = "ink"\nexpect.exact.result = 3\n')
+    check_file("through-pack", 'tool = "outer.count"\nexpect.exact = 3\n')
+    for name in ("own", "of-server", "through-pack"):
+        done = pegboard("check", "run", name, "--packs", packs)
+        assert (done.returncode, done.stderr) == (0, "1 passed\n"), done.stdout
+    done = pegboard("check", "run", "--packs", packs)
+    assert (done.returncode, done.stderr, started.exists()) == (0, "3 passed\n", False)
+    assert pegboard("tools", "invoke", "outer.count", "--data", "--packs", packs).stdout == "3\n"
 
 
 @pytest.mark.promise("BAT-3")

@@ -134,7 +134,7 @@ def batch(
     if source == "-" and args == "-":
         narrate("Standard input can be read only once: use it for --from or for --args.")
         raise typer.Exit(USAGE)
-    runtime = scanned(context, tool_allow, connects=True, tool=name)
+    runtime = scanned(context, tool_allow, connects=True, tool=name, calls=True)
     answer_questions(context, runtime, elicit)
     spec = find(runtime, name)
     narrate_problems(runtime.problems(packs=False))

@@ -21,7 +21,7 @@ from pegboard.cli.check_reports import (
     summary,
 )
 from pegboard.cli.engines import EMBEDDED, ClusterCalls, EngineOption, InsecureOption
-from pegboard.cli.root import TOOL_FAILED, USAGE, JsonOption, PacksOption, find, group, open_runtime, scanned
+from pegboard.cli.root import TOOL_FAILED, USAGE, JsonOption, PacksOption, find, group, open_runtime, scan, scanned
 from pegboard.cli.servers import ElicitOption, answer_questions
 
 if TYPE_CHECKING:
@@ -64,10 +64,11 @@ def run_(
     from pegboard.checks import CheckError
     from pegboard.cli.output import narrate, narrate_problems
 
-    runtime = scanned(context, connects=True)
-    answer_questions(context, runtime, elicit)
+    runtime = open_runtime(context, context.meta.get("pegboard.allow"))
     files = checks_of(runtime)
     checks, invalid = files.list(pattern)
+    scan(context, runtime, connects=True, tools={one.tool for one in checks}, calls=True)
+    answer_questions(context, runtime, elicit)
     narrate_problems(invalid)
     if not checks and not invalid:
         narrate(nothing(pattern))

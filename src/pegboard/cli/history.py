@@ -186,7 +186,7 @@ def rerun(
         if reason := runtime.activity.unrepeatable(recorded):
             narrate(f"{recorded.tool} was not run again: {reason}")
             raise typer.Exit(TOOL_FAILED)
-    runtime = scanned(context, connects=True, tool=recorded.tool)
+    runtime = scanned(context, connects=True, tool=recorded.tool, calls=True)
     call = ToolCall(name=recorded.tool, args=recorded.args, source="cli")
     interruption = 0
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -262,6 +262,7 @@ def scanned(
     *,
     connects: bool = False,
     tool: str | None = None,
+    calls: bool = False,
 ) -> Runtime:
     """Build the runtime of one command, with the tools that its command line allows.
 
@@ -272,19 +273,35 @@ def scanned(
         tool_allow: Values of `--tool-allow`.
         connects: Whether to connect to MCP servers.
         tool: The only tool or pack that the command uses; it may use all if None.
+        calls: Whether it calls that tool, which may call tools of servers.
     """
     runtime = open_runtime(context, tool_allow or context.meta.get("pegboard.allow"))
+    scan(context, runtime, connects=connects, tools=None if tool is None else [tool], calls=calls)
+    return runtime
+
+
+def scan(
+    context: typer.Context, runtime: Runtime, *, connects: bool, tools: Collection[str] | None, calls: bool
+) -> None:
+    """Find the tools of a command, as `scanned` does.
+
+    Args:
+        context: The command.
+        runtime: Its runtime.
+        connects: Whether to connect to MCP servers.
+        tools: The only tools or packs that the command uses; it may use all if None.
+        calls: Whether it calls these tools.
+    """
     runtime.tools.scan()
     if connects and (runtime.settings.mcp.servers or context.meta.get("pegboard.mcp")):
         from pegboard.cli import servers
 
-        servers.connect(runtime, context.meta.get("pegboard.mcp", ()), tool)
+        servers.connect(runtime, context.meta.get("pegboard.mcp", ()), tools, calls=calls)
         context.call_on_close(lambda: servers.close(runtime))
     if "pegboard.allow" in context.meta:  # Not while the shell completes a command line.
         from pegboard.cli.output import narrate_problems
 
         narrate_problems(runtime.tools.allow_problems())
-    return runtime
 
 
 def find(runtime: Runtime, name: str) -> ToolSpec:

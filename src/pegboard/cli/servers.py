@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
@@ -34,21 +37,23 @@ ElicitOption = Annotated[
 ]
 
 
-def connect(runtime: Runtime, given: Sequence[str], name: str | None = None) -> None:
+def connect(runtime: Runtime, given: Sequence[str], names: Collection[str] | None, *, calls: bool = False) -> None:
     """Connect to the servers that a command needs; print why a server of `--mcp` can't be used.
 
     Args:
         runtime: The runtime, scanned.
         given: Values of `--mcp`.
-        name: The tool or the pack that the command uses; all servers are needed if None.
+        names: The tools or packs that the command uses; all servers are needed if None.
+        calls: Whether it calls these tools, which may call tools of servers.
     """
-    wanted = _configured(runtime, name)
+    servers = [status.name for status in runtime.servers.all()]
+    wanted = servers if names is None else _configured(runtime, names, servers, calls=calls)
     runtime.servers.limit(wanted)
     if not (given or wanted):
         return
     add_given(runtime, given)
     known = runtime.problems()
-    _wait(runtime, given, name)
+    _wait(runtime, given, names)
     if not all(status.state.is_usable for status in runtime.servers.all()[len(wanted) :]):
         narrate_new_problems(runtime, known)
 
@@ -80,15 +85,17 @@ def add_given(runtime: Runtime, given: Sequence[str]) -> None:
         runtime.servers.add(config)
 
 
-def _wait(runtime: Runtime, given: Sequence[str], name: str | None = None) -> None:
-    """Wait until each server is connected or has failed; with a tool that another source has, only a few seconds.
+def _wait(runtime: Runtime, given: Sequence[str], names: Collection[str] | None = None) -> None:
+    """Wait until each server is connected or has failed; for those of `--mcp` only seconds if others have the tools.
 
     Args:
         runtime: The runtime.
         given: Values of `--mcp`.
-        name: The tool or the pack that the command uses; None if it may use all.
+        names: The tools or packs that the command uses; None if it may use all.
     """
     import asyncio
+
+    from pegboard.models import ServerState
 
     if sys.stderr.isatty():
         from pegboard.cli.output import narrate
@@ -100,7 +107,10 @@ def _wait(runtime: Runtime, given: Sequence[str], name: str | None = None) -> No
         is_said = False
         while not (await asyncio.wait({connecting}, timeout=_PATIENCE))[0]:
             await asyncio.to_thread(runtime.tools.scan)
-            is_known = name is not None and runtime.tools.get(name) is not None
+            statuses = runtime.servers.all()
+            needed = statuses[: len(statuses) - len(given)]
+            is_known = names is not None and all(map(runtime.tools.get, names))
+            is_known = is_known and all(status.state is not ServerState.CONNECTING for status in needed)
             if is_known or not is_said:
                 _narrate_waiting(runtime, given, is_known=is_known)
                 is_said = True
@@ -266,16 +276,32 @@ def problems_of(runtime: Runtime, status: ServerStatus) -> Iterator[Problem]:
         yield from runtime.tools.schema_problems(spec)
 
 
-def _configured(runtime: Runtime, name: str | None) -> list[str]:
-    """Return the configured servers that may have a tool or a pack."""
-    servers = [status.name for status in runtime.servers.all()]
-    if name is None:
-        return servers
-    pack = name.partition(".")[0]
-    if pack in servers:
-        return [pack]
-    # The pack of a server whose name is taken has a suffix.
-    return [] if runtime.tools.get(name) else [server for server in servers if pack.startswith(server)]
+def _configured(runtime: Runtime, names: Collection[str], servers: Sequence[str], *, calls: bool) -> list[str]:
+    """Return the configured servers that may have one of the tools or packs, or whose tools these may call."""
+    found: set[str] = set()
+    for name in names:
+        pack = name.partition(".")[0]
+        specs = [spec] if (spec := runtime.tools.get(name)) else runtime.tools.named(name)
+        if pack in servers:
+            found.add(pack)
+        elif not specs:
+            # The pack of a server whose name is taken has a suffix.
+            found |= {server for server in servers if pack.startswith(server)}
+        found |= _called(specs, servers) if calls else set()
+    return [server for server in servers if server in found]
+
+
+def _called(specs: Sequence[ToolSpec], servers: Sequence[str]) -> set[str]:
+    """Return the servers whose tools may be called: by a script any, by a pack those that a literal names."""
+    from pegboard.models import ScriptHandler
+
+    if any(isinstance(spec.handler, ScriptHandler) for spec in specs):
+        return set(servers)
+    code = ""
+    for file in {file for spec in specs for file in spec.files}:
+        with suppress(OSError):
+            code += Path(file).read_text("utf-8", "replace")
+    return {server for server in servers if re.search(rf"[\"']{re.escape(server)}[.\"']", code)}
 
 
 def requested(runtime: Runtime, name: str, request: Awaitable[_T | Problem]) -> _T | Problem:

@@ -120,7 +120,7 @@ def invoke(
 
     if unexpected := [name] if name.startswith("-") else context.args:
         context.fail(f"Unexpected {unexpected[0]!r}. Write arguments of the tool as --arg KEY=VALUE or --args JSON.")
-    runtime = scanned(context, tool_allow, connects=True, tool=name)
+    runtime = scanned(context, tool_allow, connects=True, tool=name, calls=True)
     answer_questions(context, runtime, elicit)
     spec = runtime.tools.get(name)
     call = ToolCall(name=name, source="cli", timeout=timeout)
