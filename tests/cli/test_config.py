@@ -260,6 +260,18 @@ def test_a_value_that_is_invalid_is_not_written(
 
 
 @pytest.mark.promise("CLI-4", "CFG-1")
+def test_null_is_not_written_and_the_message_names_the_command_that_removes_a_value(
+    pegboard: Command, home: Path
+) -> None:
+    (home / "config.toml").write_text("[tools]\ntimeout = 20\n")
+    for key in ("tools.timeout", "tools.workers"):
+        done = pegboard("config", "set", key, "null")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "run `pegboard config unset`" in done.stderr
+    assert (home / "config.toml").read_text() == "[tools]\ntimeout = 20\n"
+
+
+@pytest.mark.promise("CLI-4", "CFG-1")
 def test_a_note_says_what_overrides_a_value_that_was_set(pegboard: Command) -> None:
     done = pegboard("config", "set", "model.name", "openai:a", PEGBOARD_MODEL__NAME="openai:b")
     assert (done.returncode, done.stderr) == (0, "note: PEGBOARD_MODEL__NAME overrides it.\n")

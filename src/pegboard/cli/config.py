@@ -68,13 +68,16 @@ def set_(
 
     Examples: `pegboard config set model.name openai:gpt-5`, `pegboard config set tools.timeout 30`.
     """
-    from pegboard.cli.output import narrate_problems
+    from pegboard.cli.output import narrate, narrate_problems
     from pegboard.config import Redactor, Secrets, shown_settings, typed_value
 
     runtime = open_runtime(context)
     shown = shown_settings(runtime.settings, Redactor(Secrets(runtime.paths).known()))
     before = next((setting.value for setting in shown if setting.key == key), None)
     typed = typed_value(value, before)
+    if typed is None:
+        narrate("TOML has no null. To remove the setting, run `pegboard config unset`.")
+        raise typer.Exit(USAGE)
     _write(runtime, key, typed, value)
     _warn_about_credentials(runtime, key, typed)
     if key == "ui.theme":
