@@ -316,6 +316,24 @@ def test_a_check_that_expects_a_failure_does_not_pass_because_its_pack_is_broken
 
 
 @pytest.mark.promise("BAT-3")
+def test_a_check_that_expects_a_failure_does_not_pass_because_its_server_ended_before_the_call(
+    pegboard: Command, tmp_path: Path, check_file: Callable[[str, str], Path]
+) -> None:
+    server = tmp_path / "server.py"
+    server.write_text(
+        "import os\nfrom mcp.server.mcpserver import MCPServer\nserver = MCPServer('store')\n"
+        "@server.tool()\ndef end() -> None:\n    os.unlink(__file__)\n    os._exit(1)\nserver.run()\n"
+    )
+    pegboard("mcp", "add", "store", "--", sys.executable, str(server))
+    for name in ("first", "second"):
+        check_file(name, 'tool = "store.end"\nexpect.outcome = "failed"\n')
+    done = pegboard("check", "run", "--json")
+    reports = _reports(done)
+    assert {name: report["status"] for name, report in reports.items()} == {"first": "passed", "second": "error"}
+    assert (done.returncode, "was not called" in reports["second"]["problem"]["message"]) == (1, True)
+
+
+@pytest.mark.promise("BAT-3")
 @pytest.mark.parametrize(
     ("text", "line", "reason"),
     [

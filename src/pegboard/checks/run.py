@@ -21,7 +21,9 @@ CallEngine: TypeAlias = Callable[[ToolCall], Awaitable[tuple[ToolCall, ToolResul
 """Runs one call; returns it as it was made, with its result. `Runtime.result` is the embedded engine. It raises
 `CheckError` if it can't run the call."""
 
-_UNCALLED: Final = frozenset({"denied", "dependency_missing", "import_failed", "not_allowed"})
+_UNCALLED: Final = frozenset(
+    {"denied", "dependency_missing", "import_failed", "needs_login", "not_allowed", "not_connected"}
+)
 """Details of errors of tools that couldn't run; they don't show that a call fails as expected."""
 _LARGEST: Final = 50_000_000
 """Bytes of the data that expectations about data read."""
