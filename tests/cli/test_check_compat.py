@@ -325,6 +325,22 @@ def test_a_server_that_cannot_start_fails_the_comparison_unless_it_is_disabled(
 
 
 @pytest.mark.promise("BAT-4")
+def test_servers_of_a_folder_that_is_not_trusted_fail_the_comparison(
+    pegboard: Command, packs: Path, tmp_path: Path, trust: Callable[[Path], None]
+) -> None:
+    (tmp_path / "version").write_text("old")
+    arguments = json.dumps([str(VERSIONED_SERVER), str(tmp_path / "version")])
+    (tmp_path / "pegboard.toml").write_text(f"[mcp.servers.store]\ncommand = {sys.executable!r}\nargs = {arguments}\n")
+    code, found, errors = _compat(pegboard, packs)
+    assert (code, {one.partition(".")[0] for one in found}) == (1, {"shop"})
+    assert "Not compared, because this folder is not trusted: store." in errors
+    assert _compat(pegboard, packs, "shop")[0] == 0
+    trust(tmp_path)
+    code, found, _ = _compat(pegboard, packs)
+    assert (code, {one.partition(".")[0] for one in found}) == (0, {"shop", "store"})
+
+
+@pytest.mark.promise("BAT-4")
 def test_all_tools_of_a_server_are_removed_if_it_has_none_left(pegboard: Command, tmp_path: Path) -> None:
     version = tmp_path / "version"
     version.write_text("old")

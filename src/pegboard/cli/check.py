@@ -297,7 +297,7 @@ def compat(
     narrate_problems(runtime.problems())
     if tool is not None and not runtime.tools.named(tool):
         find(runtime, tool)
-    is_incomplete = narrate_not_compared(runtime, has_servers=has_servers)
+    is_incomplete = narrate_not_compared(runtime, tool, has_servers=has_servers)
     specs = [spec for spec in runtime.tools.named(tool) if tool is not None or is_comparable(spec)]
     comparison = Compatibility(runtime)
 

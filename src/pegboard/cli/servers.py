@@ -230,11 +230,12 @@ def narrate_messages(runtime: Runtime, spec: ToolSpec | None) -> None:
         narrate(message_lines(runtime.servers.messages(spec.handler.server)))
 
 
-def narrate_not_compared(runtime: Runtime, *, has_servers: bool) -> bool:
+def narrate_not_compared(runtime: Runtime, tool: str | None, *, has_servers: bool) -> bool:
     """Print which servers have tools that can't be compared with earlier ones.
 
     Args:
         runtime: The runtime, connected to the servers if they can be compared.
+        tool: The tool or pack to compare; all by default.
         has_servers: Whether the earlier version has tools of servers.
 
     Returns:
@@ -254,15 +255,19 @@ def narrate_not_compared(runtime: Runtime, *, has_servers: bool) -> bool:
         elif status.state is not ServerState.DISABLED:
             configured.append(status.name)
             lost += [] if status.state.is_usable else [status.name]
+    unused = runtime.settings.loaded.unused if tool is None else ()
+    keys = [one.key.split(".") for one in unused if one.reason == "untrusted"]
+    untrusted = sorted({key[2] for key in keys if key[:2] == ["mcp", "servers"]})
     reasons = {
         "a revision has no schemas of MCP servers": [] if has_servers else [*configured, *given],
         "it can't be used now": lost if has_servers else [],
+        "this folder is not trusted": untrusted if has_servers else [],
         "servers of --mcp have no earlier schemas": given if has_servers else [],
     }
     for reason, names in reasons.items():
         if names:
             narrate(clean_line(f"Not compared, because {reason}: {', '.join(names)}."))
-    return bool(reasons["it can't be used now"])
+    return has_servers and bool(lost or untrusted)
 
 
 def problems_of(runtime: Runtime, status: ServerStatus) -> Iterator[Problem]:
