@@ -71,6 +71,21 @@ def _sessions(pegboard: Command) -> list[str]:
     return [session["id"] for session in json.loads(pegboard("sessions", "list", "--json").stdout)]
 
 
+@pytest.mark.promise("BAT-3")
+def test_a_question_about_a_tool_of_a_broken_pack_or_server_is_not_asked_and_the_report_says_why(
+    pegboard: Command, packs: str, write_check: Callable[[str, str], None]
+) -> None:
+    pegboard("mcp", "add", "store", "--", sys.executable, "-c", "raise SystemExit('no disk')")
+    (Path(packs) / "books.py").write_text("def broken(:")
+    for pack in ("store", "books"):
+        write_check(pack, f'tool = "{pack}.find"\nquestions = ["Which books are there?"]\n')
+    done = pegboard("check", "ask", "--json", "--packs", packs)
+    problems = {report["check"]: report["problem"] for report in _asked(done)}
+    assert done.returncode == 1
+    assert "no disk" in problems["store"]["message"]
+    assert (problems["books"]["file"], problems["books"]["line"]) == (str(Path(packs) / "books.py"), 1)
+
+
 @pytest.mark.promise("BAT-3", "ASK-7")
 def test_a_question_passes_if_the_model_makes_the_call_of_the_check_which_is_not_run(
     pegboard: Command, packs: str, home: Path, tmp_path: Path

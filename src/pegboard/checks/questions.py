@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from pegboard.checks.differences import differences, shortened
 from pegboard.checks.file import Checks
 from pegboard.checks.model import Check, FailedExpectation, QuestionReport
+from pegboard.checks.run import problem_of_pack
 from pegboard.config.trust import REVIEW
 from pegboard.errors import FormFaults, SessionError, StoreError
 from pegboard.models import JsonObject, Problem, ToolCall, ToolError, ToolSpec
@@ -91,6 +92,8 @@ class QuestionRunner:
             return Problem(message=message, fix=REVIEW, file=check.file)
         spec = self._runtime.tools.get(check.tool)
         if spec is None:
+            if (problem := problem_of_pack(self._runtime, check.tool)) is not None:
+                return problem
             message = f"No tool that models can use is named {check.tool}."
             return Problem(message=message, fix="Correct `tool`, or allow the tool.", file=check.file)
         return spec

@@ -111,9 +111,7 @@ class CheckRunner:
         if error is None or error.said or check.expect.error is not None:
             return None
         if error.code == "tool_not_found" and error.detail is None:
-            pack = check.tool.partition(".")[0]
-            broken = (one for one in self._runtime.problems() if one.pack == pack and one.severity == "error")
-            if (problem := next(broken, None)) is not None:
+            if (problem := problem_of_pack(self._runtime, check.tool)) is not None:
                 return problem
         elif error.detail not in _UNCALLED:
             return None
@@ -180,6 +178,13 @@ class CheckRunner:
         got: JsonValue = values[0] if isinstance(values, list) and len(values) == 1 else values
         message = f"`{program}` returned {shortened(got)} instead of true."
         return [FailedExpectation(expectation="jq", path=path, message=message, expected=True, got=got)]
+
+
+def problem_of_pack(runtime: Runtime, tool: str) -> Problem | None:
+    """Return the error of the pack or server that should have a tool, or None."""
+    pack = tool.partition(".")[0]
+    errors = (one for one in runtime.problems() if one.pack == pack and one.severity == "error")
+    return next((one for one in errors if one.tool in {None, tool}), None)
 
 
 def _of_outcome(expect: Expectations, result: ToolResult) -> Iterator[FailedExpectation]:
