@@ -18,6 +18,7 @@ from xml.etree import ElementTree as ET
 
 import commands
 import pytest
+from watched import eventually
 
 VERSIONED_SERVER = Path(__file__).parents[1] / "fakes" / "versioned_server.py"
 Command = Callable[..., commands.Done]
@@ -491,6 +492,26 @@ def test_the_junit_report_is_valid_xml_whatever_a_tool_returns(
     assert root.find(".//testcase[@name='good']/*") is None
     unwritable = pegboard("check", "run", "--junit", "nowhere/report.xml", "--packs", packs)
     assert (unwritable.returncode, "can't be written" in unwritable.stderr) == (2, True)
+
+
+@pytest.mark.promise("BAT-3")
+def test_a_report_on_an_interrupted_run_contains_the_checks_that_have_not_ended(
+    packs: str, tmp_path: Path, check_file: Callable[[str, str], Path]
+) -> None:
+    source = 'import time\n\ndef linger() -> None:\n    """Linger."""\n    open("begun", "w").close()\n'
+    (Path(packs) / "slow.py").write_text(f"{source}    time.sleep(60)\n")
+    check_file("a", 'tool = "shop.items"\n')
+    check_file("b", 'tool = "slow.linger"\n')
+    check_file("c", 'tool = "shop.items"\n')
+    command = [sys.executable, "-m", "pegboard", "--packs", packs, "check", "run", "--junit", "report.xml"]
+    with subprocess.Popen(command, cwd=tmp_path, env=os.environ, stderr=subprocess.PIPE, text=True) as process:
+        eventually((tmp_path / "begun").exists)
+        process.terminate()
+        errors = process.communicate(timeout=20)[1]
+    assert (process.returncode, errors.splitlines()[-1]) == (143, "1 passed, 2 could not run")
+    root = ET.parse(tmp_path / "report.xml").getroot()
+    problems = {case.attrib["name"]: case.find("error") is not None for case in root.iter("testcase")}
+    assert problems == {"a": False, "b": True, "c": True}
 
 
 @pytest.mark.promise("STO-3")

@@ -187,6 +187,12 @@ def problem_of_pack(runtime: Runtime, tool: str) -> Problem | None:
     return next((one for one in errors if one.tool in {None, tool}), None)
 
 
+def interrupted(check: Check) -> CheckReport:
+    """Return the report on a check that had not ended when the run was interrupted."""
+    message = f"The check `{check.name}` did not end because the run was interrupted."
+    return _unable(check, Problem(message=message, file=check.file))
+
+
 def _of_outcome(expect: Expectations, result: ToolResult) -> Iterator[FailedExpectation]:
     """Yield the failed expectations about outcome, error and duration."""
     outcome = "ok" if result.ok else "failed"

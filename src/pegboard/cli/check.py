@@ -82,6 +82,11 @@ def run_(
         fail(str(error))
     if any(report.status != "passed" for report in reports):
         narrate_problems(runtime.problems(packs=True))
+    if interruption:
+        from pegboard.checks.run import interrupted
+
+        ended = {report.file for report in reports}
+        reports += [interrupted(one) for one in checks if one.file not in ended]
     conclude(reports, invalid, junit=junit, json=json, interruption=interruption)
 
 
