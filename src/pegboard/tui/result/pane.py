@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from time import monotonic
 from typing import ClassVar, Literal, Self, TypeAlias
@@ -37,7 +37,7 @@ from pegboard.tui.result.call_log import CallLog
 from pegboard.tui.result.pane_commands import PANE_COMMANDS
 from pegboard.tui.result.prompt import ResultPrompt
 from pegboard.tui.result.status import ProgressLine, StatusLine, ViewBar, elapsed, outcome
-from pegboard.tui.result.views import CursorView, ResultViews, ViewName
+from pegboard.tui.result.views import TITLES, CursorView, ResultViews, ViewName
 from pegboard.tui.result.whole import WholeResult
 from pegboard.tui.widgets.clipboard import copy
 
@@ -61,16 +61,7 @@ class ResultPane(Widget):
     PAGE = "Result"
     ACTIONS: ClassVar[tuple[Command, ...]] = PANE_COMMANDS
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
-    TITLES: ClassVar[dict[ViewName, str]] = {
-        "error": "Error",
-        "image": "Image",
-        "tree": "Tree",
-        "table": "Table",
-        "markdown": "Markdown",
-        "text": "Text",
-        "chart": "Chart",
-        "log": "Log",
-    }
+    TITLES: ClassVar[Mapping[ViewName, str]] = TITLES
     EMPTY = "Press {key} to run the tool. Its result appears here."
     DEFAULT_CSS = """
     ResultPane {

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from pydantic import JsonValue
 from textual import work
@@ -38,6 +38,17 @@ _MOST_COLOURED = 300_000
 _V = TypeVar("_V", bound=Widget)
 ViewName: TypeAlias = "View | Literal['error', 'log']"
 """Name of a view: of the value, the error or the log."""
+
+TITLES: Final[Mapping[ViewName, str]] = {
+    "error": "Error",
+    "image": "Image",
+    "tree": "Tree",
+    "table": "Table",
+    "markdown": "Markdown",
+    "text": "Text",
+    "chart": "Chart",
+    "log": "Log",
+}
 
 
 @runtime_checkable

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from pydantic import JsonValue
@@ -15,7 +15,7 @@ from pegboard.results.views import views
 from pegboard.tui.result.call_log import LOG_LINES
 from pegboard.tui.result.pane import ResultPane
 from pegboard.tui.result.status import outcome
-from pegboard.tui.result.views import CursorView, ViewName
+from pegboard.tui.result.views import TITLES, CursorView, ViewName
 from pegboard.tui.script.calls import exit_code
 
 _NOTE = "pegboard: "
@@ -26,7 +26,7 @@ class OutputPane(ResultPane):
     """Output of one script as a log, followed by the exit status. JSON output is also shown as a tree."""
 
     PAGE = "Output"
-    TITLES: ClassVar[dict[ViewName, str]] = {**ResultPane.TITLES, "log": "Output"}
+    TITLES: ClassVar[Mapping[ViewName, str]] = {**TITLES, "log": "Output"}
     EMPTY = "Press {key} to run the script. Its output appears here."
 
     _code: int | None = None
