@@ -236,6 +236,15 @@ async def test_numbers_are_shown_as_a_chart(stage: OpenStage, value: JsonValue) 
         assert isinstance(on.app.focused, ChartView)
 
 
+async def test_a_chart_offers_no_search(stage: OpenStage) -> None:
+    async with stage() as on:
+        await on.show([3, 1, 2])
+        assert on.pane.check_action("search", ())
+        await on.press("V", "slash")
+        assert isinstance(on.app.focused, ChartView)
+        assert not on.pane.check_action("search", ())
+
+
 async def test_bars_begin_in_the_same_column_beside_labels_with_wide_or_combining_characters(stage: OpenStage) -> None:
     names = ["plain", "日本語", "e\u0301te\u0301", "🙂"]
     async with stage() as on:

@@ -360,7 +360,7 @@ class ResultPane(Widget):
             case "view":
                 return len(self._views.offered) > 1
             case "search":
-                return self._views.shown not in {None, "error", "chart", "image"}
+                return self._views.can_search
             case "search_whole":
                 return self._views.is_whole and bool(self._views.search.wanted)
             case "jq":

@@ -283,6 +283,11 @@ class ResultViews(Container):
         if self.shown in self.offered:
             self.choose(self.offered[(self.offered.index(self.shown) + step) % len(self.offered)])
 
+    @property
+    def can_search(self) -> bool:
+        """Whether the visible view can be searched; rendered Markdown and a large text have a search elsewhere."""
+        return self.shown in {"markdown", "text"} or isinstance(self.current, Searchable)
+
     def search_for(self, text: str) -> None:
         """Search the visible view."""
         view = self.capable
