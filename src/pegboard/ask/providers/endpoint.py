@@ -47,14 +47,14 @@ class Provider:
 
     Attributes:
         title: Its name for users.
-        base_url: Its URL; None if the user has to set it.
+        base_url: Its URL, unless the user sets another one.
         secrets: Names of secrets that may hold its key; the first one that is set counts.
         dialect: Its protocol.
         start: Command that starts it, if it is a server of this machine.
     """
 
     title: str
-    base_url: str | None
+    base_url: str
     secrets: tuple[str, ...]
     dialect: Dialect = "openai"
     start: str = ""
@@ -150,7 +150,7 @@ def endpoint(name: str, base_url: str | None) -> Endpoint:
             fix="Write it as openrouter:UPSTREAM/MODEL, such as openrouter:openai/gpt-5-mini.",
         )
     _check_url(url)
-    provider = known or Provider(provider_name, None, (f"{re.sub('-', '_', provider_name).upper()}_API_KEY",))
+    provider = known or Provider(provider_name, url, (f"{re.sub('-', '_', provider_name).upper()}_API_KEY",))
     needs_key = base_url is None and not is_loopback(urlsplit(url).hostname or "")
     return Endpoint(
         name=f"{provider_name}:{wanted}",

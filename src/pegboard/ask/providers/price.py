@@ -18,7 +18,7 @@ def price(model: str, base_url: str | None, usage: Usage) -> float | None:
     """
     provider, _, name = model.partition(":")
     known = PROVIDERS.get(provider)
-    if known is None or known.base_url is None or not name:
+    if known is None or not name:
         return None
     if base_url is not None and origin(base_url) != origin(known.base_url):
         return None
