@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from math import inf
@@ -34,13 +33,6 @@ from pegboard.sdk.distributions import extra_command
 
 _NO_KEY: Final = "none"
 """Key for servers that need none; the libraries require a value."""
-
-_CREDENTIALS: Final[Mapping[Dialect, tuple[str, str, str]]] = {
-    "openai": ("OPENAI_CUSTOM_HEADERS", "authorization", "Bearer "),
-    "anthropic": ("ANTHROPIC_CUSTOM_HEADERS", "x-api-key", ""),
-    "google": ("", "x-goog-api-key", ""),
-}
-"""Dialect → the environment variable from which the library reads headers, the header of the key, and its scheme."""
 
 _MISTRAL: Final = re.compile(r"(mi|mini|dev|magi|code)stral|(mi|pi|vo)xtral")
 """Mistral's host, or one of its models, which other servers check like Mistral."""
@@ -184,6 +176,18 @@ class _Decoder(SSEDecoder):
         return event if event is None or event.data.strip() else None
 
 
+def _credentials(dialect: Dialect) -> tuple[str, str, str]:
+    """Return the environment variable from which the library reads headers, the header of the key, and its scheme."""
+    # Not a mapping: mypy reports a dialect that is missing here.
+    match dialect:
+        case "openai":
+            return "OPENAI_CUSTOM_HEADERS", "authorization", "Bearer "
+        case "anthropic":
+            return "ANTHROPIC_CUSTOM_HEADERS", "x-api-key", ""
+        case "google":
+            return "", "x-goog-api-key", ""
+
+
 class _HeadersOfEnvironment:
     """Request hook that removes the headers which a library reads from the environment for its own provider.
 
@@ -191,7 +195,7 @@ class _HeadersOfEnvironment:
     """
 
     def __init__(self, endpoint: Endpoint, key: str | None) -> None:
-        variable, name, scheme = _CREDENTIALS[endpoint.dialect]
+        variable, name, scheme = _credentials(endpoint.dialect)
         is_meant = endpoint.provider == endpoint.dialect and not endpoint.own_url
         lines = "" if is_meant else os.environ.get(variable, "")
         self._names = tuple(line.partition(":")[0].strip() for line in lines.split("\n") if ":" in line)

@@ -11,7 +11,7 @@ from pegboard.models.model_requirements import ModelNeeds
 from pegboard.sdk.distributions import extra_command
 
 _LIBRARIES: Final[Mapping[Dialect, str]] = {"anthropic": "anthropic", "google": "google.genai"}
-"""Dialect → library that is optional."""
+"""Dialect → library that is optional; the extra that installs it has the name of the dialect."""
 
 
 def needs(name: str, base_url: str | None, place: Callable[[str], str | None]) -> ModelNeeds:
