@@ -8,6 +8,7 @@ import re
 import stat
 import sys
 import tomllib
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,9 @@ from hypothesis import strategies as st
 from watched import PLAIN_SERVER, PROGRAM, Watched, recorded
 
 from pegboard.config.client_files import CLIENTS
+from pegboard.serve import entries
 from pegboard.watch.adoption import Adoption
+from pegboard.watch.hooks.adoption import agents
 
 VSCODE = """\
 // My servers
@@ -518,3 +521,20 @@ def test_any_toml_file_is_the_same_after_undo(
             assert after[name] == one
     adoption.apply(file, undo=True)
     assert file.read_bytes() == content.encode()
+
+
+@pytest.mark.parametrize(
+    ("command", "page", "before", "names"),
+    [
+        ("adopt", "watch", "A file, or", CLIENTS),
+        ("mcp import", "mcp", "A file, or", CLIENTS),
+        ("adopt", "watch", "such as its shell:", agents()),
+        ("serve", "serve", "Print the entry for a client and exit:", entries.CLIENTS),
+    ],
+)
+def test_help_and_guide_name_every_client(command: str, page: str, before: str, names: Collection[str]) -> None:
+    words = " ".join(commands.pegboard(*command.split(), "--help").stdout.split())
+    listed = re.split(r", | or | and ", re.split(r"[.:] | run ", words.partition(before)[2].strip())[0].rstrip("."))
+    assert sorted(listed) == sorted(names)
+    guide = commands.pegboard("guide", page).stdout
+    assert [name for name in names if not re.search(rf"(?<![\w-]){name}(?![\w-])", guide)] == []
