@@ -19,15 +19,14 @@ from pydantic import JsonValue
 
 from pegboard.config.servers import is_server_name, pack_name
 from pegboard.models import JsonObject
-from pegboard.watch.hooks.hook import OF_QWEN, is_call_of_copilot, is_of_copilot
+from pegboard.watch.hooks.hook import CALLS, OF_QWEN, is_call_of_copilot, is_of_copilot
 from pegboard.watch.hooks.results import Dialect, is_cancelled, result_of
 
 EventKind: TypeAlias = Literal["call", "result", "rest", "turn end", "session end", "other"]
 """`rest`: the model got this answer to a call, and no other event says it."""
 
 _KINDS: Final[dict[str, EventKind]] = {
-    "PreToolUse": "call",
-    "BeforeTool": "call",
+    **dict[str, EventKind].fromkeys(CALLS, "call"),
     "PostToolUse": "result",
     "PostToolUseFailure": "result",
     "AfterTool": "result",

@@ -37,7 +37,7 @@ BLOCKED = 2
 FAILED = 1
 """Exit code of a hook that failed; the agent makes the call, except for Copilot."""
 CALLS = ("PreToolUse", "BeforeTool")
-"""Events before a call."""
+"""Events before a call: only these wait for a decision, and only these can block the call."""
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "ash"})
 OF_QWEN = "tool_call_id"
 """Key that only calls of Qwen Code have."""
