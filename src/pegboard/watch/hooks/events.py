@@ -1,4 +1,4 @@
-"""Events of agents' hooks as messages of MCP, and decisions as the output that each agent expects.
+"""Events of agents' hooks as messages of MCP.
 
 Claude Code (https://code.claude.com/docs/en/hooks), Codex (https://developers.openai.com/codex/hooks) and Qwen Code
 have the same events; those of Gemini CLI (https://geminicli.com/docs/hooks/reference) and Copilot CLI are others. What
@@ -134,54 +134,6 @@ def _about_call(agent: str, name: str, kind: EventKind, dialect: Dialect, event:
         float(duration) if isinstance(duration, int | float) and 0 < duration < 1e12 else 0.0,
         event.get("is_interrupt") is True or (dialect == "gemini" and is_cancelled(event)),
     )
-
-
-def rejection_of(event: HookEvent, reason: str) -> str:
-    """Return the output that rejects a call.
-
-    Args:
-        event: The call.
-        reason: The reason, for the model.
-    """
-    if event.dialect == "gemini":
-        return json.dumps({"decision": "deny", "reason": reason})
-    if event.dialect == "copilot":
-        return json.dumps({"permissionDecision": "deny", "permissionDecisionReason": reason})
-    return _specific(event, permissionDecision="deny", permissionDecisionReason=reason)
-
-
-def approval_of(event: HookEvent, args: JsonObject | None, note: str) -> str:
-    """Return the output for a call that a person approved; empty if the agent accepts none.
-
-    Args:
-        event: The call.
-        args: The arguments, if the person edited them.
-        note: Text for the model about the edit.
-    """
-    if event.dialect in ("gemini", "qwen"):
-        return "" if args is None or args == event.args else _specific(event, tool_input=args)
-    if event.dialect == "copilot":
-        return json.dumps({"permissionDecision": "allow", **({} if args is None else {"modifiedArgs": args})})
-    if event.dialect == "codex" and args is None:
-        return ""  # It reports an approval without an edit as a failure of the hook.
-    decision: JsonObject = {"permissionDecision": "allow", "permissionDecisionReason": "Approved in Pegboard."}
-    if args is not None:
-        decision["updatedInput"] = args
-    if note:
-        decision["additionalContext"] = note
-    return _specific(event, **decision)
-
-
-def edit_problem(event: HookEvent, args: JsonObject) -> str:
-    """Return why an agent can't make a call with edited arguments; empty if it can."""
-    if event.dialect == "qwen" and args != event.args:
-        return "Hooks of Qwen Code can't change arguments."
-    lost = sorted(set(event.args) - set(args)) if event.dialect == "gemini" and isinstance(event.args, dict) else []
-    return f"The edit removes {', '.join(lost)}, but hooks of Gemini CLI can only change arguments." if lost else ""
-
-
-def _specific(event: HookEvent, **fields: JsonValue) -> str:
-    return json.dumps({"hookSpecificOutput": {"hookEventName": event.name, **fields}})
 
 
 def _own_id(server: str, tool: str, args: JsonValue) -> str:

@@ -17,7 +17,8 @@ from pegboard.storage import locked
 from pegboard.watch.connection import ClientConnection
 from pegboard.watch.gate import mark_of
 from pegboard.watch.hooks.calls import SessionCalls, as_line
-from pegboard.watch.hooks.events import NEXT_PROMPT, HookEvent, approval_of, edit_problem, events_of, rejection_of
+from pegboard.watch.hooks.decisions import approval_of, edit_problem, rejection_of
+from pegboard.watch.hooks.events import NEXT_PROMPT, HookEvent, events_of
 from pegboard.watch.hooks.hook import SESSION_KEYS
 from pegboard.watch.hooks.transcript import SessionTranscript
 from pegboard.watch.link import PASS, REJECT
