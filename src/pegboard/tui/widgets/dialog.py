@@ -54,7 +54,7 @@ class Overlay(MouseGuard[ResultT], ModalScreen[ResultT]):
 
 
 class Dialog(Overlay[ResultT]):
-    """A framed box over the page. Subclasses implement `compose_body`.
+    """A framed box over the page. Subclasses implement `compose_body`, and the styles of `#box` say how large it is.
 
     A key or click that is repeated while its dialog opens asks for the dialog again; only the first one stays.
 

@@ -30,7 +30,8 @@ _WORD_ROWS = 20
 class LineView(ScrollView, can_focus=True):
     """Rows of clean text with colors, highlighted search matches and selection with the mouse.
 
-    A subclass provides the number of rows and each row on request; only visible rows are laid out.
+    A subclass provides the number of rows and each row on request; only visible rows are laid out. It calls
+    `rows_changed` when the rows or the size of the view change: otherwise, the view doesn't scroll.
     """
 
     ALLOW_SELECT = True
