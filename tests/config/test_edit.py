@@ -93,6 +93,22 @@ def test_limits_of_tools_stay_until_a_restart_and_a_broken_file_changes_nothing(
 
 
 @pytest.mark.promise("CFG-1")
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("[ask]\ncache = false\n", "ask.cache"),
+        ("[history]\nsize_limit = 2_000_000\n", "history.size_limit"),
+        ("[ui]\nvim_keys = true\n", "ui.vim_keys"),
+    ],
+)
+def test_a_setting_that_is_read_only_once_applies_after_a_restart(tmp_path: Path, text: str, key: str) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(text)
+    _, change = changed_settings(Settings(), load({"PEGBOARD_CONFIG": str(file)}, tmp_path)[0])
+    assert (change.applied, change.restart) == ((), (key,))
+
+
+@pytest.mark.promise("CFG-1")
 def test_a_folder_that_loses_its_trust_keeps_its_packs_from_the_users_secrets(
     tmp_path: Path, trust: Callable[[Path], None]
 ) -> None:

@@ -18,7 +18,8 @@ _KEPT: Final = ("packs", "tools", "scripts", "mcp")
 """Sections that apply only after a restart: workers, limits and rights are built from them once. Servers of `mcp` apply
 when the user confirms it."""
 _SERVERS: Final = "mcp.servers."
-_NOT_LIVE: Final = frozenset({"ask.cache", "ui.vim_keys"})
+_NOT_LIVE: Final = frozenset({"ask.cache", "history.size_limit", "ui.vim_keys"})
+"""Keys of other sections that apply only after a restart, because a part or a page reads them only when it is built."""
 
 
 @dataclass(frozen=True)
