@@ -30,7 +30,7 @@ from pegboard.results.images import ResultImage
 from pegboard.results.stored.client import StoredResultError, picture
 from pegboard.tui.commands import Command, bindings, key_of
 
-Protocol = Literal["kitty", "sixel", "blocks"]
+ImageProtocol = Literal["kitty", "sixel", "blocks"]
 """How the terminal shows images."""
 
 _CELL, _BLOCK = (10, 20), (1, 2)
@@ -135,7 +135,7 @@ def _about(image: ResultImage) -> list[str]:
     return [f"image/{image.kind}", *filter(None, (clean_line(image.size),))]
 
 
-def image_protocol(environ: os._Environ[str] | dict[str, str]) -> Protocol:
+def image_protocol(environ: os._Environ[str] | dict[str, str]) -> ImageProtocol:
     """Return how the terminal shows images, judging by the environment.
 
     The terminal can't be asked, because the app reads its answers. Multiplexers pass on no images.
@@ -160,13 +160,13 @@ def _cell_size() -> tuple[int, int]:
     return _CELL
 
 
-def _image_widget(protocol: Protocol, size: tuple[int, int], pixels: bytes) -> Widget:
+def _image_widget(protocol: ImageProtocol, size: tuple[int, int], pixels: bytes) -> Widget:
     """Return a widget that draws decoded pixels."""
     _load()
     from PIL import Image
     from textual_image import widget
 
-    kinds: dict[Protocol, type[widget.TGPImage | widget.SixelImage | widget.HalfcellImage]]
+    kinds: dict[ImageProtocol, type[widget.TGPImage | widget.SixelImage | widget.HalfcellImage]]
     kinds = {"kitty": widget.TGPImage, "sixel": widget.SixelImage, "blocks": widget.HalfcellImage}
     made: Widget = kinds[protocol](Image.frombytes("RGBA", size, pixels))
     return made
