@@ -83,7 +83,7 @@ async def test_asks_share_a_connection_which_is_closed_with_the_runtime(runtime:
         model = runtime.models.get("ollama:m", fake.url)
         assert isinstance(model, ProviderModel)
         assert model is runtime.models.get("ollama:m", fake.url)
-        [line] = model._lines
+        [line] = model._kept
         assert not line.connection._http.is_closed
         await runtime.close()
     assert line.connection._http.is_closed

@@ -43,7 +43,7 @@ def preload() -> None:
     import pegboard.ask.providers.stream  # noqa: F401 - imported for its side effect on later imports
 
 
-class _Line(NamedTuple):
+class _KeptConnection(NamedTuple):
     """A connection, and the key and event loop that it was made for."""
 
     key: str | None
@@ -64,7 +64,7 @@ class ProviderModel:
         self._endpoint = endpoint
         self._find_key = key
         self._patience = patience
-        self._lines: list[_Line] = []
+        self._kept: list[_KeptConnection] = []
         self._connecting = threading.Lock()
 
     @property
@@ -80,37 +80,37 @@ class ProviderModel:
         Raises:
             ModelError: The provider failed.
         """
-        line = await asyncio.to_thread(self._connect, asyncio.get_running_loop())
+        kept = await asyncio.to_thread(self._connect, asyncio.get_running_loop())
         from pegboard.ask.providers.errors import ErrorFactory
         from pegboard.ask.providers.stream import turn
 
-        errors = ErrorFactory(self._endpoint, line.key)
-        async with aclosing(turn(line.connection, prompt, self._patience, errors)) as events:
+        errors = ErrorFactory(self._endpoint, kept.key)
+        async with aclosing(turn(kept.connection, prompt, self._patience, errors)) as events:
             async for event in events:
                 yield event
 
     async def close(self) -> None:
         """Close the connections that are kept for the next turn; a later turn opens new ones."""
-        lines, self._lines = self._lines, []
+        kept, self._kept = self._kept, []
         loop = asyncio.get_running_loop()
-        for line in lines:
+        for one in kept:
             # A connection of a closed loop was closed with it.
-            if line.loop is loop:
-                await line.connection.close()
+            if one.loop is loop:
+                await one.connection.close()
 
-    def _connect(self, loop: asyncio.AbstractEventLoop) -> _Line:
+    def _connect(self, loop: asyncio.AbstractEventLoop) -> _KeptConnection:
         """Return the connection for the current key; leave others open, as another turn may use them."""
         key = self._key()
         preload()
         from pegboard.ask.providers.connection import ModelConnection
 
         with self._connecting:
-            for line in self._lines:
-                if line.key == key and line.loop is loop:
-                    return line
-            line = _Line(key, loop, ModelConnection(self._endpoint, key, self._patience))
-            self._lines.append(line)
-            return line
+            for kept in self._kept:
+                if kept.key == key and kept.loop is loop:
+                    return kept
+            kept = _KeptConnection(key, loop, ModelConnection(self._endpoint, key, self._patience))
+            self._kept.append(kept)
+            return kept
 
     def _key(self) -> str | None:
         """Return the key, or None if it is missing and not required."""
