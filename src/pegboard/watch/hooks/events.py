@@ -20,7 +20,7 @@ from pydantic import JsonValue
 from pegboard.config.servers import is_server_name, pack_name
 from pegboard.models import JsonObject
 from pegboard.watch.hooks.hook import CALLS, OF_QWEN, is_call_of_copilot, is_of_copilot
-from pegboard.watch.hooks.results import Dialect, is_cancelled, result_of
+from pegboard.watch.hooks.results import AgentDialect, is_cancelled, result_of
 
 EventKind: TypeAlias = Literal["call", "result", "rest", "turn end", "session end", "other"]
 """`rest`: the model got this answer to a call, and no other event says it."""
@@ -43,7 +43,7 @@ _BATCH: Final = "PostToolBatch"
 NEXT_PROMPT: Final = "BeforeAgent"
 """Event of Gemini CLI, which leaves the hooks of an interrupted turn running."""
 _OF_GEMINI: Final = ("BeforeTool", "AfterTool", NEXT_PROMPT, "AfterAgent")
-_MARKS: Final[dict[str, Dialect]] = {"turn_id": "codex", OF_QWEN: "qwen"}
+_MARKS: Final[dict[str, AgentDialect]] = {"turn_id": "codex", OF_QWEN: "qwen"}
 """Keys that only the events of one agent have."""
 _REPLACED: Final = re.compile(r"[^A-Za-z0-9_-]")
 """Characters of a server's name that agents replace in the names of its tools."""
@@ -56,7 +56,7 @@ class HookEvent:
     name: str
     """As the agent calls it."""
     kind: EventKind
-    dialect: Dialect = "claude"
+    dialect: AgentDialect = "claude"
     part: str = ""
     """The subagent that it is about; empty for the agent itself."""
     server: str = ""
@@ -98,7 +98,7 @@ def events_of(agent: str, event: dict[str, Any]) -> list[HookEvent]:
         agent: Name of the agent in rules and records.
         event: What the agent wrote.
     """
-    dialect: Dialect = "claude"
+    dialect: AgentDialect = "claude"
     if is_of_copilot(event):
         event, dialect = _from_copilot(event), "copilot"
     name = _text(event, "hook_event_name")
@@ -115,7 +115,7 @@ def events_of(agent: str, event: dict[str, Any]) -> list[HookEvent]:
     return [HookEvent(name, kind, dialect, _text(event, "agent_id"))]
 
 
-def _about_call(agent: str, name: str, kind: EventKind, dialect: Dialect, event: dict[str, Any]) -> HookEvent:
+def _about_call(agent: str, name: str, kind: EventKind, dialect: AgentDialect, event: dict[str, Any]) -> HookEvent:
     mcp_server, tool = _tool(event)
     server = agent if not mcp_server else mcp_server if is_server_name(mcp_server) else pack_name(mcp_server)
     args = event.get("tool_input")

@@ -13,7 +13,8 @@ from pydantic import JsonValue
 
 from pegboard.models import JsonObject
 
-Dialect: TypeAlias = Literal["claude", "codex", "copilot", "gemini", "qwen"]
+AgentDialect: TypeAlias = Literal["claude", "codex", "copilot", "gemini", "qwen"]
+"""Form of an agent's events and of the answers to them. That of Claude Code is also the form of opencode's plugin."""
 
 _ERROR_TAG: Final = re.compile(r"</?tool_use_error>")
 _GEMINI_SHELL: Final = "run_shell_command"
@@ -28,7 +29,7 @@ _NOT_RUN: Final = ("Command was automatically cancelled ", "Command injection de
 """Texts of Gemini CLI that begin otherwise than the output of a command, which is after `Output: `."""
 
 
-def result_of(event: dict[str, Any], dialect: Dialect, *, is_failure: bool) -> JsonObject:
+def result_of(event: dict[str, Any], dialect: AgentDialect, *, is_failure: bool) -> JsonObject:
     """Return the result of a call as one of MCP.
 
     Args:
@@ -60,7 +61,7 @@ def is_cancelled(event: dict[str, Any]) -> bool:
     return event.get("tool_name") == _GEMINI_SHELL and _for_model(event.get("tool_response")).startswith(_CANCELLED)
 
 
-def _has_failed(event: dict[str, Any], dialect: Dialect) -> bool:
+def _has_failed(event: dict[str, Any], dialect: AgentDialect) -> bool:
     """Return whether a command that is reported as a success has failed."""
     tool, response = event.get("tool_name"), event.get("tool_response")
     if dialect == "copilot":
