@@ -215,7 +215,7 @@ class ResultViews(Container):
         self._stored = stored
         from pegboard.results.stored.values import StoredText
 
-        outdated: set[ViewName] = {"text", "chart"} if isinstance(stored, StoredText) else {"tree", "table", "chart"}
+        outdated: set[ViewName] = {"text"} if isinstance(stored, StoredText) else {"tree", "table"}
         old = self.capable if self.shown in outdated else None
         at = old.path if isinstance(old, CursorView) else None
         self._drop_views(set(self._views) - outdated)
