@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from pegboard.tui import result
+
 HEAVY = {
     "textual",
     "httpx",
@@ -120,6 +122,6 @@ asyncio.run(main())
     assert "pydantic" in loaded
     assert loaded & {"jsonschema", "referencing", "attr", "markdown_it", "mcp", "pydantic_ai", "keyring"} == set()
     late = {"discovery.parser", "forms.paste", "forms.copy_as", "results.table"}
-    late |= {f"tui.result.{view}" for view in ("chart", "error", "image", "segments", "table", "tree")}
+    late |= {f"tui.result.{module}" for module in result._ON_DEMAND.values() if module != "pane"}
     assert loaded & {f"pegboard.{name}" for name in late} == set()
     assert "zipfile" not in loaded, "pydantic built a validator: its search for plugins imports this"
