@@ -412,6 +412,14 @@ def test_checks_start_only_the_servers_whose_tools_they_need(
     done = pegboard("check", "run", "--packs", packs)
     assert (done.returncode, done.stderr, started.exists()) == (0, "3 passed\n", False)
     assert pegboard("tools", "invoke", "outer.count", "--data", "--packs", packs).stdout == "3\n"
+    helper = "from pegboard.sdk import call_tool\n\ndef call(tool: str, **arguments: str):\n"
+    (Path(packs) / "_shop.py").write_text(f"{helper}    return call_tool(tool, **arguments)\n")
+    source = (
+        'from ._shop import call\n\ndef count() -> int:\n    """Count."""\n    return call("store.stock", item="ink")'
+    )
+    (Path(packs) / "outer.py").write_text(f'{source}["result"]\n')
+    assert pegboard("check", "run", "through-pack", "--packs", packs).returncode == 0
+    assert started.exists(), "the helper may call any server"
 
 
 @pytest.mark.promise("BAT-3")

@@ -23,6 +23,9 @@ _PATIENCE = 5.0
 """Seconds after which a message names the servers that are still waited for."""
 _STDERR_SECONDS = 0.2
 """Time that stderr may lag behind a response; it comes through another pipe."""
+_CALL = re.compile(r"\b(?:call_tool|get_pack)\b")
+_COMPUTED_CALL = re.compile(r"\b(?:call_tool|get_pack)\(\s*[^\"'\s)]")
+"""Call of a tool whose name isn't a literal."""
 
 _T = TypeVar("_T")
 
@@ -297,15 +300,23 @@ def _configured(runtime: Runtime, names: Collection[str], servers: Sequence[str]
 
 
 def _called(specs: Sequence[ToolSpec], servers: Sequence[str]) -> set[str]:
-    """Return the servers whose tools may be called: by a script any, by a pack those that a literal names."""
+    """Return the servers whose tools may be called: by a script any, by a pack those that a literal names.
+
+    A pack that computes a name, itself or in a helper beside it, may call any.
+    """
     from pegboard.models import ScriptHandler
 
     if any(isinstance(spec.handler, ScriptHandler) for spec in specs):
         return set(servers)
+    files = {Path(file) for spec in specs for file in spec.files}
+    helpers = {helper for folder in {file.parent for file in files} for helper in folder.glob("_*.py")}
     code = ""
-    for file in {file for spec in specs for file in spec.files}:
+    for file in files | helpers:
         with suppress(OSError):
-            code += Path(file).read_text("utf-8", "replace")
+            text = file.read_text("utf-8", "replace")
+            code += text if _CALL.search(text) else ""
+    if _COMPUTED_CALL.search(code):
+        return set(servers)
     return {server for server in servers if re.search(rf"[\"']{re.escape(server)}[.\"']", code)}
 
 
