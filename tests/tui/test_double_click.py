@@ -57,6 +57,39 @@ async def test_a_click_puts_the_cursor_at_the_character_under_the_mouse(given: G
             assert field.cursor_position == position
 
 
+@pytest.mark.promise("TUI-3")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "नमस्ते",
+        "\u26a0\ufe0f disk",
+        "👩\u200d👩\u200d👧\u200d👦",
+        "a\tb\tc",
+        "日本語",
+        "e\u0301e\u0301e\u0301",
+    ],
+)
+@pytest.mark.parametrize("before", ["", "first line\n", f"{'日' * 40} 👩\u200d👧{'日' * 10} "])
+async def test_a_click_puts_the_cursor_at_the_character_under_the_mouse_in_one_of_several_lines(
+    given: GivenRuntime, text: str, before: str
+) -> None:
+    given.found = [tool("mail.send", body={"type": "string"})]
+    async with on_stage(given) as stage:
+        await stage.open("send")
+        stage.app.post_message(events.Paste(f"{before}{text}.\nlast line"))
+        await stage.until_seen("last line")
+        box = stage.app.focused
+        assert isinstance(box, TextArea)
+        line = f"{before}{text}.".split("\n")[-1]
+        row, end = before.count("\n"), len(line)
+        at = box.wrapped_document.location_to_offset((row, end - 1))
+        shown = box.render_line(at.y).text
+        dot = cell_len(shown[: shown.index(".")])
+        for column, position in ((dot + 1, end), (dot, end - 1)):
+            await stage.pilot.click(box, offset=(box.gutter.left + column, box.gutter.top + at.y))
+            assert box.cursor_location == (row, position)
+
+
 @pytest.mark.promise("TUI-5")
 @pytest.mark.parametrize("sign", ["\u26a0\ufe0f", "👩\u200d👩\u200d👧\u200d👦", "1\ufe0f\u20e3", "日", "e\u0301"])
 async def test_the_text_under_the_mouse_is_selected_beside_emoji_and_accents(given: GivenRuntime, sign: str) -> None:

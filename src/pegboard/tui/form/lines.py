@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import ClassVar, Final
 
+from rich.cells import split_graphemes
 from rich.text import Text
 from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
@@ -88,6 +89,27 @@ class ExactDocument(Document):
         return EditResult((top[0] + len(lines) - 1, len(lines[-1]) - len(after)), replaced)
 
 
+class ClickableDocument(WrappedDocument):
+    """Wrapped document that finds the character at a cell also after an emoji of several characters.
+
+    Textual adds the widths of single characters, also of those that are shown as others.
+    """
+
+    def get_target_document_column(self, line_index: int, x_offset: int, y_offset: int) -> int:
+        """Return the index in a line of the character at a cell of one of its wrapped lines."""
+        sections = self.get_sections(line_index)
+        section = sections[y_offset]
+        above = "".join(sections[:y_offset])
+        tabs = iter(self.get_tab_widths(line_index)[above.count("\t") :])
+        start = end = 0
+        for start, _, width in split_graphemes(with_control_pictures(section).replace("\t", " "))[0]:
+            end += next(tabs) if section[start] == "\t" else width
+            if x_offset < end:
+                return len(above) + start
+        is_last = y_offset in {-1, len(sections) - 1}
+        return len(above) + (len(section) if is_last else start)
+
+
 class Lines(TextArea, inherit_bindings=False):
     """Text area in the style of the form.
 
@@ -147,7 +169,7 @@ class Lines(TextArea, inherit_bindings=False):
         """Show a text in an exact document; a language would need another one."""
         del language
         self.document = ExactDocument(text)
-        self.wrapped_document = WrappedDocument(self.document, tab_width=self.indent_width)
+        self.wrapped_document = ClickableDocument(self.document, tab_width=self.indent_width)
         self.navigator = DocumentNavigator(self.wrapped_document)
         self._build_highlight_map()
         self.move_cursor((0, 0))
