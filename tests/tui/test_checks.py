@@ -143,6 +143,27 @@ async def test_the_check_of_a_destructive_tool_runs_only_after_confirmation_and_
 
 
 @pytest.mark.promise("BAT-3")
+async def test_the_checks_follow_other_programs_and_a_changed_one_has_no_result(
+    packs: Path, own_check: Callable[[str, str], Path]
+) -> None:
+    same = own_check("a", 'tool = "shop.items"\nexpect.jq = ["length == 2"]\n')
+    file = own_check("c", 'tool = "shop.items"\nexpect.jq = ["length == 2"]\n')
+    async with on_stage(Runtime.from_environment(packs=[packs])) as stage:
+        await open_checks(stage, "items")
+        await stage.press("ctrl+r")
+        await stage.until(lambda: stage.text.count("✓") > 2 and "running…" not in stage.text, "both have run")
+        await stage.press("down")
+        own_check("b", 'tool = "shop.items"\nexpect.jq = ["length == 3"]\n')
+        await stage.until(lambda: stage.app.screen.query_one(PickList).marked == 2, "the new one is above")
+        await stage.until_seen("Every expectation is met.")
+        file.write_text('tool = "shop.items"\nexpect.jq = ["length == 4"]\n')
+        await stage.until_seen("length == 4")
+        assert "Every expectation is met." not in stage.text
+        same.unlink()
+        await stage.until(lambda: stage.app.screen.query_one(PickList).marked == 1, "the first one is gone")
+
+
+@pytest.mark.promise("BAT-3")
 async def test_a_check_that_another_program_has_changed_is_deleted_only_after_it_is_shown(
     packs: Path, own_check: Callable[[str, str], Path]
 ) -> None:

@@ -83,23 +83,44 @@ class ChecksScreen(ListDialog[None]):
         """File of the check whose questions are asked."""
 
     def on_mount(self) -> None:
-        """Read the checks."""
+        """Read the checks, again whenever they change."""
         self.list.empty = "Loading…"
         self._read()
+        self.follow(self._update)
 
     @work(exclusive=True, group="read")
     async def _read(self) -> None:
         """List the checks of the tool."""
-        found, invalid = await asyncio.to_thread(self._files.list)
-        checks = [one for one in found if self._is_of_tool(one)]
-        # They have no other dialog.
-        orphans = [one for one in found if self._runtime.tools.get(one.tool) is None and one not in checks]
-        of_schema: list[_Row] = [] if self._changed is None else [self._changed, *self._changed.broken_calls]
-        self._rows = (*of_schema, *checks, *orphans, *invalid)
+        self._rows = self._rows_of(*await asyncio.to_thread(self._files.list))
         self.list.empty = (
             "No checks yet. Run the tool, then choose “Keep as check” in the palette,\nor use `pegboard check keep`."
         )
         self._show_rows(0)
+
+    @work(exclusive=True, group="update")
+    async def _update(self) -> None:
+        """Show what other programs have changed; keep the selected row, and no result of a check that is another."""
+        seen = self._rows
+        rows = self._rows_of(*await asyncio.to_thread(self._files.list))
+        if rows == seen or self._rows is not seen or self._checking or self._asking:
+            return
+        at, marked = self.list.marked or 0, self._marked
+        for check in seen:
+            if isinstance(check, Check) and check not in rows:
+                self._reports.pop(check.file, None)
+                self._asked.pop(check.file, None)
+        self._rows = rows
+        keys = [_key(row) for row in rows]
+        key = _key(marked) if marked is not None else ""
+        self.list.renew([self._line(row) for row in rows], keys.index(key) if key in keys else min(at, len(rows) - 1))
+
+    def _rows_of(self, found: Sequence[Check], invalid: Sequence[Problem]) -> tuple[_Row, ...]:
+        """Return the rows: changes of the schema, checks of the tool and of tools that don't exist, invalid files."""
+        checks = [one for one in found if self._is_of_tool(one)]
+        # They have no other dialog.
+        orphans = [one for one in found if self._runtime.tools.get(one.tool) is None and one not in checks]
+        of_schema: list[_Row] = [] if self._changed is None else [self._changed, *self._changed.broken_calls]
+        return (*of_schema, *checks, *orphans, *invalid)
 
     def _is_of_tool(self, check: Check) -> bool:
         return check.tool in {self._spec.name, *self._spec.aliases}
@@ -389,6 +410,16 @@ class ChecksScreen(ListDialog[None]):
         differences = [line for one in report.differences for line in _difference(one)]
         advice = [Content.styled(clean_line(report.advice), "$text-muted")] if report.advice else []
         return heading, Content("\n").join([*answers, *differences, *advice])
+
+
+def _key(row: _Row) -> str:
+    """Return what stays the same when a row changes: its file, or the id of its call."""
+    match row:
+        case Check(file=file) | Problem(file=str(file)):
+            return file
+        case BrokenCall(id=call_id):
+            return call_id
+    return ""
 
 
 def _changes(changed: ToolCompatibility) -> Content:
