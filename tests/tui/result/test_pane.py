@@ -470,6 +470,18 @@ async def test_a_table_is_searched_by_cell(stage: OpenStage) -> None:
         assert on.app.clipboard == ".[881].tags"
 
 
+async def test_another_view_is_searched_for_the_same_text_unless_the_search_was_left(stage: OpenStage) -> None:
+    async with stage() as on:
+        await on.show([{"id": number, "tags": [f"t{number}"]} for number in range(900)])
+        await on.press("slash", *"t88", "enter")
+        shown = on.pane._views.shown
+        await on.press("v")
+        assert on.pane._views.shown != shown
+        await on.until(lambda: "of 11: t88" in on.text, "the other view is searched")
+        await on.press("slash", "escape", "v")
+        assert "of 11" not in on.text
+
+
 # The next call
 
 

@@ -272,11 +272,14 @@ class ResultViews(Container):
             self._outdated.append((name, self._views.pop(name)))
 
     def choose(self, name: ViewName) -> None:
-        """Show a view and remember it for the tool."""
+        """Show a view and remember it for the tool; search it for what the view before was searched for."""
         self._unfiltered = None
         if self._tool:
             self._preferred = (self._tool, name)
+        wanted = self.search.wanted if self.search.note else ""
         self.show(name)
+        if wanted:
+            self.search_for(wanted)
 
     def choose_next(self, step: int) -> None:
         """Choose the view `step` titles further, wrapping around at the ends."""
