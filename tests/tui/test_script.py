@@ -310,6 +310,16 @@ async def test_the_reason_why_a_script_was_stopped_or_truncated_is_shown(
 
 
 @pytest.mark.promise("SCR-5")
+async def test_the_whole_status_is_shown_on_a_narrow_screen(tmp_path: Path) -> None:
+    async with on_script(tmp_path, size=(80, 24)) as stage:
+        await stage.run("seq 50000; f() { f; }; f")
+        status = " ".join(stage.text.split())
+        assert "exit 125" in status
+        assert "more than 16 levels deep · " in status
+        assert "lines; the Text view has all of stdout" in status
+
+
+@pytest.mark.promise("SCR-5")
 async def test_a_tool_that_hangs_is_cancelled_and_the_script_continues(tmp_path: Path) -> None:
     async with on_script(tmp_path, config="[tools]\ntimeout = 0.3\n") as stage:
         await stage.run('work.wait /nowhere || echo "code $?"')

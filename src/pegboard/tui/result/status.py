@@ -50,20 +50,20 @@ def elapsed(seconds: float) -> str:
 
 
 class StatusLine(Widget):
-    """Status of the call in one line, truncated at the right."""
+    """Status of the call in one line, truncated at the right; in several lines where the styles allow more."""
 
     DEFAULT_CSS = """
     StatusLine { height: 1; width: 1fr; padding: 0 1; }
     """
 
-    pieces: reactive[Sequence[tuple[str, str]]] = reactive[Sequence[tuple[str, str]]](())
+    pieces: reactive[Sequence[tuple[str, str]]] = reactive[Sequence[tuple[str, str]]]((), layout=True)
     """Texts and their styles."""
 
     def render(self) -> RenderResult:
         """Join the texts."""
         parts = [Content.styled(text, style) for text, style in self.pieces]
         line = Content(" · ").join(parts)
-        return line.truncate(max(self.content_size.width, 1), ellipsis=True)
+        return line if self.styles.auto_dimensions else line.truncate(max(self.content_size.width, 1), ellipsis=True)
 
 
 class ProgressLine(Widget):
