@@ -62,6 +62,8 @@ class ResultPane(Widget):
     ACTIONS: ClassVar[tuple[Command, ...]] = PANE_COMMANDS
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
     TITLES: ClassVar[Mapping[ViewName, str]] = TITLES
+    SHOWS_TOOL: ClassVar[bool] = True
+    """Whether the status names the tool."""
     EMPTY = "Press {key} to run the tool. Its result appears here."
     DEFAULT_CSS = """
     ResultPane {
@@ -252,18 +254,18 @@ class ResultPane(Widget):
         self._status.display = self.state != "empty"
         worker = clean_line(self._result.meta.worker or "") if self._result else self._worker
         self._status.tooltip = Content(f"Worker process: {worker}") if worker else None
-        tool = (clean_line(self._call.name) if self._call else "", "dim")
+        tool = [(clean_line(self._call.name), "dim")] if self._call and self.SHOWS_TOOL else []
         time = (elapsed(monotonic() - self._since), "bold")
         hint = (f"{self.cancel_key} cancels", "dim")
         match self.state:
             case "waiting" if self._approval:
-                self._status.pieces = [("… waiting", "bold $text-warning"), (self._approval, ""), time, hint, tool]
+                self._status.pieces = [("… waiting", "bold $text-warning"), (self._approval, ""), time, hint, *tool]
             case "waiting":
-                self._status.pieces = [("… waiting", "bold $text-warning"), time, hint, tool]
+                self._status.pieces = [("… waiting", "bold $text-warning"), time, hint, *tool]
             case "running":
-                self._status.pieces = [("▶ running", "bold $text-primary"), time, hint, tool]
+                self._status.pieces = [("▶ running", "bold $text-primary"), time, hint, *tool]
             case "finished" if self.result:
-                self._status.pieces = [*self.outcome(self.result), tool]
+                self._status.pieces = [*self.outcome(self.result), *tool]
             case _:
                 self._status.pieces = []
 

@@ -56,8 +56,13 @@ class StatusLine(Widget):
     StatusLine { height: 1; width: 1fr; padding: 0 1; }
     """
 
-    pieces: reactive[Sequence[tuple[str, str]]] = reactive[Sequence[tuple[str, str]]]((), layout=True)
+    pieces: reactive[Sequence[tuple[str, str]]] = reactive[Sequence[tuple[str, str]]](())
     """Texts and their styles."""
+
+    def watch_pieces(self) -> None:
+        """Adjust the height if it depends on the text."""
+        if self.styles.auto_dimensions:
+            self.refresh(layout=True)
 
     def render(self) -> RenderResult:
         """Join the texts."""

@@ -27,6 +27,7 @@ class OutputPane(ResultPane):
 
     PAGE = "Output"
     TITLES: ClassVar[Mapping[ViewName, str]] = {**TITLES, "log": "Output"}
+    SHOWS_TOOL = False
     EMPTY = "Press {key} to run the script. Its output appears here."
     DEFAULT_CSS = """
     OutputPane StatusLine { height: auto; max-height: 3; }
@@ -77,11 +78,6 @@ class OutputPane(ResultPane):
         if self._log.count > LOG_LINES:
             pieces.append((f"showing the last {LOG_LINES:,} lines; the Text view has all of stdout", "dim"))
         return pieces
-
-    def _update_status(self) -> None:
-        """Leave out the name of the tool, which is the same for every script."""
-        super()._update_status()
-        self._status.pieces = self._status.pieces[:-1]
 
     def action_copy(self) -> None:
         """Copy the value at the cursor, or all of stdout if the view has no cursor."""
