@@ -268,6 +268,8 @@ def test_null_is_not_written_and_the_message_names_the_command_that_removes_a_va
         done = pegboard("config", "set", key, "null")
         assert (done.returncode, done.stdout) == (2, "")
         assert "run `pegboard config unset`" in done.stderr
+    done = pegboard("config", "set", "packs.web", '{"a": [null]}')
+    assert (done.returncode, "TOML has no null." in done.stderr) == (2, True)
     assert (home / "config.toml").read_text() == "[tools]\ntimeout = 20\n"
 
 

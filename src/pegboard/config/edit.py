@@ -95,7 +95,7 @@ def _changed(file: Path, target: Path, values: Mapping[str, JsonValue]) -> Probl
         OSError: The file can't be written.
     """
     import tomlkit
-    from tomlkit.exceptions import TOMLKitError
+    from tomlkit.exceptions import ConvertError, TOMLKitError
 
     text = read_text(file)
     if isinstance(text, Problem):
@@ -105,6 +105,8 @@ def _changed(file: Path, target: Path, values: Mapping[str, JsonValue]) -> Probl
         for key, value in values.items():
             _set(document, _steps(key), value)
         changed = tomlkit.dumps(document)
+    except ConvertError:  # JSON has nothing else that TOML lacks
+        return Problem(message="The configuration was not changed: TOML has no null.", fix="Omit it.")
     except (TOMLKitError, TypeError, ValueError) as error:
         return Problem(message=f"The configuration was not changed: {error}.", file=shown(file))
     known = {problem.message for problem in _problems(file, text)}
