@@ -273,6 +273,21 @@ async def test_a_script_that_ended_with_another_code_than_0_shows_it(runtime: Ru
 
 
 @pytest.mark.promise("ACT-1")
+async def test_the_status_above_the_result_of_a_script_names_its_exit_code(
+    runtime: Runtime, recorder: Recorder
+) -> None:
+    for code in (0, 125):
+        meta = ResultMeta(duration_ms=12, exit_code=code)
+        recorder.add(
+            "script.run", {"commands": f"exit {code}"}, ToolResult(ok=True, data={"exit_code": code}, meta=meta)
+        )
+    async with on_activity(runtime) as stage:
+        await stage.until_seen("✗ exit 125 · 12 ms")
+        await press(stage, "down")
+        await stage.until_seen("✓ ok · 12 ms")
+
+
+@pytest.mark.promise("ACT-1")
 async def test_calls_of_a_script_unfold_below_it(runtime: Runtime, recorder: Recorder) -> None:
     script = recorder.add("script.run", {"commands": "gate.shout a; gate.shout b"})
     for text in "ab":

@@ -23,7 +23,9 @@ def outcome(result: ToolResult) -> list[tuple[str, str]]:
     """Return the outcome of a call as styled texts: `✓ ok`, `12 ms`, `3.4 kB`."""
     meta = result.meta
     pieces: list[tuple[str, str]] = []
-    if result.ok:
+    if meta.exit_code:
+        pieces.append((f"✗ exit {meta.exit_code}", "bold $text-error"))
+    elif result.ok:
         pieces.append(("✓ ok", "bold $text-success"))
     elif result.error and result.error.detail == "cancelled":
         pieces.append(("⊘ cancelled", "bold $text-warning"))
