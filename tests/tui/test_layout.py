@@ -65,6 +65,19 @@ async def test_a_toast_covers_no_buttons_and_keys_of_a_dialog(given: GivenRuntim
         assert not toast.overlaps(keys)
 
 
+@pytest.mark.promise("TUI-7")
+async def test_a_toast_is_shown_once_while_a_dialog_is_open_and_after_it_is_closed(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        stage.app.notify("It failed.", timeout=60)
+        await stage.until_seen("It failed.")
+        await stage.app.push_screen(AskText("Text", "some lines"))
+        await stage.until(lambda: stage.app.screen.query(Toast), "the dialog has the toast")
+        await stage.until(lambda: stage.text.count("It failed.") == 1, "the page has none")
+        await stage.press("escape")
+        await stage.until(lambda: not isinstance(stage.app.screen, AskText), "the dialog is closed")
+        await stage.until(lambda: stage.text.count("It failed.") == 1, "the page has it again")
+
+
 async def test_json_is_wrapped_for_its_new_width_after_the_terminal_is_resized(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.open("list_dir")

@@ -17,6 +17,7 @@ from textual.notifications import Notification, Notify
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
+from textual.widgets._toast import ToastRack
 from textual.worker import active_worker
 
 from pegboard.tui.shell.idle_collector import IdleCollector
@@ -67,6 +68,13 @@ class InputApp(SizedApp):
     def on_notify(self, event: Notify) -> None:
         """Keep the toast from starting with a negative time."""
         event.notification = LateNotification(**vars(event.notification))
+
+    def _refresh_notifications(self) -> None:
+        """Show the toasts on the current screen only: the page below a dialog stays visible."""
+        super()._refresh_notifications()
+        for screen in self.screen_stack[:-1]:
+            for rack in screen.query_children(ToastRack):
+                self.call_later(setattr, rack, "display", False)
 
     def is_early(self, event: events.Event) -> bool:
         """Return whether an event comes before the app can handle it, and waits a second at most."""
