@@ -245,6 +245,20 @@ async def test_a_chart_offers_no_search(stage: OpenStage) -> None:
         assert not on.pane.check_action("search", ())
 
 
+async def test_a_search_is_resumed_after_a_view_that_cannot_be_searched(stage: OpenStage) -> None:
+    async with stage() as on:
+        await on.show([{"name": "a", "size": 3}, {"name": "b", "size": 9}])
+        await on.press("slash", "9", "enter")
+        await on.until(lambda: "1 of 1: 9" in on.text, "it is found")
+        await on.press("V")
+        assert isinstance(on.app.focused, ChartView)
+        assert "1 of 1: 9" not in on.text
+        await on.press("v")
+        await on.until(lambda: "1 of 1: 9" in on.text, "it is found again")
+        await on.press("slash", "escape", "V", "v")
+        assert "1 of 1: 9" not in on.text
+
+
 async def test_bars_begin_in_the_same_column_beside_labels_with_wide_or_combining_characters(stage: OpenStage) -> None:
     names = ["plain", "日本語", "e\u0301te\u0301", "🙂"]
     async with stage() as on:

@@ -102,6 +102,8 @@ class ResultViews(Container):
         self._file = ""
         self._table_of_part: TableView | None = None
         """A table that can't show the whole of a large result, because not all items of its list are objects."""
+        self._unresumed = ""
+        """Text of a search that the visible view doesn't support, but another one may."""
         self._unfiltered: ViewName | None = None
         """The view that was shown before a filter, because a filtered result may not have it."""
 
@@ -173,6 +175,7 @@ class ResultViews(Container):
         self.search.rest = ""
         self._tool, self._file = tool, file
         self._result = self._stored = self._unfiltered = None
+        self._unresumed = ""
         self._log = log
         self._outdated += self._views.items()
         self._views = {}
@@ -276,8 +279,9 @@ class ResultViews(Container):
         self._unfiltered = None
         if self._tool:
             self._preferred = (self._tool, name)
-        wanted = self.search.wanted if self.search.note else ""
+        wanted = self.search.wanted if self.search.note else self._unresumed
         self.show(name)
+        self._unresumed = "" if isinstance(self.capable, Searchable) else wanted
         if wanted:
             self.search_for(wanted)
 
