@@ -67,6 +67,7 @@ async def test_a_click_puts_the_cursor_at_the_character_under_the_mouse(given: G
         "a\tb\tc",
         "日本語",
         "e\u0301e\u0301e\u0301",
+        "\x1b[31mred\x07",
     ],
 )
 @pytest.mark.parametrize("before", ["", "first line\n", f"{'日' * 40} 👩\u200d👧{'日' * 10} "])
@@ -78,6 +79,7 @@ async def test_a_click_puts_the_cursor_at_the_character_under_the_mouse_in_one_o
         await stage.open("send")
         stage.app.post_message(events.Paste(f"{before}{text}.\nlast line"))
         await stage.until_seen("last line")
+        await stage.pilot.pause()
         box = stage.app.focused
         assert isinstance(box, TextArea)
         line = f"{before}{text}.".split("\n")[-1]

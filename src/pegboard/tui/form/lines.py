@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import ClassVar, Final
 
 from rich.cells import split_graphemes
@@ -78,6 +79,11 @@ class ExactDocument(Document):
         super().__init__("")
         self._lines = text.split("\n")
 
+    @property
+    def lines(self) -> list[str]:
+        """The lines as they are shown; Textual uses them only to wrap them."""
+        return with_control_pictures("\n".join(self._lines)).split("\n")
+
     def replace_range(self, start: Location, end: Location, text: str) -> EditResult:
         """Replace the text between two locations."""
         top, bottom = sorted((start, end))
@@ -95,6 +101,11 @@ class ClickableDocument(WrappedDocument):
     Textual adds the widths of single characters, also of those that are shown as others.
     """
 
+    def get_sections(self, line_index: int) -> list[str]:
+        """Return the wrapped lines of a line as they are shown; Textual omits some control characters."""
+        line = with_control_pictures(self.document.get_line(line_index))
+        return [line[start:end] for start, end in pairwise([0, *self.get_offsets(line_index), len(line)])]
+
     def get_target_document_column(self, line_index: int, x_offset: int, y_offset: int) -> int:
         """Return the index in a line of the character at a cell of one of its wrapped lines."""
         sections = self.get_sections(line_index)
@@ -102,7 +113,7 @@ class ClickableDocument(WrappedDocument):
         above = "".join(sections[:y_offset])
         tabs = iter(self.get_tab_widths(line_index)[above.count("\t") :])
         start = end = 0
-        for start, _, width in split_graphemes(with_control_pictures(section).replace("\t", " "))[0]:
+        for start, _, width in split_graphemes(section.replace("\t", " "))[0]:
             end += next(tabs) if section[start] == "\t" else width
             if x_offset < end:
                 return len(above) + start
