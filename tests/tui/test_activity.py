@@ -23,6 +23,7 @@ from pegboard.models.result import Truncation
 from pegboard.runtime import Runtime
 from pegboard.tui.activity import feed
 from pegboard.tui.activity.call_list import CallList
+from pegboard.tui.activity.query_line import QueryLine
 from pegboard.tui.activity.screen import ActivityScreen
 from pegboard.tui.chat.prompt import AskLine
 from pegboard.tui.chat.screen import ChatScreen
@@ -257,6 +258,18 @@ async def test_space_is_part_of_a_filter_that_is_typed_and_selects_otherwise(
         assert len(calls(stage).ticked) == 2
         await press(stage, "escape")
         assert not calls(stage).ticked
+
+
+@pytest.mark.promise("ACT-1")
+async def test_a_click_on_the_filter_starts_typing_it(runtime: Runtime, recorder: Recorder) -> None:
+    recorder.add("fs.list_dir")
+    recorder.add("time.now")
+    async with on_activity(runtime) as stage:
+        await press(stage, "ctrl+d")
+        assert not calls(stage).has_focus
+        await stage.pilot.click(QueryLine)
+        await stage.type("?now")
+        assert calls(stage).sought == "?now"
 
 
 @pytest.mark.promise("ACT-1")

@@ -12,6 +12,7 @@ from pegboard.config import Settings
 from pegboard.config.settings import UiSettings
 from pegboard.models import Problem
 from pegboard.runtime import Runtime
+from pegboard.tui.widgets.filter_line import FilterLine
 
 BROKEN = Problem(message="The file can't be parsed: expected ':'.", file="/packs/broken.py", line=3)
 
@@ -33,6 +34,17 @@ async def test_any_printable_key_filters_and_the_best_match_is_selected(given: G
         assert stage.marked == "fs.read_file"
         assert "1 of 5" in stage.text
         assert "list_dir" not in "".join(stage.tool_list)
+
+
+@pytest.mark.promise("TUI-1")
+async def test_text_that_is_typed_after_a_click_on_the_filter_line_filters_the_list(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.open("list_dir")
+        assert not stage.list.has_focus
+        await stage.pilot.click(FilterLine)
+        await stage.type("rea")
+        assert stage.list.sought == "rea"
+        assert stage.marked == "fs.read_file"
 
 
 async def test_escape_clears_the_filter_and_keeps_the_selection(given: GivenRuntime) -> None:

@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from typing import Final
 
 from textual.content import Content
-from textual.widgets import Static
 
 from pegboard.models import CallCount, HistoryQuery, QueryProblem
 from pegboard.results.sizes import count as number_of
 from pegboard.tui.widgets.control_pictures import with_control_pictures
+from pegboard.tui.widgets.filter_line import ClickableFilter
 
 _HINT: Final = "words, or tool: source: status: session: agent: since: before: slower: pinned:"
 _MOST_LINES: Final = 3
 """Lines of a problem; a longer one is cut."""
 
 
-class QueryLine(Static):
+class QueryLine(ClickableFilter):
     """A line with the filter, and below it a line with a problem or with completions, if there are any.
 
     Args:

@@ -6,9 +6,23 @@ from textual.content import Content
 from textual.widgets import Static
 
 from pegboard.results.clean import clean_line
+from pegboard.tui.widgets.filter_list import FilterList
+from pegboard.tui.widgets.pick_list import PickList
 
 
-class FilterLine(Static):
+class ClickableFilter(Static):
+    """A line with the filter of the list beside it; a click starts filtering."""
+
+    def on_click(self) -> None:
+        """Focus the list; in a list whose keys may be commands, let them all be input for the filter."""
+        for widget in self.siblings:
+            if isinstance(widget, FilterList):
+                widget.focus()
+                if not isinstance(widget, PickList):
+                    widget.action_filter()
+
+
+class FilterLine(ClickableFilter):
     """The filter at the left end and the number of matches at the right end.
 
     Args:
