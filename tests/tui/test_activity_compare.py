@@ -41,6 +41,17 @@ async def compared(stage: Stage) -> CompareScreen:
 
 
 @pytest.mark.promise("ACT-3")
+async def test_the_exit_codes_of_two_compared_scripts_are_shown(runtime: Runtime, recorder: Recorder) -> None:
+    for code in (0, 125):
+        ended = ToolResult(ok=True, data={"exit_code": code}, meta=ResultMeta(duration_ms=12, exit_code=code))
+        recorder.add("script.run", {"commands": f"exit {code}"}, ended)
+    async with on_activity(runtime) as stage:
+        await compared(stage)
+        await stage.until_seen("- ✓ ok")
+        await stage.until_seen("+ ✗ exit 125")
+
+
+@pytest.mark.promise("ACT-3")
 async def test_two_selected_calls_are_compared_by_path_and_line(runtime: Runtime, recorder: Recorder) -> None:
     recorder.add("gate.shout", {"text": "old words", "same": 1}, result(OLD))
     recorder.add("fs.list_dir")

@@ -125,6 +125,17 @@ async def test_the_card_of_a_script_shows_its_last_calls(tmp_path: Path) -> None
         assert ["".join(filter(str.isdigit, row))[:2] for row in shown] == [*map(str, range(31, 51))]
 
 
+async def test_the_card_of_a_script_shows_an_exit_code_other_than_0(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, calls(("script_run", {"commands": "exit 3"})), says("Ah"), config=OFFERED) as stage:
+        await stage.say("Go")
+        await analyzed(stage, "No tool calls found.")
+        await stage.select()
+        await stage.press("a")
+        await stage.idle()
+        await stage.until_seen("✗ script.run")
+        await stage.until_seen("exit 3 · ")
+
+
 @pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=["120x40", "80x24"])
 def test_a_script_that_asks(
     snap_compare: Callable[..., bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]

@@ -17,8 +17,9 @@ from pegboard.errors import StoreError
 from pegboard.models import HistoryQuery, RecordedCall
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count, duration, size
-from pegboard.tui.activity.call_list import SIGNS
+from pegboard.tui.activity.call_list import sign_of
 from pegboard.tui.activity.differences import DifferenceLayout, DifferenceSection, laid_out, sections_of
+from pegboard.tui.activity.rows import CallRow
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.widgets.dialog import Dialog
 from pegboard.tui.widgets.line_view import LineView, Span
@@ -225,12 +226,13 @@ class CompareScreen(Dialog[None]):
 
 
 def _described(sign: str, call: RecordedCall) -> Content:
-    symbol, style = SIGNS[call.state]
+    row = CallRow.of(call)
+    symbol, style = sign_of(row)
     took = f"{duration(call.duration_ms)} · " if call.duration_ms else ""
     facts = f"{call.at.astimezone():%Y-%m-%d %H:%M:%S} · {call.source} · {took}"
     colour = "$text-error" if sign == "-" else "$text-success"
     return Content.assemble(
         (f"{sign} ", colour),
-        (f"{symbol} {call.state}", style),
+        (f"{symbol} {row.reason or row.state}", style),
         f"  {facts}{size(call.size)} · {clean_line(call.id)[:12]}",
     )

@@ -273,7 +273,7 @@ class CallBlock(Block):
                 return "?", "warning"
             case "running":
                 return "▶", "running"
-        if self.result is None or self.result.ok:
+        if self.result is None or not _has_failed(self.result):
             return "✓", "ok"
         return ("⊘", "warning") if _was_stopped(self.result) else ("✗", "error")
 
@@ -282,7 +282,7 @@ class CallBlock(Block):
             return "warning"
         if self.state == "running":
             return "running"
-        failed = self.result is not None and not self.result.ok
+        failed = self.result is not None and _has_failed(self.result)
         return "muted" if not failed else "warning" if _was_stopped(self.result) else "error"
 
     def _facts(self) -> str:
@@ -469,8 +469,12 @@ def _was_stopped(result: ToolResult | None) -> bool:
     return result is not None and result.error is not None and result.error.detail in {"cancelled", "denied"}
 
 
+def _has_failed(result: ToolResult) -> bool:
+    return not result.ok or bool(result.meta.exit_code)
+
+
 def _result_facts(result: ToolResult) -> list[str]:
-    facts = []
+    facts = [f"exit {result.meta.exit_code}"] if result.meta.exit_code else []
     if result.error is not None:
         facts.append(clean_line(result.error.detail or result.error.code))
     elif not result.ok:
