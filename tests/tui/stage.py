@@ -47,6 +47,7 @@ from pegboard.tui.tools.screen import ToolsScreen
 from pegboard.tui.tools.tool_list import ToolList
 
 if TYPE_CHECKING:
+    from textual import events
     from textual.pilot import Pilot
 
     from pegboard.runtime import Runtime
@@ -395,6 +396,11 @@ class Stage:
         with self.app._context():  # a test may run two apps; a pilot updates the screen of the active one
             await self.pilot.press(*keys)
             await self.pilot.pause()
+
+    async def mouse(self, kind: type[events.MouseDown | events.MouseUp], x: int, y: int) -> None:
+        """Press or release the left mouse button at a cell, as a terminal reports it; a pilot makes no click of it."""
+        self.app.post_message(kind(None, x, y, 0, 0, 1, False, False, False))
+        await self.pilot.pause()
 
     async def open(self, query: str) -> None:
         """Filter the tool list and focus the form of the best match."""

@@ -1,4 +1,4 @@
-"""Selection by a double click and by dragging."""
+"""Clicks on what moves before the release, and selection by a double click and by dragging."""
 
 from __future__ import annotations
 
@@ -26,6 +26,23 @@ async def test_typed_text_replaces_the_word_under_a_double_click_and_the_text_un
         await stage.pilot.click(stage.app.focused, offset=(14, 0), times=3)
         await stage.type("x")
         assert stage.form.form.draft() == {"path": "x"}
+
+
+@pytest.mark.promise("TUI-3")
+async def test_a_click_chooses_the_value_under_the_mouse_although_the_description_above_it_unfolds_meanwhile(
+    given: GivenRuntime,
+) -> None:
+    long = "Whether to delete it, " + "which can't be undone, " * 5
+    given.found = [tool("mail.send", to={"type": "string"}, gone={"type": "boolean", "description": long})]
+    async with on_stage(given, size=(80, 24)) as stage:
+        await stage.open("send")
+        y = next(row for row, line in enumerate(stage.lines) if "true" in line)
+        x = stage.lines[y].index("true")
+        await stage.mouse(events.MouseDown, x, y)
+        await stage.until(lambda: "true" not in stage.lines[y], "the description is unfolded")
+        await stage.mouse(events.MouseUp, x, y)
+        assert stage.form.form is not None
+        assert stage.form.form.draft() == {"gone": True}
 
 
 @pytest.mark.promise("TUI-3")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from script_stage import ScriptStage, on_script
+from textual import events
 
 from pegboard.tui.chat.prompt import AskLine
 from pegboard.tui.chat.screen import ChatScreen
@@ -152,6 +153,25 @@ async def test_a_click_marks_a_call_and_a_second_click_opens_it(tmp_path: Path) 
         assert stage.tree.cursor.call.args == {"text": "a"}
         await stage.pilot.click(stage.tree, offset=(8, 2))
         await stage.until(lambda: isinstance(stage.app.screen, ResultScreen), "the result is open")
+
+
+async def test_a_click_marks_the_call_under_the_mouse_although_the_tree_grows_before_the_release(
+    tmp_path: Path,
+) -> None:
+    async with on_script(tmp_path, size=(80, 24)) as stage:
+        await stage.run("for i in $(seq 30); do work.say $i; done >/dev/null")
+        stage.editor.focus()
+        await stage.pilot.pause()
+        height = stage.tree.size.height
+        y = next(row for row, line in enumerate(stage.lines) if 'work.say  {text: "30"}' in line)
+        for _ in range(2):
+            await stage.mouse(events.MouseDown, 10, y)
+            assert stage.tree.size.height > height
+            assert 'work.say  {text: "30"}' not in stage.lines[y]
+            await stage.mouse(events.MouseUp, 10, y)
+            assert stage.tree.cursor is not None
+            assert stage.tree.cursor.call.args == {"text": "30"}
+        await stage.until(lambda: isinstance(stage.app.screen, ResultScreen), "the second click opened the result")
 
 
 @pytest.mark.promise("SCR-5")

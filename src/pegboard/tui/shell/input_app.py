@@ -23,6 +23,7 @@ from textual.worker import active_worker
 from pegboard.tui.shell.idle_collector import IdleCollector
 from pegboard.tui.shell.input_order import InputOrder, InputPassed
 from pegboard.tui.shell.sized_app import SizedApp
+from pegboard.tui.shell.steady_clicks import SteadyClicks
 from pegboard.tui.widgets.double_click import select_in_field
 
 _MODIFIERS = ("alt+", "meta+", "super+", "hyper+")
@@ -58,6 +59,7 @@ class InputApp(SizedApp):
         super().__init__()
         self._collector = IdleCollector()
         self._order = InputOrder(self, self._handle, self.is_early)
+        self._clicks = SteadyClicks(self)
         self._screens_of_keys: WeakKeyDictionary[events.Key, Screen[object]] = WeakKeyDictionary()
         """The screen that each key was for."""
 
@@ -122,6 +124,8 @@ class InputApp(SizedApp):
                 return
             if isinstance(event, events.Key) and not event.is_forwarded:
                 self._screens_of_keys[event] = screen
+            if isinstance(event, events.MouseEvent) and not event.is_forwarded:
+                event = self._clicks.moved(event)
         if not (isinstance(event, events.MouseEvent) and self._is_on_removed(event)):
             await super().on_event(event)
 
