@@ -148,6 +148,16 @@ async def test_model_turns_of_a_chat_are_between_its_calls(runtime: Runtime, rec
         await stage.until_seen("1 model turn")
 
 
+async def test_a_long_name_of_a_tool_is_complete_on_a_wide_screen(runtime: Runtime, session: Session) -> None:
+    tool = "github.create_pull_request_review_comment"
+    session.add(tool, 0, 1)
+    for size, is_complete in (((200, 50), True), ((120, 40), False)):
+        async with on_activity(runtime, size) as stage:
+            await opened(stage)
+            (line,) = lines(stage, TimelineView)
+            assert (tool in line) == is_complete
+
+
 @pytest.mark.promise("WAT-5")
 async def test_a_bar_opens_the_result_of_its_call(runtime: Runtime, recorder: Recorder, session: Session) -> None:
     for number in range(30):

@@ -129,7 +129,7 @@ class TimelineView(LineView):
     @property
     def _columns(self) -> tuple[int, int]:
         """Width of the labels and of the bars."""
-        label = _LABEL_WIDE if self.row_width >= _WIDE else _LABEL
+        label = max(_LABEL_WIDE, self.row_width // 4) if self.row_width >= _WIDE else _LABEL
         return label, max(self.row_width - _OFFSET - label - _DURATION, 0)
 
     def header(self) -> str | None:
