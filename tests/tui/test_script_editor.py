@@ -184,6 +184,18 @@ async def test_a_command_is_inserted_with_placeholders_that_tab_selects(tmp_path
         assert stage.editor.text == "work.look here"
 
 
+async def test_a_double_click_inserts_a_command_once_and_later_clicks_insert_it_again(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        await stage.pilot.click(stage.commands.list, times=2)
+        await stage.until(lambda: stage.editor.text, "the command is inserted")
+        first = stage.commands.marked
+        assert first is not None
+        name = first.names[0]
+        assert stage.editor.text.count(name) == 1
+        await stage.pilot.click(stage.commands.list)
+        await stage.until(lambda: stage.editor.text.count(name) == 2, "it is inserted again")
+
+
 async def test_a_command_is_inserted_where_bash_expects_one(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         for before, after in (

@@ -22,6 +22,14 @@ from pegboard.tui.widgets.filter_line import FilterLine
 from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 
+class _CommandList(PickList):
+    """List whose commands are inserted once by a double click, too."""
+
+    def chooses_on_click(self, *, is_second: bool) -> bool:
+        """Choose on the first click."""
+        return not is_second
+
+
 class CommandsPane(Vertical):
     """Filterable list of commands with the usage of the selected one."""
 
@@ -44,7 +52,7 @@ class CommandsPane(Vertical):
 
     def __init__(self) -> None:
         super().__init__()
-        self.list = PickList()
+        self.list = _CommandList()
         self._commands: Sequence[OfferedCommand] = ()
         self._lines: list[PickLine] = []
         self._about = Static(id="about")
