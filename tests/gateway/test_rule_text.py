@@ -63,6 +63,29 @@ def test_rules_have_a_description(runtime: Runtime) -> None:
     )
 
 
+@pytest.mark.promise("ASK-7", "SEC-2")
+@pytest.mark.parametrize(
+    ("where", "text"),
+    [
+        ({"path": "git push * --force"}, "path = git push * --force"),
+        ({"path": "a,b=c,d"}, "path = a,b=c,d"),
+        ({"body": "x, path = src/**"}, 'body = "x, path = src/**"'),
+        ({"body": "x,\tpath\t=\ty"}, r'body = "x,\tpath\t=\ty"'),
+        ({"body": "x,\u2800path\u2800=\u2800y"}, 'body = "x,\u2800path\u2800=\u2800y"'),
+        ({"body": "a or b"}, 'body = "a or b"'),
+        ({"body": "a in calls of models"}, 'body = "a in calls of models"'),
+        ({"body": 'a with exactly {"path": "a"}'}, r'body = "a with exactly {\"path\": \"a\"}"'),
+        ({"path = src/**, x": "y"}, '"path = src/**, x" = y'),
+        ({"body": '"'}, r'body = "\""'),
+        ({"body": " a"}, 'body = " a"'),
+    ],
+)
+def test_no_text_in_a_rule_looks_like_another_condition(where: dict[str, str], text: str) -> None:
+    rule = Rule.model_validate({"allow": "a.b", "where": where})
+    assert str(rule) == f"allow a.b where {text}"
+    assert str(Rule(deny=("a.b, c.d",))) == 'deny "a.b, c.d"'
+
+
 @pytest.mark.promise("ASK-7")
 def test_a_new_rule_is_added_at_the_end_and_the_rest_stays(runtime: Runtime) -> None:
     seen = runtime.rules.add(runtime.rules.read(), Rule(deny=("a.b",), where={"path": ("x", "y")}, scope="ask"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -14,6 +15,10 @@ RuleAction: TypeAlias = Literal["allow", "ask", "deny"]
 RuleScope: TypeAlias = Literal["ask", "mcp"]
 
 _WHOSE = {"ask": "of models", "mcp": "of MCP clients"}
+_AMBIGUOUS = re.compile(
+    r'^$|^["\s]|\s$|,(?!\S)|(?<!\S)(?:=|or|where|with\s+exactly|in\s+calls)(?!\S)|(?![\w\s])[^\x00-\x7f]'
+)
+"""What would look like another part of a rule; characters such as the blank of Braille look like spaces."""
 
 
 def _listed(value: object) -> object:
@@ -89,11 +94,20 @@ class Rule(BaseModel):
         return self.allow or self.ask or self.deny
 
     def __str__(self) -> str:
-        """Return the rule as text: `allow fs.write_file where path = src/**`."""
-        where = ", ".join(f"{name} = {' or '.join(patterns)}" for name, patterns in self.where.items())
+        """Return the rule as text: `allow fs.write_file where path = src/**`.
+
+        A name or a pattern that would look like more than one condition is in quotes.
+        """
+        where = ", ".join(
+            f"{_shown(name)} = {' or '.join(map(_shown, patterns))}" for name, patterns in self.where.items()
+        )
         exactly = f" with exactly {self.exactly}" if self.exactly is not None else ""
         whose = f" in calls {_WHOSE[self.scope]}" if self.scope else ""
-        return f"{self.action} {', '.join(self.tools)}{f' where {where}' if where else ''}{exactly}{whose}"
+        return f"{self.action} {', '.join(map(_shown, self.tools))}{f' where {where}' if where else ''}{exactly}{whose}"
+
+
+def _shown(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False) if _AMBIGUOUS.search(text) else text
 
 
 class RuleFile(DataModel):
