@@ -120,6 +120,22 @@ async def test_the_card_shows_the_whole_call_and_approves_it(watched: Watched, l
         assert "awaits approval" not in stage.text
 
 
+@pytest.mark.promise("WAT-4", "SEC-2")
+async def test_no_name_hides_the_tool_of_a_call_without_a_sign(questions: Questions) -> None:
+    async with on_app() as stage:
+        questions.open(Question("files.delete", {}, "Claude Code calls fs.read_file " + "x" * 90, "files", "Why"))
+        await open_card(stage)
+        assert "─ files.delete · called by Claude Code calls fs.read_file xxx" in stage.text
+        await stage.press("r")
+        await answered(stage)
+
+        questions.open(Question("files.look" + "\u2800" * 900 + "delete", {}, "tester", "files", "Why"))
+        await open_card(stage)
+        header = stage.app.screen.query_one("#from").region
+        last = stage.lines[header.bottom - 1][header.x : header.right].rstrip()
+        assert last.endswith("…")
+
+
 @pytest.mark.promise("WAT-4")
 @pytest.mark.parametrize("key", ["a", "escape"])
 async def test_an_answer_counts_and_the_card_closes_if_another_key_follows_while_no_thread_is_free(

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 from chat_stage import ChatStage, on_chat
 from models import calls, says
-from textual.widgets import Button, Input, Static
+from textual.widgets import Button, Input
 
 from pegboard.models.rule import Rule
 from pegboard.tui.dialogs.approval_scope import ApprovalScope
 from pegboard.tui.dialogs.confirm import Confirm
+from pegboard.tui.widgets.cut_text import CutText
 
 REMOVE = ("work_remove", {"path": "a.txt"})
 CHANGE = ("work_change", {"path": "src/a.txt"})
@@ -30,7 +31,7 @@ async def scope(stage: ChatStage) -> ApprovalScope:
 
 
 def preview(screen: ApprovalScope) -> str:
-    return " ".join(str(screen.query_one("#preview", Static).content).split())
+    return " ".join(str(screen.query_one("#preview", CutText).text).split())
 
 
 def rules(stage: ChatStage) -> tuple[Rule, ...]:
@@ -199,6 +200,28 @@ async def test_hostile_arguments_stay_text_and_exactly_means_exactly(tmp_path: P
         assert "\u202e" not in stage.text
         await stage.press("up", "enter", "ctrl+s")
         await stage.until(lambda: len(stage.tool_messages) == 2, "the same call runs")
+        await stage.select()
+        await stage.press("r")
+        await stage.idle()
+
+
+@pytest.mark.promise("ASK-7", "SEC-2")
+async def test_a_rule_that_is_too_long_ends_in_an_ellipsis(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, calls(("work_remove", {"path": "a" * 1500})), says("Done"), size=(80, 24)) as stage:
+        await stage.say("Remove")
+        screen = await scope(stage)
+
+        def last_row(widget: str) -> str:
+            region = stage.app.screen.query_one(widget).region
+            return stage.lines[region.bottom - 1][region.x : region.right].rstrip()
+
+        await stage.until(lambda: last_row("#preview").endswith("aaa…"), "it is cut visibly")
+        await stage.press("tab", "down", "enter")
+        await stage.until(lambda: screen.accepts_now, "answers count")
+        await stage.press("ctrl+s")
+        await stage.until(lambda: isinstance(stage.app.screen, Confirm), "it is confirmed")
+        await stage.until(lambda: last_row("#question").endswith("aaa…"), "it is cut visibly")
+        await stage.press("escape", "escape")
         await stage.select()
         await stage.press("r")
         await stage.idle()

@@ -28,6 +28,7 @@ from pegboard.tui.dialogs.approval_scope import ApprovalScope
 from pegboard.tui.dialogs.ask_name import AskName
 from pegboard.tui.dialogs.ask_text import AskText
 from pegboard.tui.result.text import TextView
+from pegboard.tui.widgets.cut_text import CutText
 from pegboard.tui.widgets.question import QuestionScreen
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class AgentCallScreen(QuestionScreen[None]):
         """Whether a dialog of an answer is open, whose result is still wanted."""
         self._outcome = ""
         self._editor: AskText | None = None
-        self._from = Static(id="from")
+        self._from = CutText(id="from")
         self._arguments = TextView(highlight=json_parts)
 
     @property
@@ -202,12 +203,14 @@ class AgentCallScreen(QuestionScreen[None]):
 
     def _show(self) -> None:
         question = self.question
-        self.query_one("#box").border_title = Content(f"{clean_line(question.agent)} calls {clean_line(question.tool)}")
+        # The tool is first: an agent's name may be long, and look like the name of another tool.
+        title = f"{clean_line(question.tool)} · called by {clean_line(question.agent)}"
+        self.query_one("#box").border_title = Content(title)
         rows = (("Agent", question.agent), ("Server", question.server), ("Tool", question.tool))
         lines = [
             Content.assemble((f"{name:8}", "$text-muted"), (clean_line(text), "bold")) for name, text in rows if text
         ]
-        self._from.update(Content("\n").join([*lines, Content.styled(clean_line(question.reason), "$text-warning")]))
+        self._from.text = Content("\n").join([*lines, Content.styled(clean_line(question.reason), "$text-warning")])
         self._arguments.replace_text(clean(self._call.text))
         self.set_class(self._accepts("session"), "-session")
         self.set_class(question.accepts_rule, "-rules")

@@ -21,6 +21,7 @@ from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.dialogs.confirm import Confirm
 from pegboard.tui.widgets.control_pictures import ControlPictures
+from pegboard.tui.widgets.cut_text import CutText
 from pegboard.tui.widgets.question import QuestionScreen
 from pegboard.tui.widgets.text_input import TextInput
 
@@ -132,7 +133,7 @@ class ApprovalScope(QuestionScreen[Approval | None]):
                 with Horizontal():
                     yield Label(Content(clean_line(name)))
                     yield TextInput(pattern, "any value", ControlPictures(), select_on_focus=False)
-        yield Static(id="preview")
+        yield CutText(id="preview")
         yield Static(id="state")
         with Horizontal(id="answers"):
             yield Button(Content("Close"), id="close", compact=True)
@@ -171,6 +172,12 @@ class ApprovalScope(QuestionScreen[Approval | None]):
                 return any_rule(call)
 
     @property
+    def _shown_rule(self) -> str:
+        """The rule as text, without secrets; the widgets that show it cut it visibly."""
+        rule = clean_line(str(self._rule_for(self._shown)))
+        return rule if len(rule) <= _LONGEST_PREVIEW else f"{rule[:_LONGEST_PREVIEW]}…"
+
+    @property
     def _problem(self) -> str:
         """Why the rule can't be added; empty if it can."""
         if self._is_over:
@@ -190,11 +197,10 @@ class ApprovalScope(QuestionScreen[Approval | None]):
     def _preview(self) -> None:
         if not self.query("#state"):
             return
-        rule = clean_line(str(self._rule_for(self._shown)))
-        short = rule if len(rule) <= _LONGEST_PREVIEW else f"{rule[:_LONGEST_PREVIEW]}…"
         file = clean_line(str(self._runtime.paths.approvals))
         where = f"Written to {file}" if self._is_permanent else "In memory until the session or Pegboard ends"
-        self.query_one("#preview", Static).update(Content.assemble((f"{where}:\n", "$text-muted"), (short, "bold")))
+        preview = Content.assemble((f"{where}:\n", "$text-muted"), (self._shown_rule, "bold"))
+        self.query_one("#preview", CutText).text = preview
         problem = self._problem
         state = self.query_one("#state", Static)
         state.display = bool(problem)
@@ -229,7 +235,7 @@ class ApprovalScope(QuestionScreen[Approval | None]):
 
     async def _confirmed(self) -> bool:
         name = clean_line(self._call.name)
-        rule = clean_line(str(self._rule_for(self._shown)))[:_LONGEST_PREVIEW]
+        rule = self._shown_rule
         question = f"{name} may delete or overwrite. From now on such calls run without asking:\n\n{rule}"
         return await self.app.push_screen_wait(Confirm(f"Allow {name} permanently?", question, "Allow")) is True
 

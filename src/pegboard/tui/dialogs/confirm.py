@@ -8,9 +8,10 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.content import Content
-from textual.widgets import Button, Static
+from textual.widgets import Button
 
 from pegboard.tui.commands import Command, bindings
+from pegboard.tui.widgets.cut_text import CutText
 from pegboard.tui.widgets.question import QuestionScreen
 
 
@@ -54,7 +55,9 @@ class Confirm(QuestionScreen[bool]):
 
     def compose_body(self) -> ComposeResult:
         """Compose the question and the buttons."""
-        yield Static(Content(self._question), id="question")
+        question = CutText(id="question")
+        question.text = Content(self._question)
+        yield question
         with Horizontal(id="answers"):
             yield Button(Content("No"), id="no", compact=True)
             yield Button(Content(self._yes), id="yes", variant="error", compact=True)
