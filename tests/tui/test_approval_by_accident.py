@@ -16,8 +16,10 @@ from textual import events
 from textual.command import CommandList
 from textual.widgets import Button
 
+from pegboard.brake import Question, Questions
 from pegboard.config import Settings
 from pegboard.tui.chat.call_block import CallBlock
+from pegboard.tui.dialogs.agent_call import AgentCallScreen
 from pegboard.tui.dialogs.approval_scope import ApprovalScope
 from pegboard.tui.dialogs.ask_name import AskName
 from pegboard.tui.dialogs.confirm import Confirm
@@ -423,6 +425,27 @@ async def test_an_answer_to_a_call_that_ended_meanwhile_says_so(tmp_path: Path) 
         await stage.press("enter")
         await stage.until_seen("work.remove was not answered")
         await stage.idle()
+
+
+@pytest.mark.promise("SEC-2", "WAT-4")
+async def test_a_key_for_the_call_of_an_agent_that_just_ended_never_answers_the_card_below(
+    tmp_path: Path, clock: StandingClock
+) -> None:
+    async with on_question(tmp_path) as stage:
+        asked = Questions(stage.runtime.paths.state).open(Question("files.look", {}, "tester", "files", "Why"))
+        await stage.until(lambda: stage.app.agent_calls, "the call of an agent waits")
+        await stage.select()
+        await stage.press("f12")
+        await stage.until(lambda: isinstance(stage.app.screen, AgentCallScreen), "the call of the agent is shown")
+        asked.close("The client cancelled the call.")
+        await stage.until(lambda: stage.app.screen is stage.chat, "it is no longer shown")
+        await stage.drawn()
+        clock.seconds += LATE
+        await stage.press("a")
+        assert stage.cards[0].state == "asking"
+        assert stage.line.text == "a"
+        await end(stage)
+        assert not approved(stage)
 
 
 @pytest.mark.promise("SEC-2")

@@ -208,7 +208,7 @@ class PagesApp(DialogApp, inherit_bindings=False):
         elif self.screen.is_modal:
             self.notify("Close this dialog first, then go to the call awaiting approval.", severity="warning")
         elif not self.requests or (
-            isinstance(self.screen, ChatScreen) and self.screen.is_last_asking and self.agent_calls
+            self.agent_calls and isinstance(self.screen, ChatScreen) and self.screen.leave_last_asking()
         ):
             await self.show_agent_call()
         else:

@@ -108,7 +108,12 @@ class ApprovalCards:
     def leave(self) -> None:
         """Deselect when the user leaves the page, so that later keys go to the prompt."""
         self._transcript.guard.show({})
-        if self._page.app.current_mode != "chat" and self._transcript.selected is not None:
+        if self._page.app.current_mode != "chat":
+            self.deselect()
+
+    def deselect(self) -> None:
+        """Deselect the selected card, so that later keys go to the prompt."""
+        if self._transcript.selected is not None:
             self._transcript.deselect()
             self._prompt.focus()
 

@@ -448,10 +448,15 @@ class ChatScreen(PageScreen):
         """Select a call awaiting approval."""
         self._cards.select_next()
 
-    @property
-    def is_last_asking(self) -> bool:
-        """Whether no later call awaits approval than the selected one."""
-        return self._cards.is_last
+    def leave_last_asking(self) -> bool:
+        """Deselect the selected call awaiting approval and return True, unless a later one awaits it.
+
+        A dialog that opens then may close just before a key that was meant for it.
+        """
+        if self._cards.is_last:
+            self._cards.deselect()
+            return True
+        return False
 
     @on(Transcript.Selected)
     def _selected(self, event: Transcript.Selected) -> None:
