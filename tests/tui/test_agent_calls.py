@@ -19,7 +19,7 @@ from watched import PLAIN_SERVER, Watched
 
 from pegboard.brake import Answer, Question, Questions
 from pegboard.runtime import Runtime
-from pegboard.tui.dialogs.agent_call import AgentCallScreen
+from pegboard.tui.dialogs.agent_call import AgentCall, AgentCallScreen
 from pegboard.tui.dialogs.ask_name import AskName
 from pegboard.tui.dialogs.ask_text import AskText
 from pegboard.tui.dialogs.confirm import Confirm
@@ -280,6 +280,28 @@ async def test_a_reason_that_comes_after_another_answer_is_not_used_and_the_app_
         await stage.press("enter")
         await answered(stage)
         assert any("Your answer was not used. Another app approved" in one.message for one in toasts)
+
+
+@pytest.mark.promise("WAT-4")
+async def test_the_card_of_another_call_stays_if_an_answer_to_the_call_before_comes_too_late(
+    questions: Questions, no_thread: Callable[[], AbstractContextManager[None]]
+) -> None:
+    async with on_app() as stage:
+        first, second = (Question(f"files.{name}", {}, "tester", "files", "Why") for name in ("move", "delete"))
+        questions.open(first)
+        questions.open(second)
+        await stage.until_seen("2 calls await approval: f12")
+        await stage.app.show_agent_call(first)
+        await stage.until(lambda: isinstance(stage.app.screen, AgentCallScreen), "the card is open")
+        await stage.until(lambda: card(stage).accepts_now, "answers count")
+        with no_thread():
+            questions.answer(first.id, Answer("reject", by="Another app"))
+            await stage.press("a")
+            card(stage).show(AgentCall.read(stage.app.runtime, second))
+        await stage.until_seen("Another app rejected files.move.")
+        await stage.until(lambda: len(stage.app.agent_calls) == 1, "one call waits")
+        assert card(stage).question.tool == "files.delete"
+        assert not any("files.delete" in one.message for one in stage.app._notifications)
 
 
 @pytest.mark.promise("WAT-4")

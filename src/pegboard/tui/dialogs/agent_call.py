@@ -228,20 +228,21 @@ class AgentCallScreen(QuestionScreen[None]):
             self._count()
         elif not self._is_over:
             self._is_over = True
-            self._report_other_answer()
+            self._report_other_answer(self._call)
 
     @work
-    async def _report_other_answer(self) -> None:
-        """Close, and show who answered."""
-        call = self._call
+    async def _report_other_answer(self, call: AgentCall) -> None:
+        """Show who answered a call, and close unless another one is shown by now."""
         answer = await asyncio.to_thread(self._questions.read_answer, call.question.id)
-        self._outcome = outcome = _outcome(call.question, answer)
+        outcome = _outcome(call.question, answer)
         self.app.notify(outcome, markup=False)
+        if self._call is not call:
+            return
+        self._outcome = outcome
         editor = self._editor
         if editor is not None and editor.is_attached:
             editor.end(_EDIT_OVER.format(outcome=outcome, key=key_of(editor, "text.close")))
-        if self._call is call:
-            self.dismiss(None)
+        self.dismiss(None)
 
     # Answers
 
@@ -281,10 +282,11 @@ class AgentCallScreen(QuestionScreen[None]):
         try:
             await asyncio.to_thread(self._questions.answer, call.question.id, answer)
         except AnsweredError:
-            self._report_other_answer()
+            self._report_other_answer(call)
             return
         except BrakeError as error:
-            self._is_over = False
+            if self._call is call:
+                self._is_over = False
             self.app.notify(clean_line(str(error)), severity="error", markup=False)
             return
         if answer.lasts != "once":
