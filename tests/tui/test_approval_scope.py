@@ -227,6 +227,21 @@ async def test_a_rule_that_is_too_long_ends_in_an_ellipsis(tmp_path: Path) -> No
         await stage.idle()
 
 
+@pytest.mark.promise("ASK-7")
+async def test_the_toast_of_a_long_rule_shows_its_beginning_and_the_key_that_undoes_it(tmp_path: Path) -> None:
+    turn = calls(("work_change", {"path": "word " * 1000}))
+    async with on_chat(tmp_path, turn, says("Done"), size=(80, 24)) as stage:
+        await stage.say("Change")
+        screen = await scope(stage)
+        await stage.until(lambda: screen.accepts_now, "answers count")
+        await stage.press("ctrl+s")
+        await stage.until_seen("Rule added for this session")
+        words = " ".join(line.rpartition("▌")[2].strip() for line in stage.lines)
+        assert "allow work.change with exactly" in " ".join(words.split())
+        assert "alt+z undoes it." in " ".join(words.split())
+        await stage.idle()
+
+
 @pytest.mark.promise("SEC-2")
 async def test_other_calls_leave_the_dialog_alone_and_the_end_of_its_call_is_shown(tmp_path: Path) -> None:
     turn = calls(("work_both", {"first": "one", "second": "two"}))

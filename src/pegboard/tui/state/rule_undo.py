@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _TOAST_SECONDS = 10.0
 _OUTCOME_SECONDS = 10.0
 _POLL_SECONDS = 0.05
+_BEGINNING, _END = 250, 100
+"""Characters of a long toast that are shown: a rule may contain whole files as arguments."""
 
 
 class RuleUndo:
@@ -99,5 +101,7 @@ class RuleUndo:
 
     async def _show(self, text: str, severity: SeverityLevel) -> None:
         """Show a toast without the secrets that the arguments of a rule may contain."""
-        shown = await asyncio.to_thread(self._runtime.redacted, text)
-        self._app.notify(clean_line(shown), severity=severity, timeout=_TOAST_SECONDS, markup=False)
+        shown = clean_line(await asyncio.to_thread(self._runtime.redacted, text))
+        if len(shown) > _BEGINNING + _END:
+            shown = f"{shown[:_BEGINNING]} … {shown[-_END:]}"
+        self._app.notify(shown, severity=severity, timeout=_TOAST_SECONDS, markup=False)
