@@ -140,6 +140,31 @@ async def test_e_edits_the_arguments_and_the_model_reads_the_edited_ones(tmp_pat
         assert any("edited" in line and '{path: "a.txt.old"}' in line for line in stage.lines), "as it ran"
 
 
+@pytest.mark.promise("ASK-7", "SEC-2")
+async def test_the_form_of_a_call_shows_where_a_long_argument_continues(tmp_path: Path) -> None:
+    turn = calls(("work_change", {"path": "notes.txt" + " " * 200 + "../secret.txt", "times": 2}))
+    async with on_chat(tmp_path, turn, says("Done"), size=(80, 24)) as stage:
+        await stage.say("Change")
+        await stage.select()
+        await stage.press("e")
+        dialog = await form(stage)
+
+        def shown() -> str:
+            region = dialog.query(Input).first().region
+            return stage.lines[region.y][region.x : region.right].strip(" ▌")
+
+        await stage.until(lambda: shown().startswith("…") and shown().endswith(" ../secret.txt"), "its end is shown")
+        await stage.press("home")
+        await stage.until(lambda: shown().startswith("notes.txt ") and shown().endswith(" …"), "its beginning is shown")
+        await stage.press("tab")
+        await stage.until(lambda: not dialog.query(Input).first().has_focus, "another field has the focus")
+        assert shown().endswith(" …")
+        await stage.press("escape")
+        await stage.select()
+        await stage.press("r")
+        await stage.idle()
+
+
 async def test_invalid_edited_arguments_do_not_run_and_unchanged_ones_are_not_marked_as_edited(
     tmp_path: Path,
 ) -> None:

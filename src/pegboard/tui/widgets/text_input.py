@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
-from rich.cells import split_graphemes
+from rich.cells import cell_len, split_graphemes
+from rich.segment import Segment
 from textual.geometry import Region
+from textual.strip import Strip
 from textual.widgets import Input
+
+_NARROWEST = 5
+"""Width in cells below which an ellipsis would leave too little of the text."""
 
 
 class TextInput(Input):
-    """A text input that scrolls to its cursor also when it gets the focus or another size."""
+    """A text input that scrolls to its cursor also when it gets the focus or another size.
+
+    An ellipsis at an end of the line shows that the text continues there.
+    """
+
+    def render_line(self, y: int) -> Strip:
+        """Return a line, with an ellipsis at an end that hides text, except over the cursor."""
+        strip = super().render_line(y)
+        width, left = self.scrollable_content_region.width, round(self.scroll_offset.x)
+        if y or not self.value or width < _NARROWEST:
+            return strip
+        cursor = self._cursor_offset - left if self.has_focus else -1
+        more = Strip([Segment("…", self.get_component_rich_style("input--placeholder"))], 1)
+        if left and cursor != 0:
+            strip = Strip.join([more, strip.crop(1)])
+        if cell_len(self._value.plain) - left > width and cursor != width - 1:
+            strip = Strip.join([strip.crop(0, width - 1), more, strip.crop(width)])
+        return strip
 
     def on_focus(self) -> None:
         """Scroll to the cursor once the size is known."""
