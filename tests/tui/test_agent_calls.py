@@ -376,6 +376,26 @@ async def test_no_key_or_click_for_something_else_answers_a_call(
 
 
 @pytest.mark.promise("WAT-4", "SEC-2")
+async def test_a_call_is_not_answered_while_the_terminal_is_too_small_to_show_it(
+    watched: Watched, log: Path, questions: Questions
+) -> None:
+    async with on_app() as stage:
+        watched.call(1, "delete", path="a")
+        await open_card(stage)
+        await stage.pilot.resize_terminal(40, 7)
+        await stage.until(lambda: '"path"' not in stage.text, "the arguments don't fit")
+        await stage.press("a")
+        await stage.until(lambda: any("terminal larger" in one.message for one in stage.app._notifications), "so")
+        assert len(questions.pending()) == 1
+        await stage.pilot.resize_terminal(80, 24)
+        await stage.until_seen('"path"')
+        await stage.press("a")
+        assert (await received(watched))["id"] == 1
+        await answered(stage)
+    assert len(calls(log)) == 1
+
+
+@pytest.mark.promise("WAT-4", "SEC-2")
 async def test_keys_pressed_together_with_the_one_that_opens_the_card_never_answer_the_call(
     watched: Watched, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,6 +28,7 @@ from pegboard.tui.dialogs.approval_scope import ApprovalScope
 from pegboard.tui.dialogs.ask_name import AskName
 from pegboard.tui.dialogs.ask_text import AskText
 from pegboard.tui.result.text import TextView
+from pegboard.tui.shell.too_small import is_too_small
 from pegboard.tui.widgets.cut_text import CutText
 from pegboard.tui.widgets.question import QuestionScreen
 
@@ -248,7 +249,9 @@ class AgentCallScreen(QuestionScreen[None]):
 
     def action_answer(self, choice: _Choice) -> None:
         """Answer the call, after the dialog that the answer requires."""
-        if not self._is_over:
+        if is_too_small(self.app.size):
+            self.notify("Make the terminal larger to see the call before you answer it.", severity="warning")
+        elif not self._is_over:
             self._answer(choice)
 
     def answer_by_button(self, button: str) -> None:
