@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
-from typing import ClassVar, Final
+from typing import ClassVar, Final, SupportsIndex, overload
 
 from rich.cells import split_graphemes
 from rich.text import Text
@@ -66,6 +66,25 @@ class LineInput(TextInput):
     DEFAULT_CSS = f"LineInput {{ height: 1; {_LOOK} }}"
 
 
+class _ShownLines(list[str]):
+    """Lines whose control characters are replaced by visible ones when they are read.
+
+    Textual iterates over all of them, or, after an edit, over a slice.
+    """
+
+    def __iter__(self) -> Iterator[str]:
+        return map(with_control_pictures, super().__iter__())
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: SupportsIndex | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return _ShownLines(super().__getitem__(index))
+        return with_control_pictures(super().__getitem__(index))
+
+
 class ExactDocument(Document):
     """Document whose text keeps every character.
 
@@ -82,7 +101,7 @@ class ExactDocument(Document):
     @property
     def lines(self) -> list[str]:
         """The lines as they are shown; Textual uses them only to wrap them."""
-        return with_control_pictures("\n".join(self._lines)).split("\n")
+        return _ShownLines(self._lines)
 
     def replace_range(self, start: Location, end: Location, text: str) -> EditResult:
         """Replace the text between two locations."""
