@@ -106,6 +106,7 @@ async def test_s_allows_later_calls_of_the_tool_in_the_session_of_the_client(ser
     async with on_app() as stage, serve() as client:
         first = call(client, "desk.note", text="a")
         await open_card(stage)
+        assert "s allows any arguments in this session." in stage.text
         await stage.press("s")
         assert await text(first) == "noted a"
         await stage.until_seen("desk.note runs with any arguments")
@@ -121,6 +122,7 @@ async def test_s_allows_later_calls_of_the_tool_in_the_session_of_the_client(ser
 
         first = call(client, "desk.remove", path="a")
         await open_card(stage)
+        assert "s allows exactly these arguments in this session." in stage.text
         await stage.press("s")
         assert await text(first) == "removed a"
         await stage.until_seen("desk.remove runs with exactly these")

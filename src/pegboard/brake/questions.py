@@ -43,7 +43,7 @@ _PRESENCE_SECONDS: Final = 0.5
 _KEPT_SECONDS: Final = 3600.0
 """Time for which answers are kept, so that late ones fail."""
 _LARGEST: Final = 64 * 2**20
-_ADDED_FIELDS: Final = {"has_session", "lasts", "rule"}
+_ADDED_FIELDS: Final = {"has_session", "is_session_exact", "lasts", "rule"}
 """Fields that questions and answers of earlier versions don't have."""
 
 

@@ -50,6 +50,7 @@ class BrakeApprover:
                 call=call.id,
                 via="serve",
                 has_session=not self.is_shared(call.session),
+                is_session_exact=session_rule(spec, call).exactly is not None,
             )
             try:
                 answer = await self._questions.ask(question, wait=self._runtime.settings.brake.wait)

@@ -146,6 +146,7 @@ class AgentCallScreen(QuestionScreen[None]):
         self._editor: AskText | None = None
         self._from = CutText(id="from")
         self._arguments = TextView(highlight=json_parts)
+        self._note = Static(id="note")
 
     @property
     def question(self) -> Question:
@@ -156,7 +157,7 @@ class AgentCallScreen(QuestionScreen[None]):
         """Compose the origin, the arguments, the note and the buttons."""
         yield self._from
         yield self._arguments
-        yield Static("The agent's client may time out while the call waits.", id="note", markup=False)
+        yield self._note
         with Horizontal(id="answers"):
             yield Button(Content("Reject"), id="reject", compact=True)
             yield Button(Content("Reject with reason"), id="reject_why", compact=True)
@@ -213,6 +214,11 @@ class AgentCallScreen(QuestionScreen[None]):
         ]
         self._from.text = Content("\n").join([*lines, Content.styled(clean_line(question.reason), "$text-warning")])
         self._arguments.replace_text(clean(self._call.text))
+        note = "The agent's client may time out while the call waits."
+        if self._accepts("session"):
+            scope = "exactly these" if question.is_session_exact else "any"
+            note += f"\n{key_of(self, 'agent.session') or 'Session'} allows {scope} arguments in this session."
+        self._note.update(Content(note))
         self.set_class(self._accepts("session"), "-session")
         self.set_class(question.accepts_rule, "-rules")
         self.refresh_bindings()
