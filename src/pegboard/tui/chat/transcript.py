@@ -156,7 +156,7 @@ class Transcript(BlockLines):
         if not self.is_attached:
             return
         rows: dict[str, int | None] = {}
-        if self.app.screen is self.screen and not self.screen.has_class("-tiny", "-flat"):
+        if self.app.screen is self.screen and self.screen.classes.isdisjoint({"-tiny", "-flat"}):
             self._catch_up()
             first, end = self.scroll_offset.y, self.scroll_offset.y + self.scrollable_content_region.height
             for number in range(max(bisect_right(self._tops, first) - 1, 0), len(self._blocks)):
