@@ -280,6 +280,19 @@ async def test_calls_and_errors_of_a_script_are_shown_before_it_runs(tmp_path: P
         assert not stage.records
 
 
+async def test_findings_that_are_cut_are_complete_in_their_tooltip(tmp_path: Path) -> None:
+    async with on_script(tmp_path, size=(80, 24)) as stage:
+        await stage.write("work.big few\nwork.big many")
+        await stage.looked_at("and 1 more")
+        assert 'not "many"' not in stage.text
+        assert "will call" not in stage.text
+        tooltip = str(stage.place.query_one("#findings").tooltip)
+        assert tooltip.endswith('must be an integer, not "many"\n→ will call work.big ×2')
+        await stage.write("work.say a")
+        await stage.looked_at("will call work.say")
+        assert stage.place.query_one("#findings").tooltip is None
+
+
 # Draft
 
 

@@ -15,6 +15,8 @@ from pegboard.tui.script.findings import ScriptFinding
 
 _SHOWN, _SHOWN_NARROW = 3, 2
 """Findings shown on a wide and on a narrow screen."""
+_IN_TOOLTIP: Final = 12
+"""Findings in the tooltip, which shows them in full if they don't fit."""
 _MINIMUM_CELLS: Final = 20
 _SIGNS: Final = {"error": ("✗", "$text-error"), "unknown": ("?", "$text-warning"), "calls": ("→", "$text-muted")}
 
@@ -74,12 +76,16 @@ class FindingsLine(Static):
         most = _SHOWN_NARROW if self.screen.has_class("-narrow") else _SHOWN
         self._lines_shown = min(most, len(found))
         lines = []
+        is_cut = len(found) > most
         for number, finding in enumerate(found[:most], 1):
             sign, style = _SIGNS[finding.kind]
             more = f"  and {len(found) - most} more" if number == most < len(found) else ""
             width = max(self._editor.size.width - len(more) - 5, _MINIMUM_CELLS)
             text = Content(finding.text).truncate(width, ellipsis=True)
+            is_cut = is_cut or text.plain != finding.text
             lines.append(Content.assemble((f"{sign} ", f"bold {style}"), (text.plain, style), (more, "$text-muted")))
+        full = "\n".join(f"{_SIGNS[finding.kind][0]} {finding.text}" for finding in found[:_IN_TOOLTIP])
+        self.tooltip = Content(full) if is_cut else None
         self.display = bool(lines)
         self.update(Content("\n").join(lines))
 
