@@ -300,7 +300,11 @@ class ResultViews(Container):
         view = self.capable
         if isinstance(view, Searchable):
             part = view.searched_part if isinstance(view, result_views.TableView) else ""
-            self.run_worker(self.search.run(view, text, part), group="search", exclusive=True)
+            self._search(view, text, part)
+
+    @work(exclusive=True, group="search")
+    async def _search(self, view: Searchable, text: str, part: str) -> None:
+        await self.search.run(view, text, part)
 
     def set_empty_text(self, text: str) -> None:
         """Set the text that is shown without a call."""
