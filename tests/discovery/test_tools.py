@@ -386,7 +386,10 @@ def test_hints_of_other_libraries_are_ignored(tool: Tool) -> None:
     [
         ("@mcp.tool(annotations=ToolAnnotations(readOnlyHint=True, openWorldHint=False))", (True, None, None, False)),
         ("@mcp.tool(annotations=ToolAnnotations(title='T', destructive_hint=True))", (None, True, None, None)),
-        ("@mcp.tool(annotations={'idempotentHint': True, **MORE, 'x': 1})", (None, None, True, None)),
+        ("@mcp.tool(annotations={**MORE, 'idempotentHint': True, 'x': 1})", (None, None, True, None)),
+        ("@mcp.tool(annotations={'readOnlyHint': True, 'destructiveHint': False, **MORE})", (False, True, None, None)),
+        ("@mcp.tool(annotations=load(readOnlyHint=True))", (None, None, None, None)),
+        ("@mcp.tool(annotations=CHOSEN)", (False, None, None, None)),
         ("@tool('f', 'Do it.', {}, annotations=READING)", (True, None, None, None)),
         ("@mcp.tool(annotations={'readOnlyHint': load(), 'destructiveHint': load()})", (False, True, None, None)),
         ("@mcp.tool(annotations={'readOnlyHint': 'yes', 'destructiveHint': None})", (None, None, None, None)),
@@ -403,6 +406,10 @@ from servers import ToolAnnotations, load, mcp, page, tool
 from pegboard.sdk import hints
 
 READING = ToolAnnotations(readOnlyHint=True)
+if load():
+    CHOSEN = ToolAnnotations(readOnlyHint=True)
+else:
+    CHOSEN = ToolAnnotations(readOnlyHint=False)
 
 {decorators}
 def f(*, a: int = 1):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from pegboard.sdk.exports import framework_argument
 from pegboard.sdk.literals import NotLiteralError, read
-from pegboard.sdk.scope import Scope
+from pegboard.sdk.scope import Binding, Scope
 
 Report = Callable[..., None]
 """Callback for problems: `report(message, fix, line=…)`."""
@@ -88,14 +88,23 @@ def _annotations(node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope) -> 
     The names are those of MCP's `ToolAnnotations`, or of the Python SDK's class: `read_only_hint`.
     """
     written = framework_argument(node, "annotations")
-    value = scope.definition(written) or written if written is not None else None
+    if isinstance(written, ast.Name) and written.id in scope.names:
+        return most_careful(_stated(value, scope) for value in scope.variants(written.id)) or {}
+    return _stated(written, scope)
+
+
+def _stated(annotations: Binding | None, scope: Scope) -> StaticHints:
+    """Return the hints that a `ToolAnnotations(…)` or a dictionary states; none for anything else."""
     pairs: Iterable[tuple[object, ast.expr]] = ()
-    if isinstance(value, ast.Call):
-        pairs = ((keyword.arg, keyword.value) for keyword in value.keywords)
-    elif isinstance(value, ast.Dict):
-        pairs = ((getattr(key, "value", None), item) for key, item in zip(value.keys, value.values, strict=True))
+    if isinstance(annotations, ast.Dict):
+        keys = (key.value if isinstance(key, ast.Constant) else None for key in annotations.keys)
+        pairs = zip(keys, annotations.values, strict=True)
+    elif isinstance(annotations, ast.Call) and (scope.qualified(annotations.func) or "").endswith(".ToolAnnotations"):
+        pairs = ((keyword.arg, keyword.value) for keyword in annotations.keywords)
     found: StaticHints = {}
     for name, item in pairs:
+        if name is None:  # `**more`, or a key that can't be read: it may replace earlier ones
+            found = {hint: _CAREFUL[hint] for hint in found}
         hint = _ANNOTATIONS.get(str(name).lower().replace("_", ""))
         if hint is None:
             continue
