@@ -387,9 +387,6 @@ def test_hints_of_other_libraries_are_ignored(tool: Tool) -> None:
         ("@mcp.tool(annotations=ToolAnnotations(readOnlyHint=True, openWorldHint=False))", (True, None, None, False)),
         ("@mcp.tool(annotations=ToolAnnotations(title='T', destructive_hint=True))", (None, True, None, None)),
         ("@mcp.tool(annotations={**MORE, 'idempotentHint': True, 'x': 1})", (None, None, True, None)),
-        ("@mcp.tool(annotations={'readOnlyHint': True, 'destructiveHint': False, **MORE})", (False, True, None, None)),
-        ("@mcp.tool(annotations=load(readOnlyHint=True))", (None, None, None, None)),
-        ("@mcp.tool(annotations=CHOSEN)", (False, None, None, None)),
         ("@tool('f', 'Do it.', {}, annotations=READING)", (True, None, None, None)),
         ("@mcp.tool(annotations={'readOnlyHint': load(), 'destructiveHint': load()})", (False, True, None, None)),
         ("@mcp.tool(annotations={'readOnlyHint': 'yes', 'destructiveHint': None})", (None, None, None, None)),
@@ -406,10 +403,6 @@ from servers import ToolAnnotations, load, mcp, page, tool
 from pegboard.sdk import hints
 
 READING = ToolAnnotations(readOnlyHint=True)
-if load():
-    CHOSEN = ToolAnnotations(readOnlyHint=True)
-else:
-    CHOSEN = ToolAnnotations(readOnlyHint=False)
 
 {decorators}
 def f(*, a: int = 1):
@@ -418,6 +411,21 @@ def f(*, a: int = 1):
     found = spec.hints
     assert (found.read_only, found.destructive, found.idempotent, found.open_world) == hints
     assert spec.problems == ()
+
+
+@pytest.mark.promise("SDK-11", "SEC-2")
+def test_annotations_that_may_be_others_when_the_file_runs_mark_no_tool_as_read_only(tool: Tool) -> None:
+    head = "from servers import ToolAnnotations, load, mcp\n"
+    chosen = "if load():\n    CHOSEN = ToolAnnotations(readOnlyHint=True)\nelse:\n    CHOSEN = ToolAnnotations({})\n"
+    for more, written, hints in (
+        ("", "{'readOnlyHint': True, 'destructiveHint': False, **load()}", (False, True)),
+        ("", "ToolAnnotations(readOnlyHint=True, **load())", (False, None)),
+        ("", "load(readOnlyHint=True)", (None, None)),
+        (chosen.format("readOnlyHint=False"), "CHOSEN", (False, None)),
+        (chosen.format(""), "CHOSEN", (None, None)),
+    ):
+        spec = tool(f"{head}{more}@mcp.tool(annotations={written})\ndef f(*, a: int = 1):\n    'Do it.'\n")
+        assert (spec.hints.read_only, spec.hints.destructive) == hints, written
 
 
 @pytest.mark.promise("SDK-14")
