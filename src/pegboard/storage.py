@@ -191,6 +191,19 @@ def _check_replaceable(file: Path) -> None:
         raise OSError(errno.EINVAL, "Not a regular file", os.fspath(file))
 
 
+def check_writable(file: Path) -> None:
+    """Check that a file can be written by `write`, for a result that takes long to compute.
+
+    Raises:
+        OSError: Its folder is missing or read-only, or it isn't a regular file.
+    """
+    _check_replaceable(file)
+    folder = os.path.dirname(os.fspath(file)) or os.curdir
+    if not os.access(folder, os.W_OK):
+        code = errno.EACCES if os.path.isdir(folder) else errno.ENOENT
+        raise OSError(code, os.strerror(code), folder)
+
+
 def _publish(draft: str, file: Path) -> None:
     """Rename a draft to its file, unless the file exists.
 

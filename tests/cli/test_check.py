@@ -500,6 +500,7 @@ def test_the_junit_report_is_valid_xml_whatever_a_tool_returns(
     assert root.find(".//testcase[@name='good']/*") is None
     unwritable = pegboard("check", "run", "--junit", "nowhere/report.xml", "--packs", packs)
     assert (unwritable.returncode, "can't be written" in unwritable.stderr) == (2, True)
+    assert unwritable.stdout == ""  # no check ran
 
 
 @pytest.mark.promise("BAT-3")

@@ -26,8 +26,25 @@ PatternArgument = Annotated[
         help="Only checks with this text in their name or tool, or that match a pattern such as 'fs.*'.",
     ),
 ]
+
+
+def _check_junit(file: Path | None) -> Path | None:
+    """Exit before any check runs if its report can't be written."""
+    from pegboard import storage
+
+    if file is not None:
+        try:
+            storage.check_writable(file)
+        except OSError as error:
+            _fail_to_write(file, error)
+    return file
+
+
 JunitOption = Annotated[
-    Path | None, typer.Option("--junit", metavar="FILE", help="Also write a JUnit XML report.", dir_okay=False)
+    Path | None,
+    typer.Option(
+        "--junit", metavar="FILE", help="Also write a JUnit XML report.", dir_okay=False, callback=_check_junit
+    ),
 ]
 
 
@@ -145,7 +162,11 @@ def _write_junit(file: Path, reports: Sequence[CheckReport], invalid: Sequence[P
     try:
         storage.write(file, junit(reports, invalid), mode=0o666)
     except OSError as error:
-        fail(f"The JUnit report can't be written to {file}: {error.strerror or error}.")
+        _fail_to_write(file, error)
+
+
+def _fail_to_write(file: Path, error: OSError) -> NoReturn:
+    fail(f"The JUnit report can't be written to {file}: {error.strerror or error}.")
 
 
 def nothing(pattern: str | None) -> str:
