@@ -16,6 +16,7 @@ from pegboard.models.conversation import ModelMessage, UserMessage
 from pegboard.runtime import Runtime
 from pegboard.tui.activity.timeline import TimelineScreen, TimelineView, ToolTotals
 from pegboard.tui.dialogs.result import ResultScreen
+from pegboard.tui.widgets.cut_text import CutText
 from pegboard.tui.widgets.line_view import LineView
 
 __all__ = ["paths", "recorder", "runtime"]
@@ -112,6 +113,30 @@ async def test_calls_of_an_agent_are_bars_on_a_time_axis(
         assert last[1] - last[0] > 3
         assert max(len(line) for line in found) <= size[0] - 4
         assert last[1] == max(bar(found[index])[1] for index in (0, 1, 2, 4))
+
+
+@pytest.mark.promise("WAT-5", "SCR-2")
+async def test_a_script_that_ended_with_an_exit_code_is_a_failure_in_the_timeline(
+    runtime: Runtime, recorder: Recorder, session: Session
+) -> None:
+    for at, code in enumerate((0, 3)):
+        call = ToolCall(
+            name="script.run",
+            args={"commands": "fs.list_dir .\nexit 3"},
+            source="watch",
+            session=session.agent.session,
+            agent=session.agent,
+        )
+        result = ToolResult(ok=True, data={}, meta=ResultMeta(duration_ms=500, exit_code=code))
+        runtime.history.record(call, result, START + timedelta(seconds=at))
+    runtime.history.flush()
+    async with on_activity(runtime, (80, 24)) as stage:
+        shown = stage.app.screen.query_one("#arguments", CutText)
+        await stage.until(lambda: shown.text.plain == "fs.list_dir .⏎exit 3", "the commands are separate lines")
+        await opened(stage)
+        assert [" ".join(line.split()[2:4]) for line in lines(stage, TimelineView)] == ["✓ script.run", "✗ script.run"]
+        await stage.press("end")
+        await stage.until_seen("script.run · exit 3 · id")
 
 
 @pytest.mark.promise("WAT-5")

@@ -347,7 +347,7 @@ def stats(
                         _local(bar.start),
                         f"{(bar.end - bar.start).total_seconds():.2f} s",
                         bar.kind,
-                        bar.state,
+                        bar.outcome,
                         bar.label,
                     )
                     for bar in timeline.bars

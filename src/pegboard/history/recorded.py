@@ -25,10 +25,14 @@ FREQUENT: Final = 5_000
 """Number of calls beyond which a word of a query matches only as a whole word."""
 MOST_TERMS: Final = 300
 """Number of words with one beginning that are listed in a query of the index."""
+EXIT_CODE: Final = (
+    "CASE WHEN NOT (tool = 'script.run' AND ok AND json_valid(meta)) THEN NULL"
+    " ELSE json_extract(meta, '$.exitCode') END"
+)
+"""Column with the exit code of a script that ran to its end."""
 _COLUMNS: Final = (
     "calls.n, calls.id, at, tool, args, ok, error, duration_ms, source, session, parent, turn, status, agent, size,"
-    " pinned, CASE WHEN NOT (tool = 'script.run' AND ok AND json_valid(meta)) THEN NULL"
-    " ELSE json_extract(meta, '$.exitCode') END"
+    f" pinned, {EXIT_CODE}"
 )
 _RUNNING: Final = f"FROM calls INDEXED BY calls_running WHERE status = {RUNNING}"
 # Without the name of the index, SQLite searches all calls, because the rows are wanted in the order of their positions.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from pegboard.history.plan import hex_text
 from pegboard.history.reader import Reader
-from pegboard.history.recorded import state_of
+from pegboard.history.recorded import EXIT_CODE, state_of
 from pegboard.history.schema import CANCELLED, DENIED, FAILED, NOT_A_TURN, RUNNING, UNREADABLE
 from pegboard.history.turns import turn_bars
 from pegboard.models.statistics import ToolStatistics
@@ -177,13 +177,13 @@ def _calls(reader: Reader, session: str) -> list[TimelineBar]:
     from pegboard.history.rows import moment
 
     rows = reader.select(
-        "SELECT id, tool, at, duration_ms, status, error IS NOT NULL, parent FROM calls"  # noqa: S608 - our own text
+        f"SELECT id, tool, at, duration_ms, status, error IS NOT NULL, parent, {EXIT_CODE} FROM calls"  # noqa: S608 - our own text
         " WHERE session = ? AND deleted_at IS NULL"
         f" AND {NOT_A_TURN} ORDER BY n DESC LIMIT ?",
         [session, _MOST_BARS],
     )
     bars = []
-    for call, tool, at, duration, status, has_error, parent in rows:
+    for call, tool, at, duration, status, has_error, parent, exit_code in rows:
         start = moment(at)
         lasted = timedelta(milliseconds=min(max(float(duration or 0), 0.0), 1e12))
         bars.append(
@@ -195,6 +195,7 @@ def _calls(reader: Reader, session: str) -> list[TimelineBar]:
                 end=max(start, datetime.now(UTC)) if status == RUNNING else start + lasted,
                 state=state_of(status, waits=bool(has_error)),
                 parent=None if parent is None else str(parent),
+                exit_code=exit_code if isinstance(exit_code, int) else None,
             )
         )
     return bars

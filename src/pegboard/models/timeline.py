@@ -38,10 +38,17 @@ class TimelineBar(DataModel):
     state: CallState
     parent: str | None = None
     """Id of the call that made it."""
+    exit_code: int | None = Field(default=None, exclude_if=lambda code: code is None)
+    """Exit code of a script that ran to its end; its state is ok even if the code isn't 0."""
     model: str = Field(default="", exclude_if=lambda model: not model)
     """Model of a turn of another agent: untrusted text."""
     usage: Usage | None = Field(default=None, exclude_if=lambda usage: usage is None)
     """Tokens of such a turn."""
+
+    @property
+    def outcome(self) -> str:
+        """Its state, or the exit code of a script if it isn't 0."""
+        return f"exit {self.exit_code}" if self.exit_code else self.state
 
 
 class TimelineGap(DataModel):

@@ -114,7 +114,8 @@ class CallDetailPane(Vertical):
         text = clean(_text_of(call)) if call.args else ""
         if len(text) > _ARGUMENTS:
             text = f"{text[:_ARGUMENTS]}…"
-        compact = " ".join(part.strip() for part in text.splitlines())
+        line_break = "⏎" if call.tool == "script.run" else " "  # only JSON and prose mean the same without it
+        compact = line_break.join(part.strip() for part in text.splitlines())
         narrow = self.screen.has_class("-narrow") or self.screen.has_class("-short")
         self._arguments.text = Content(compact if narrow or len(compact) < self.size.width else text)
         if result is not None:

@@ -82,8 +82,8 @@ class ActivityScreen(PageScreen):
         }
         &.-beside {
             #body { layout: horizontal; }
-            #calls { width: 3fr; }
-            CallDetailPane { width: 2fr; }
+            #calls { width: 5fr; }
+            CallDetailPane { width: 3fr; }
         }
         &.-narrow #calls, &.-narrow CallDetailPane, &.-short #calls, &.-short CallDetailPane {
             border: none;

@@ -20,7 +20,7 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from pegboard.errors import StoreError
-from pegboard.models import Agent, RecordedCall
+from pegboard.models import Agent, CallState, RecordedCall
 from pegboard.models.timeline import SessionTimeline, SessionTool, TimelineBar, TimelineGap
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count, duration, thousands, tokens
@@ -157,8 +157,9 @@ class TimelineView(LineView):
         elif item.kind == "turn":
             sign, label, kind, block = "◇", clean_line(item.label) or "model turn", "turn", "▒"
         else:
-            sign, label, block = SIGNS[item.state][0], clean_line(item.label), "█"
-            kind = _KINDS.get(item.state, "stopped")
+            state = _shown_state(item)
+            sign, label, block = SIGNS[state][0], clean_line(item.label), "█"
+            kind = _KINDS.get(state, "stopped")
         indent = "  " * (row.depth - 1) + "↳ " if row.depth else ""
         named = _fitted(f"{indent}{sign} {label}", label_width - 1)
         text = f"{offset:>{_OFFSET - 1}} {named} "
@@ -346,10 +347,8 @@ class TimelineScreen(Dialog[None]):
             case TimelineBar(kind="turn") as bar:
                 text = f"◇ {bar.start.astimezone():%H:%M:%S} · model: {clean_line(bar.label)}"
             case TimelineBar() as bar:
-                text = (
-                    f"{SIGNS[bar.state][0]} {bar.start.astimezone():%H:%M:%S} · {clean_line(bar.label)} · {bar.state}"
-                )
-                text += f" · id {clean_line(bar.id)[:12]}"
+                text = f"{SIGNS[_shown_state(bar)][0]} {bar.start.astimezone():%H:%M:%S} · {clean_line(bar.label)}"
+                text += f" · {bar.outcome} · id {clean_line(bar.id)[:12]}"
             case TimelineGap() as gap:
                 text = f"┄ {gap.start.astimezone():%H:%M:%S} · neither the model nor a tool worked"
             case _:
@@ -388,6 +387,10 @@ class TimelineScreen(Dialog[None]):
 def failure_rate(failures: int, calls: int) -> str:
     """Return a number of failures with its share: `2 (17 %)`."""
     return f"{failures:,} ({100 * failures / calls:.0f} %)" if failures and calls else f"{failures:,}"
+
+
+def _shown_state(bar: TimelineBar) -> CallState:
+    return "failed" if bar.exit_code else bar.state
 
 
 def _is_same(item: TimelineItem, other: TimelineBar) -> bool:
