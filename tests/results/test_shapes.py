@@ -405,6 +405,22 @@ def test_the_best_view_comes_first(value: JsonValue, fitting: tuple[str, ...]) -
     assert views(value) == fitting
 
 
+def test_the_output_of_a_program_is_shown_as_it_was_printed() -> None:
+    outputs: list[JsonValue] = [
+        {"stdout": "done\n", "stderr": "", "exit_code": 0},
+        {"stdout": "", "stderr": "failed\n", "interrupted": False, "files": []},
+        {"stdout": "alone"},
+    ]
+    others: list[JsonValue] = [
+        {"stdout": "\n", "stderr": " ", "exit_code": 1},
+        {"stdout": ["done"]},
+        {"stderr": "failed"},
+        {"stdout": "done", "rows": [{"a": 1}]},
+    ]
+    assert {views(value) for value in outputs} == {("output", "tree", "text")}
+    assert not any("output" in views(value) for value in others)
+
+
 @pytest.mark.parametrize(
     ("text", "is_one"),
     [

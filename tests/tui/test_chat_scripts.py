@@ -153,3 +153,20 @@ def test_a_script_that_asks(
         await pilot.pause()
 
     assert snap_compare(app, terminal_size=size, run_before=run)
+
+
+@pytest.mark.promise("SCR-7", "ASK-4")
+async def test_the_output_of_a_script_is_shown_as_printed_once_it_has_ended(tmp_path: Path) -> None:
+    script = "printf 'one\\ntwo \"2\"\\n'; echo careful >&2; exit 3"
+    config = f'{OFFERED}\n[ui]\nunfold = "failed"'
+    async with on_chat(tmp_path, calls(("script_run", {"commands": script})), says("Ah"), config=config) as stage:
+        await stage.say("Go")
+        await analyzed(stage, "No tool calls found.")
+        await stage.select()
+        await stage.press("a")
+        await stage.idle()
+        await stage.until(lambda: any("✗ script.run" in row for row in stage.rows), "the script has failed")
+        rows = [row.removeprefix("▌").strip() for row in stage.rows]
+        at = rows.index("────────") + 1
+        assert rows[at : at + 3] == ["one", 'two "2"', "! careful"]
+        assert not any("stdout" in row or row.startswith("│ one") for row in rows), "neither JSON nor the log"

@@ -9,9 +9,10 @@ from pydantic import JsonValue
 
 from pegboard.results.chart import can_chart
 from pegboard.results.images import images
+from pegboard.results.printed import printed
 from pegboard.results.table import Table, is_wrapped
 
-View = Literal["image", "tree", "table", "markdown", "text", "chart"]
+View = Literal["image", "output", "tree", "table", "markdown", "text", "chart"]
 """Way of displaying a value."""
 
 _JUDGED = 5_000
@@ -47,6 +48,8 @@ def _views(value: JsonValue, file: str) -> tuple[View, ...]:
                 return ("text",)
             return ("markdown", "text") if file or is_markdown(value) else ("text", "markdown")
         case dict() | list() if value:
+            if printed(value) is not None:
+                return "output", "tree", "text"
             table = Table.of(value)
             charts: tuple[View, ...] = ("chart",) if can_chart(value, table) else ()
             if table is None:

@@ -431,6 +431,26 @@ async def test_markdown_is_rendered_piece_by_piece_and_its_links_are_not_followe
         assert len(on.pane.query("Markdown")) > before
 
 
+@pytest.mark.promise("TUI-1", "TUI-4")
+async def test_the_output_of_a_program_is_shown_as_lines_with_those_of_stderr_marked(stage: OpenStage) -> None:
+    async with stage() as on:
+        await on.show({"stdout": f"first\n\n{HOSTILE}\n", "stderr": "careful\x1b[2J\n", "exit_code": 3})
+        assert "[Output]   Tree    Text" in on.text
+        view = on.pane.query_one(TextView)
+        lines = view.text.split("\n")
+        assert (lines[:2], lines[-1]) == (["first", ""], "! careful␛[2J")
+        _assert_harmless(on.text)
+        assert [view.row(index)[1] for index in (0, view.row_count - 1)] == [[], [(0, len(lines[-1]), "warning")]]
+        await on.press("slash", *"careful", "enter")
+        assert "1 of 1" in on.text
+        await on.press("c")
+        await on.until(lambda: on.app.clipboard == view.text, "it is copied as shown")
+        await on.press("v")
+        assert "exit_code: 3" in on.text
+        await on.show({"stdout": "", "stderr": "", "exit_code": 3})
+        assert "[Tree]   Text" in on.text
+
+
 # Search
 
 

@@ -457,9 +457,10 @@ async def test_all_parts_of_a_large_text_are_reached(stage: OpenStage, tmp_path:
     [
         ([{"id": number, "name": "x" * 40} for number in range(5_000)], "text", "tree"),
         ([*({"id": number} for number in range(5_000)), 7], "table", "tree"),
+        ({"stdout": "printed line\n" * 9_000, "exit_code": 0}, "output", "tree"),
         ("# Title\n\nSome *words* of a long text.\n" * 3_000, "markdown", "text"),
     ],
-    ids=["text", "table", "markdown"],
+    ids=["text", "table", "output", "markdown"],
 )
 @pytest.mark.promise("EXE-6")
 async def test_a_view_that_shows_only_the_beginning_of_a_large_result_names_a_view_that_shows_all(

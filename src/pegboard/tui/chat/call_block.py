@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from time import monotonic
@@ -21,9 +19,11 @@ from pegboard.results.advice import advice
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.log import LogLine, LogLines
 from pegboard.results.markdown_lines import Mark, MarkdownLine, MarkdownRow, Piece, rows_of
+from pegboard.results.printed import printed
 from pegboard.results.sizes import count, duration, size
 from pegboard.results.text import as_text, json_parts, preview
 from pegboard.tui.chat.blocks import Background, Block, BlockRow, fold_sign
+from pegboard.tui.chat.call_lines import LINE_CHARACTERS, expected_lines, json_lines, script_lines, text_line
 
 Unfold = Literal["never", "failed", "always"]
 """Which finished calls are expanded, unless the user expanded or collapsed one."""
@@ -33,9 +33,7 @@ CallState = Literal["writing", "waiting", "asking", "running", "done"]
 ARGUMENT_LINES: Final = 12
 RESULT_LINES: Final = 20
 LOG_LINES: Final = 8
-EXPECTED_LINES: Final = 50
 INNER_LINES: Final = 20
-LINE_CHARACTERS: Final = 2_000
 _WRITTEN_CHARACTERS: Final = 2_000
 """Characters of the arguments shown while the model writes them."""
 
@@ -220,7 +218,7 @@ class CallBlock(Block):
             return self.unfolded
         if self.state != "done" or self.unfold == "always":
             return self.state != "waiting"
-        return self.unfold == "failed" and self.result is not None and not self.result.ok
+        return self.unfold == "failed" and self.result is not None and _has_failed(self.result)
 
     @property
     def text(self) -> str:
@@ -305,70 +303,76 @@ class CallBlock(Block):
     def _body(self) -> Iterator[MarkdownLine]:
         yield from self._arguments()
         if len(self.inner) > INNER_LINES:
-            yield _text_line(f"  … {count(len(self.inner) - INNER_LINES, 'earlier call')} within", "muted")
+            yield text_line(f"  … {count(len(self.inner) - INNER_LINES, 'earlier call')} within", "muted")
         for inner in [*self.inner.values()][-INNER_LINES:]:
             yield _inner_line(inner)
         if self.state == "asking":
             server = f"MCP server {clean_line(self.server)}"
             if self.server and server not in self.reason:
-                yield _text_line(f"  A tool of the {server}.", "warning")
-            yield _text_line(f"  {clean_line(self.reason)}", "warning")
+                yield text_line(f"  A tool of the {server}.", "warning")
+            yield text_line(f"  {clean_line(self.reason)}", "warning")
             return
         if self._progress is not None:
-            yield _text_line(f"  {_progress(self._progress)}", "running")
+            yield text_line(f"  {_progress(self._progress)}", "running")
         log = [*self._log, *self._lines.begun()]
-        if log:
+        output = self._printed()
+        if log and not output:
             earlier = self._log_lines - len(self._log)
             if earlier:
-                yield _text_line(f"  … {count(earlier, 'earlier line')}", "muted")
+                yield text_line(f"  … {count(earlier, 'earlier line')}", "muted")
             for entry in log[-LOG_LINES:]:
                 yield MarkdownLine(entry.text, ((0, len(entry.text), "muted"),), "  │ ", "  │ ")
-        yield from self._outcome_lines()
+        yield from self._outcome_lines(output)
 
     def _arguments(self) -> Iterator[MarkdownLine]:
         call = self.asked_for if self.asked_for is not None else self.call
         if call is None:
-            yield from _json_lines(self.written[:_WRITTEN_CHARACTERS], LOG_LINES)
+            yield from json_lines(self.written[:_WRITTEN_CHARACTERS], LOG_LINES)
             return
         if self.asked_for is not None and self.call is not None and self.asked_for.id != self.call.id:
-            yield _text_line(f"  It calls {clean_line(call.name)}:", "warning")
+            yield text_line(f"  It calls {clean_line(call.name)}:", "warning")
         script = script_in(call)
         if script is not None:
             if self.state == "asking":
-                yield from _expected_lines(self._expected.get(call.id))
-            yield from _script_lines(script, None if self.state == "asking" else ARGUMENT_LINES)
+                yield from expected_lines(self._expected.get(call.id))
+            yield from script_lines(script, None if self.state == "asking" else ARGUMENT_LINES)
         elif call.args:
             text = json.dumps(call.args, ensure_ascii=False, indent=2)
             # show all arguments of a call awaiting approval: the decision depends on them
-            yield from _json_lines(text, None if self.state == "asking" else ARGUMENT_LINES)
+            yield from json_lines(text, None if self.state == "asking" else ARGUMENT_LINES)
         else:
-            yield _text_line("  no arguments", "muted")
+            yield text_line("  no arguments", "muted")
 
-    def _outcome_lines(self) -> Iterator[MarkdownLine]:
+    def _outcome_lines(self, output: str) -> Iterator[MarkdownLine]:
         if self.state != "done" or self.result is None:
             return
         error = self.result.error
         if error is not None:
             for line in clean(error.message[: LINE_CHARACTERS * 2]).split("\n"):
-                yield _text_line(f"  {line}", "error")
+                yield text_line(f"  {line}", "error")
             for fault in error.faults:
-                yield _text_line(f"  • {clean_line(fault.where or 'arguments')}  {clean_line(fault.message)}", "error")
+                yield text_line(f"  • {clean_line(fault.where or 'arguments')}  {clean_line(fault.message)}", "error")
             if hint := advice(error):
-                yield _text_line(f"  {hint}", "muted")
+                yield text_line(f"  {hint}", "muted")
             if self.result.data is None:
                 return
-        yield _text_line("  " + "─" * 8, "muted")
-        text = self._result_text()
-        is_text = self.is_old or isinstance(self.result.data, str)
+        yield text_line("  " + "─" * 8, "muted")
+        text = output or self._result_text()
+        is_text = self.is_old or isinstance(self.result.data, str) or bool(output)
         lines = text.split("\n", RESULT_LINES)[:RESULT_LINES]
         for line in lines:
             shown = clean_line(line[:LINE_CHARACTERS])
             yield MarkdownLine(shown, () if is_text else tuple(json_parts(shown)), "  ", "  ")
             if len(line) > LINE_CHARACTERS:
-                yield _text_line(f"  … {count(len(line) - LINE_CHARACTERS, 'more character')}", "muted")
+                yield text_line(f"  … {count(len(line) - LINE_CHARACTERS, 'more character')}", "muted")
         left = text.count("\n") + 1 - len(lines)
         if left > 0:
-            yield _text_line(f"  … {count(left, 'more line')}", "muted")
+            yield text_line(f"  … {count(left, 'more line')}", "muted")
+
+    def _printed(self) -> str:
+        """Return what a program or script has printed; empty if there is no such result."""
+        output = None if self.is_old or self.result is None else printed(self.result.data)
+        return "" if output is None else "\n".join(output[0])
 
     def _result_text(self) -> str:
         if self.result is None:
@@ -406,55 +410,6 @@ def script_in(call: ToolCall) -> str | None:
     """Return the script that a call runs, or None."""
     script = call.args.get("commands")
     return script if call.name == "script.run" and isinstance(script, str) else None
-
-
-def _text_line(text: str, mark: Mark) -> MarkdownLine:
-    indent = len(text) - len(text.lstrip())
-    return MarkdownLine(text[indent:], ((0, len(text) - indent, mark),), " " * indent, " " * indent)
-
-
-def _json_lines(text: str, most: int | None) -> Iterator[MarkdownLine]:
-    lines = text.split("\n")
-    for line in lines if most is None else lines[:most]:
-        shown = clean_line(line if most is None else line[:LINE_CHARACTERS])
-        yield MarkdownLine(shown, tuple(json_parts(shown)), "  ", "    ")
-    if most is not None and len(lines) > most:
-        yield _text_line(f"  … {count(len(lines) - most, 'more line')}", "muted")
-
-
-def _script_lines(script: str, most: int | None) -> Iterator[MarkdownLine]:
-    lines = script.rstrip("\n").split("\n")
-    for line in lines if most is None else lines[:most]:
-        yield MarkdownLine(clean_line(line if most is None else line[:LINE_CHARACTERS]), (), "  │ ", "  │   ")
-    if most is not None and len(lines) > most:
-        yield _text_line(f"  … {count(len(lines) - most, 'more line')}", "muted")
-
-
-def _expected_lines(analysis: ScriptAnalysis | None) -> Iterator[MarkdownLine]:
-    """Yield the calls of a script, as far as static analysis finds them."""
-    if analysis is None:
-        yield _text_line("  Analyzing the script…", "muted")
-        return
-    if analysis.error is not None:
-        yield _text_line(f"  The script has an error: {clean_line(analysis.error)}", "error")
-    calls = Counter((call.tool, call.words, call.faults) for call in analysis.calls)
-    yield _text_line("  It calls:" if calls else "  No tool calls found.", "muted")
-    for (tool, words, faults), times in list(calls.items())[:EXPECTED_LINES]:
-        name = clean_line(tool)
-        text = clean_line(" ".join("…" if word is None else shlex.quote(word) for word in words))
-        often = f"  ×{times}" if times > 1 else ""
-        end = len(name) + len(text) + 1
-        yield MarkdownLine(
-            f"{name} {text}{often}", ((0, len(name), "strong"), (end, end + len(often), "muted")), "  • ", "    "
-        )
-        for fault in faults:
-            yield _text_line(f"    {clean_line(fault)}", "error")
-    if len(calls) > EXPECTED_LINES:
-        yield _text_line(f"  … {count(len(calls) - EXPECTED_LINES, 'more call')}, all in the script below", "muted")
-    for sentence in analysis.unknown:
-        yield _text_line(f"  ! {clean_line(sentence)}", "warning")
-    if analysis.unknown:
-        yield _text_line("  ! It may call other tools too.", "warning")
 
 
 def _inner_line(inner: NestedCall) -> MarkdownLine:

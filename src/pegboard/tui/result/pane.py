@@ -426,7 +426,7 @@ class ResultPane(Widget):
         view = self._views.capable
         if isinstance(view, CursorView):
             self.copy_text(as_text(view.here))
-        elif self._views.shown in {"error", "log"}:
+        elif self._views.shown in {"error", "log", "output"}:
             self.copy_text(self._views.text)
         else:
             self.action_copy_all()

@@ -42,6 +42,7 @@ ViewName: TypeAlias = "View | Literal['error', 'log']"
 TITLES: Final[Mapping[ViewName, str]] = {
     "error": "Error",
     "image": "Image",
+    "output": "Output",
     "tree": "Tree",
     "table": "Table",
     "markdown": "Markdown",
@@ -358,6 +359,7 @@ class ResultViews(Container):
             return self._log
         from pegboard.results.chart import chart
         from pegboard.results.images import images
+        from pegboard.results.printed import printed
         from pegboard.results.stored.values import StoredText
         from pegboard.results.table import Table
 
@@ -375,6 +377,8 @@ class ResultViews(Container):
                 from pegboard.tui.result.markdown import MarkdownView
 
                 return MarkdownView(data)
+            case "output" if (output := printed(data)) is not None:
+                return _create_output(*output)
             case "chart" if (found := chart(data)) is not None:
                 return result_views.ChartView(found)
             case "image" if found_images := images(data) or images(self._result.meta.beside_data):
@@ -472,6 +476,12 @@ class ResultViews(Container):
         if self._result is result and isinstance(self.capable, result_views.TreeView):
             with suppress(LookupError):  # a key was meant for the call before
                 self.capable.go(path)
+
+
+def _create_output(lines: Sequence[str], errors: int) -> TextView:
+    view = TextView("\n".join(lines))
+    view.set_spans([*[()] * errors, *[[(0, len(line), "warning")] for line in lines[errors:]]])
+    return view
 
 
 def _at(value: object, path: JsonPath) -> object:

@@ -60,7 +60,8 @@ class OutputPane(ResultPane):
         if result.error is not None:
             yield "error"
         if result.data is not None:
-            yield from (view for view in views(result.data) if view != "markdown" or not has_log)
+            views_of_data = (view for view in views(result.data) if view != "output")
+            yield from (view for view in views_of_data if view != "markdown" or not has_log)
         if not has_log and result.data is None and result.error is None:
             yield "log"
 
