@@ -290,6 +290,23 @@ async def test_hostile_arguments_are_shown_as_text(tmp_path: Path) -> None:
         await stage.idle()
 
 
+@pytest.mark.promise("ASK-7")
+async def test_an_argument_of_several_lines_is_shown_as_lines_with_a_bar_before_each_row(tmp_path: Path) -> None:
+    path = f'first "line"\n{"x" * 100} }}\n'
+    async with on_chat(tmp_path, calls(("work_remove", {"path": path})), says("Done"), size=(80, 24)) as stage:
+        await stage.say("Go")
+        await stage.asked()
+        rows = [row.removeprefix("▌").strip() for row in stage.rows]
+        at = rows.index('"path": 3 lines:')
+        shown = rows[at + 1 : rows.index("}", at)]
+        assert all(row.startswith("│") for row in shown)
+        texts = [row.removeprefix("│").strip() for row in shown]
+        assert (texts[0], "".join(texts[1:]), texts[-1]) == ('first "line"', f"{'x' * 100} }}", "")
+        await stage.select()
+        await stage.press("r")
+        await stage.idle()
+
+
 async def test_arguments_longer_than_the_screen_show_their_start_and_can_be_scrolled(
     tmp_path: Path,
 ) -> None:

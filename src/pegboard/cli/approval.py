@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, cast
 from pegboard.cli.output import narrate
 from pegboard.models import JsonObject, ToolCall, ToolSpec
 from pegboard.models.approval import Approval
+from pegboard.results.arguments import arguments_text
 from pegboard.results.clean import clean, clean_line
 
 if TYPE_CHECKING:
@@ -109,12 +110,7 @@ def _show(spec: ToolSpec, call: ToolCall, args: JsonObject, *, edited: bool) -> 
     if call.from_text:
         lines.append("The model wrote this call into its text, where it may only quote it.")
     lines.append("Edited arguments:" if edited else "Arguments:")
-    narrate("\n".join([*lines, _as_json(args)]))
-
-
-def _as_json(args: JsonObject) -> str:
-    """Return arguments as JSON whose text can't impersonate Pegboard's own output."""
-    return clean(json.dumps(args, indent=2, ensure_ascii=False))
+    narrate("\n".join([*lines, clean(arguments_text(args))]))
 
 
 async def ask_line(question: str) -> str:

@@ -211,16 +211,15 @@ async def _line(questions: Questions, question: Question, text: str) -> str:
 
 
 def _show(question: Question, args: JsonObject | None) -> None:
-    import json
-
     from pegboard.cli.output import narrate
+    from pegboard.results.arguments import arguments_text
     from pegboard.results.clean import clean, clean_line
 
     lines = [
         f"{clean_line(question.agent)} calls {clean_line(question.tool)} ({_age(question)} ago).",
         clean_line(question.reason),
         "Arguments:" if args is None else "Edited arguments:",
-        clean(json.dumps(question.args if args is None else args, indent=2, ensure_ascii=False)),
+        clean(arguments_text(question.args if args is None else args)),
         "The agent's client may time out while the call waits.",
     ]
     narrate("\n".join(lines))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from pydantic import JsonValue
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
@@ -12,6 +14,7 @@ from textual.widgets import Static
 
 from pegboard.models import Agent, RecordedCall, ToolCall, ToolResult
 from pegboard.models.turn import ModelTurn
+from pegboard.results.arguments import arguments_text
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.sizes import count, duration, thousands
 from pegboard.results.text import as_text
@@ -111,13 +114,11 @@ class CallDetailPane(Vertical):
         self._facts.update(Content(" · ".join(_facts(call, result))))
         if call.is_turn and result is not None and result.ok:
             result = None  # the answer is in the chat
-        text = clean(_text_of(call)) if call.args else ""
-        if len(text) > _ARGUMENTS:
-            text = f"{text[:_ARGUMENTS]}…"
         line_break = "⏎" if call.tool == "script.run" else " "  # only JSON and prose mean the same without it
-        compact = line_break.join(part.strip() for part in text.splitlines())
+        compact = line_break.join(part.strip() for part in _text_of(call, as_text).splitlines())
         narrow = self.screen.has_class("-narrow") or self.screen.has_class("-short")
-        self._arguments.text = Content(compact if narrow or len(compact) < self.size.width else text)
+        is_compact = narrow or len(compact) < self.size.width
+        self._arguments.text = Content(compact if is_compact else _text_of(call, arguments_text))
         if result is not None:
             if not is_same or self.result.result is None:
                 self.result.show(call_of(call), result)
@@ -136,12 +137,22 @@ class CallDetailPane(Vertical):
         )
 
 
-def _text_of(call: RecordedCall) -> str:
-    """Return the arguments of a call, the commands of a script, or the text of a turn."""
-    if call.is_turn:
-        return ModelTurn.of(call).text
+def _text_of(call: RecordedCall, write: Callable[[JsonValue], str]) -> str:
+    """Return the beginning of the arguments of a call, the commands of a script, or the text of a turn, sanitized.
+
+    Args:
+        call: The call.
+        write: Returns arguments as text.
+    """
     commands = call.args.get("commands")
-    return commands if call.tool == "script.run" and isinstance(commands, str) else as_text(call.args)
+    if call.is_turn:
+        text = ModelTurn.of(call).text
+    elif call.tool == "script.run" and isinstance(commands, str):
+        text = commands
+    else:
+        text = write(call.args) if call.args else ""
+    text = clean(text)
+    return text if len(text) <= _ARGUMENTS else f"{text[:_ARGUMENTS]}…"
 
 
 def _facts(call: RecordedCall, result: ToolResult | None) -> list[str]:

@@ -16,6 +16,7 @@ from pegboard.models import Finished, Progress, ScriptAnalysis, Started, ToolCal
 from pegboard.models.conversation import ProposedCall
 from pegboard.models.events import ApprovalRequested, CallEvent, Log
 from pegboard.results.advice import advice
+from pegboard.results.arguments import arguments_text
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.log import LogLine, LogLines
 from pegboard.results.markdown_lines import Mark, MarkdownLine, MarkdownRow, Piece, rows_of
@@ -23,7 +24,7 @@ from pegboard.results.printed import printed
 from pegboard.results.sizes import count, duration, size
 from pegboard.results.text import as_text, json_parts, preview
 from pegboard.tui.chat.blocks import Background, Block, BlockRow, fold_sign
-from pegboard.tui.chat.call_lines import LINE_CHARACTERS, expected_lines, json_lines, script_lines, text_line
+from pegboard.tui.chat.call_lines import LINE_CHARACTERS, argument_lines, expected_lines, script_lines, text_line
 
 Unfold = Literal["never", "failed", "always"]
 """Which finished calls are expanded, unless the user expanded or collapsed one."""
@@ -327,7 +328,7 @@ class CallBlock(Block):
     def _arguments(self) -> Iterator[MarkdownLine]:
         call = self.asked_for if self.asked_for is not None else self.call
         if call is None:
-            yield from json_lines(self.written[:_WRITTEN_CHARACTERS], LOG_LINES)
+            yield from argument_lines(self.written[:_WRITTEN_CHARACTERS], LOG_LINES)
             return
         if self.asked_for is not None and self.call is not None and self.asked_for.id != self.call.id:
             yield text_line(f"  It calls {clean_line(call.name)}:", "warning")
@@ -337,9 +338,9 @@ class CallBlock(Block):
                 yield from expected_lines(self._expected.get(call.id))
             yield from script_lines(script, None if self.state == "asking" else ARGUMENT_LINES)
         elif call.args:
-            text = json.dumps(call.args, ensure_ascii=False, indent=2)
+            text = arguments_text(call.args)
             # show all arguments of a call awaiting approval: the decision depends on them
-            yield from json_lines(text, None if self.state == "asking" else ARGUMENT_LINES)
+            yield from argument_lines(text, None if self.state == "asking" else ARGUMENT_LINES)
         else:
             yield text_line("  no arguments", "muted")
 

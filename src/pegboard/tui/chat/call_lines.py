@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from pegboard.models import ScriptAnalysis
+from pegboard.results.arguments import BAR
 from pegboard.results.clean import clean_line
 from pegboard.results.markdown_lines import Mark, MarkdownLine
 from pegboard.results.sizes import count
@@ -23,12 +24,16 @@ def text_line(text: str, mark: Mark) -> MarkdownLine:
     return MarkdownLine(text[indent:], ((0, len(text) - indent, mark),), " " * indent, " " * indent)
 
 
-def json_lines(text: str, most: int | None) -> Iterator[MarkdownLine]:
-    """Yield the lines of JSON, at most `most` of them."""
+def argument_lines(text: str, most: int | None) -> Iterator[MarkdownLine]:
+    """Yield the lines of `arguments_text`, at most `most` of them."""
     lines = text.split("\n")
     for line in lines if most is None else lines[:most]:
         shown = clean_line(line if most is None else line[:LINE_CHARACTERS])
-        yield MarkdownLine(shown, tuple(json_parts(shown)), "  ", "    ")
+        indent, is_text, text = shown.partition(BAR)
+        if indent.strip() or not is_text:
+            yield MarkdownLine(shown, tuple(json_parts(shown)), "  ", "    ")
+        else:
+            yield MarkdownLine(text, ((0, len(text), "string"),), f"  {indent}{BAR}", f"  {indent}{BAR}  ")
     if most is not None and len(lines) > most:
         yield text_line(f"  … {count(len(lines) - most, 'more line')}", "muted")
 

@@ -21,8 +21,9 @@ from pegboard.brake import RESUMED, Answer, AnsweredError, AnswerTerm, BrakeErro
 from pegboard.data.json_text import JsonTextError, parse
 from pegboard.data.mask import masked_secret, moved_secret, restored
 from pegboard.models import ToolCall
+from pegboard.results.arguments import argument_parts, arguments_text
 from pegboard.results.clean import clean, clean_line
-from pegboard.results.text import as_text, json_parts
+from pegboard.results.text import as_text
 from pegboard.tui.commands import Command, bindings, key_of
 from pegboard.tui.dialogs.approval_scope import ApprovalScope
 from pegboard.tui.dialogs.ask_name import AskName
@@ -56,12 +57,14 @@ class AgentCall:
     """Its arguments without known secrets."""
     text: str
     """These arguments as indented JSON; not sanitized."""
+    lines: str
+    """These arguments as the card shows them; sanitized."""
 
     @classmethod
     def read(cls, runtime: Runtime, question: Question) -> AgentCall:
         """Return the call of a question without secrets; read the disk."""
         args = runtime.redacted_args(question.args)
-        return cls(question, args, as_text(args))
+        return cls(question, args, as_text(args), clean(arguments_text(args)))
 
     def restored(self, edited: JsonValue) -> JsonValue:
         """Return edited arguments with the secrets that the user saw masked and left unchanged."""
@@ -145,7 +148,7 @@ class AgentCallScreen(QuestionScreen[None]):
         self._outcome = ""
         self._editor: AskText | None = None
         self._from = CutText(id="from")
-        self._arguments = TextView(highlight=json_parts)
+        self._arguments = TextView(highlight=argument_parts)
         self._note = Static(id="note")
 
     @property
@@ -213,7 +216,7 @@ class AgentCallScreen(QuestionScreen[None]):
             Content.assemble((f"{name:8}", "$text-muted"), (clean_line(text), "bold")) for name, text in rows if text
         ]
         self._from.text = Content("\n").join([*lines, Content.styled(clean_line(question.reason), "$text-warning")])
-        self._arguments.replace_text(clean(self._call.text))
+        self._arguments.replace_text(self._call.lines)
         note = "The agent's client may time out while the call waits."
         if self._accepts("session"):
             scope = "exactly these" if question.is_session_exact else "any"

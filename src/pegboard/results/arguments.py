@@ -1,0 +1,55 @@
+"""Arguments of a call as text to read, for a decision about the call."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from pydantic import JsonValue
+
+from pegboard.results.sizes import count
+from pegboard.results.text import TokenKind, json_bytes, json_parts
+
+BAR: Final = "│ "
+"""Begins each line of a text of several lines."""
+_DEEPEST: Final = 50
+"""Depth below which a value is on one line."""
+
+
+def arguments_text(args: JsonValue) -> str:
+    """Return arguments as indented JSON, but with texts of several lines, such as commands, as they are.
+
+    Every line of such a text is after a bar (`│`), with which no line of JSON begins. The text is not sanitized.
+    """
+    return "\n".join(_lines(args, "", "", ""))
+
+
+def argument_parts(line: str) -> Sequence[tuple[int, int, TokenKind]]:
+    """Return the parts of a line of `arguments_text`: start, end and kind."""
+    text = line.lstrip(" ")
+    if not text.startswith(BAR):
+        return json_parts(line)
+    start = len(line) - len(text)
+    return [(start, start + len(BAR), "muted"), (start + len(BAR), len(line), "string")]
+
+
+def _lines(value: JsonValue, indent: str, key: str, comma: str) -> Iterator[str]:
+    inner = f"{indent}  "
+    match value:
+        case str() if "\n" in value.rstrip("\n"):
+            lines = value.split("\n")
+            yield f"{indent}{key}{count(len(lines), 'line')}:"
+            yield from (f"{inner}{BAR}{line}" for line in lines)
+        case dict() if value and len(indent) < 2 * _DEEPEST:
+            yield f"{indent}{key}{{"
+            for left, (name, item) in zip(range(len(value) - 1, -1, -1), value.items(), strict=True):
+                yield from _lines(item, inner, f"{json.dumps(name, ensure_ascii=False)}: ", "," if left else "")
+            yield f"{indent}}}{comma}"
+        case list() if value and len(indent) < 2 * _DEEPEST:
+            yield f"{indent}{key}["
+            for left, item in zip(range(len(value) - 1, -1, -1), value, strict=True):
+                yield from _lines(item, inner, "", "," if left else "")
+            yield f"{indent}]{comma}"
+        case _:
+            yield f"{indent}{key}{json_bytes(value).decode()}{comma}"
