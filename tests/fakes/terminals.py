@@ -73,9 +73,13 @@ class Terminal:
         while self.process.poll() is None:
             assert time.monotonic() < end, f"the program has not ended: {self.output[-3000:]!r}"
             self._read()
+        self.read_rest()
+        return self.process.returncode
+
+    def read_rest(self) -> None:
+        """Read what the program, which has ended or stopped, has written."""
         while self._read():
             pass
-        return self.process.returncode
 
     def hang_up(self) -> None:
         """Close the terminal, like closing its window."""

@@ -110,6 +110,21 @@ def test_an_app_that_continues_without_a_stop_restores_the_terminal_at_its_end()
         assert terminal.is_as_before
 
 
+@pytest.mark.parametrize("how", ["SIGTSTP", "SIGSTOP"])
+def test_an_app_that_continues_after_a_stop_draws_the_whole_page_again(how: str) -> None:
+    with pegboard() as terminal:
+        terminal.read_until("type to filter")
+        terminal.type("time.now")
+        terminal.read_until("Return the current time.")
+        terminal.read_rest()
+        terminal.process.send_signal(getattr(signal, how))
+        os.waitid(os.P_PID, terminal.process.pid, os.WSTOPPED)
+        terminal.read_rest()
+        terminal.output = ""
+        terminal.process.send_signal(signal.SIGCONT)
+        terminal.read_until("Return the current time.")
+
+
 @pytest.mark.promise("SEC-7")
 def test_an_app_whose_terminal_is_closed_ends_although_sigcont_comes() -> None:
     with pegboard() as terminal:

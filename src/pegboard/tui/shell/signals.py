@@ -98,6 +98,7 @@ class EndingApp(App[None]):
         if not getattr(driver, "_must_signal_resume", False):
             driver.suspend_application_mode()
         driver.resume_application_mode()
+        self.refresh(layout=True)  # the alternate screen is empty
 
     # Errors
 
