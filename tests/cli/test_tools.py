@@ -125,6 +125,27 @@ def test_the_message_of_an_unknown_tool_says_how_to_load_its_pack_from_this_fold
     assert pegboard("tools", "invoke", "shelf.count", "--data", "--packs", ".").stdout == "1\n"
 
 
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (("config", "set", "ui.theme", "nord"), "Too many levels of symbolic links"),
+        (("tools", "info", "shelf.count", "--packs", "loop"), "shelf.py in this folder is not loaded"),
+        (("batch", "time.now", "--from", "loop", "--out", "out"), "Too many levels of symbolic links"),
+        (("history", "redact"), "Redacted in 0 calls"),
+    ],
+)
+@pytest.mark.promise("CLI-1")
+def test_links_that_form_a_loop_are_reported_or_ignored(
+    line: tuple[str, ...], message: str, pegboard: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "checks").symlink_to("checks")
+    (tmp_path / "shelf.py").touch()
+    env = {"PEGBOARD_CONFIG": str(tmp_path / "loop")} if "config" in line else {}
+    done = pegboard(*line, env=env, stdin="a very long secret")
+    assert message in done.stdout + done.stderr
+
+
 @pytest.mark.promise("CLI-1", "CLI-5")
 def test_info_adds_timeout_signature_and_uses(pegboard: Command, packs: str) -> None:
     assert pegboard("tools", "invoke", "greet.hello", "--args", '{"name": "you"}', "--packs", packs).returncode == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -82,8 +83,12 @@ class BatchPlan:
             raise BatchError(f"{self.out} can't be written: the folder {self.out.parent} doesn't exist.")
         if self.out is not None and self.out.exists() and not self.out.is_file():
             raise BatchError(f"{self.out} can't be written because it is not a regular file. Choose another --out.")
-        if self.out is not None and self.source != STDIN and self.out.resolve() == Path(self.source).resolve():
+        if self.out is not None and self.source != STDIN and _resolved(self.out) == _resolved(self.source):
             raise BatchError(f"--out must be another file than the rows: {self.out}.")
+
+
+def _resolved(file: Path | str) -> str:
+    return os.path.realpath(file)  # `Path.resolve` raises if links form a loop
 
 
 def read_rate(text: str) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ def unloaded_pack(runtime: Runtime, name: str) -> str:
     if not pack.isidentifier() or pack.startswith("_") or not file.is_file():
         return ""
     found = file.resolve()
-    if not {found, found.parent, Path.cwd()}.isdisjoint(folder.resolve() for folder in runtime.folders):
+    folders = (Path(os.path.realpath(folder)) for folder in runtime.folders)  # `resolve` raises if links form a loop
+    if not {found, found.parent, Path.cwd()}.isdisjoint(folders):
         return ""
     return f" {file} in this folder is not loaded: add `--packs .`, or copy it to a folder that `pegboard paths` lists."

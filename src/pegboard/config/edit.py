@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import tomllib
 from collections.abc import Mapping, MutableMapping
@@ -32,7 +33,7 @@ def set_values(file: Path, values: Mapping[str, JsonValue]) -> Problem | None:
     Returns:
         Why nothing was written, or None.
     """
-    target = file.resolve()
+    target = Path(os.path.realpath(file))  # `resolve` raises if links form a loop
     try:
         with storage.locked(target):
             return _changed(file, target, values)

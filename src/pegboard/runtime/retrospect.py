@@ -105,7 +105,7 @@ def _checks_of_folders(paths: Paths) -> Iterator[Path]:
     trusted = TrustFile(paths.trust).read()
     folders = {Path(os.path.realpath(one)) for one in ("", *(trusted if isinstance(trusted, Mapping) else ()))}
     for folder in sorted(folders):
-        if (folder / CHECKS).resolve() != paths.checks.resolve():
+        if os.path.realpath(folder / CHECKS) != os.path.realpath(paths.checks):  # `resolve` raises if links form a loop
             yield from _below(folder / CHECKS, [])
 
 
