@@ -106,11 +106,31 @@ class SessionError(PegboardError):
 
 
 class StoreError(PegboardError):
-    """The history can't be opened or written."""
+    """The history can't be opened or written; the message is a sentence or the database's own words."""
 
 
 class ReadOnlyError(StoreError):
     """Recorded data can't be changed, because the file can't be written; the message is a sentence with the reason."""
+
+
+def explained(error: Exception, failed: str) -> str:
+    """Return the reason of an error as sentences.
+
+    Args:
+        error: A `StoreError`, or an error whose message may be a sentence.
+        failed: What failed, without a full stop. It is omitted if the message is a sentence.
+    """
+    reason = str(error)
+    if reason.endswith("."):
+        return reason
+    advice = ""
+    if isinstance(error, StoreError):
+        advice = " `pegboard paths` shows the database."
+        if "full" in reason:
+            advice = " Free space on the disk, then try again."
+        elif "locked" in reason or "another process" in reason:
+            advice = " End the process that uses it, then try again."
+    return f"{failed}: {reason}.{advice}"
 
 
 class WorkerError(PegboardError):

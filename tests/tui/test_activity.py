@@ -6,10 +6,11 @@ import asyncio
 import json
 import os
 import re
+import sqlite3
 import sys
 import threading
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -679,6 +680,21 @@ async def test_deleted_calls_can_be_restored(runtime: Runtime, recorder: Recorde
         await press(stage, "ctrl+z")
         await stage.until(lambda: len(rows(stage)) == 3, "it is back")
         assert "two" in rows(stage)[1]
+
+
+@pytest.mark.promise("ACT-2")
+async def test_a_call_that_cannot_be_deleted_because_the_history_is_locked_is_reported(
+    runtime: Runtime, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pegboard.history.database.BUSY_SECONDS", 0.1)
+    recorder.add("gate.shout", {"text": "one"})
+    async with on_activity(runtime) as stage:
+        with closing(sqlite3.connect(runtime.paths.database)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            await press(stage, "delete")
+            message = "Nothing was deleted: database is locked. End the process that uses it, then try again."
+            toasts = stage.app._notifications
+            await stage.until(lambda: any(one.message == message for one in toasts), "the reason is shown")
 
 
 @pytest.mark.promise("ACT-2")

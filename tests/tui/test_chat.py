@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +112,22 @@ async def test_esc_interrupts_an_answer_and_keeps_the_text_so_far(tmp_path: Path
         await stage.ask("Go on")
         assert stage.answers[-1] == "The end"
         assert stage.model.prompts[-1].messages[-1] == UserMessage(text="Go on")
+
+
+async def test_a_message_that_cannot_be_saved_because_the_history_is_locked_says_what_to_do_and_can_be_sent_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pegboard.history.database.BUSY_SECONDS", 0.1)
+    async with on_chat(tmp_path, says("Hello.")) as stage:
+        with closing(sqlite3.connect(stage.app.runtime.paths.database)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            await stage.ask("Greet")
+        [note] = stage.notes
+        assert "The session can't be saved: database is locked. End the process that uses it, then try again." in note
+        await stage.press("ctrl+r")
+        await stage.until_seen("Hello.")
+        await stage.idle()
+        assert stage.kept == [UserMessage(text="Greet"), ModelMessage(text="Hello.")]
 
 
 async def test_esc_right_after_sending_returns_the_message_to_the_prompt(

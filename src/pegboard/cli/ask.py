@@ -99,7 +99,7 @@ def ask(
     import asyncio
 
     from pegboard.cli.output import narrate, narrate_problems, print_json
-    from pegboard.errors import SessionError, StoreError
+    from pegboard.errors import SessionError, StoreError, explained
 
     tools = with_tools.casefold()
     if tools not in (*_TRUE, *_FALSE):
@@ -124,7 +124,7 @@ def ask(
         narrate(str(error))
         raise typer.Exit(USAGE) from error
     except StoreError as error:
-        narrate(f"The session can't be saved: {error}")
+        narrate(explained(error, "The session can't be saved"))
         raise typer.Exit(TOOL_FAILED) from error
     if json:
         print_json(outcome)

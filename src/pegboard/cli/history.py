@@ -455,20 +455,12 @@ def _query(runtime: Runtime, words: Sequence[str], filters: dict[str, str]) -> H
 @contextmanager
 def _exit_on_error(failed: str = "The history can't be read") -> Iterator[None]:
     from pegboard.cli.output import narrate
-    from pegboard.errors import StoreError
+    from pegboard.errors import StoreError, explained
 
     try:
         yield
     except StoreError as error:
-        reason = str(error)
-        if not reason.endswith("."):  # the database's own words
-            advice = (
-                "Free space on the disk, then try again."
-                if "full" in reason
-                else "`pegboard paths` shows the database."
-            )
-            reason = f"{failed}: {reason}. {advice}"
-        narrate(reason)
+        narrate(explained(error, failed))
         raise typer.Exit(TOOL_FAILED) from error
 
 

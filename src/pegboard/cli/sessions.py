@@ -143,7 +143,7 @@ def rename(
     from pegboard.cli.output import print_json
 
     runtime = open_runtime(context)
-    with _exit_on_error(runtime):
+    with _exit_on_error(runtime, "The session was not renamed"):
         runtime.sessions.rename(session, name)
         if json:
             print_json(runtime.sessions.get(session))
@@ -157,28 +157,25 @@ def delete(
     from pegboard.cli.output import print_json
 
     runtime = open_runtime(context)
-    with _exit_on_error(runtime):
+    with _exit_on_error(runtime, "The session was not deleted"):
         runtime.sessions.delete(session)
     if json:
         print_json({"deleted": session})
 
 
 @contextmanager
-def _exit_on_error(runtime: Runtime) -> Iterator[None]:
+def _exit_on_error(runtime: Runtime, failed: str = "The sessions can't be read") -> Iterator[None]:
     """Print a session error on stderr and exit."""
     from pegboard.cli.output import narrate, narrate_problems
-    from pegboard.errors import ReadOnlyError, SessionError, StoreError
+    from pegboard.errors import SessionError, StoreError, explained
 
     try:
         yield
     except SessionError as error:
         narrate(str(error))
         raise typer.Exit(USAGE) from error
-    except ReadOnlyError as error:
-        narrate(str(error))
-        raise typer.Exit(TOOL_FAILED) from error
     except StoreError as error:
-        narrate(f"The sessions can't be read: {error}")
+        narrate(explained(error, failed))
         raise typer.Exit(TOOL_FAILED) from error
     finally:
         narrate_problems(runtime.problems(packs=False))

@@ -15,7 +15,7 @@ from textual.screen import Screen
 from pegboard import storage
 from pegboard.config.paths import working_directory
 from pegboard.data.mask import unrecorded_secret
-from pegboard.errors import StoreError
+from pegboard.errors import StoreError, explained
 from pegboard.models import UNFINISHED, Finished, JsonObject, RecordedCall, ToolSpec
 from pegboard.models.call import new_call_id
 from pegboard.models.turn import ModelTurn
@@ -332,7 +332,7 @@ class CallActions:
         try:
             deleted = await asyncio.to_thread(self._activity.delete, ids)
         except StoreError as error:
-            self._fail(error)
+            self._fail(error, "Nothing was deleted")
             return
         if not deleted:
             self._notify("Nothing was deleted because the call is still running or was deleted already.", "warning")
@@ -355,7 +355,7 @@ class CallActions:
             restored = await asyncio.to_thread(self._activity.restore, deleted)
         except StoreError as error:
             self._deleted.append((deleted, text))
-            self._fail(error)
+            self._fail(error, "Nothing was restored")
             return
         dismiss(self._page.app, clean_line(text))
         self._notify(
@@ -375,7 +375,7 @@ class CallActions:
         try:
             report = await asyncio.to_thread(self._activity.redact, value)
         except StoreError as error:
-            self._fail(error)
+            self._fail(error, "The value was not redacted")
             return None
         done = f"{count(report.calls, 'call')}, {count(report.messages, 'chat message')}"
         self._notify(f"Redacted in {done} and {count(len(report.files), 'file')}.")
@@ -389,14 +389,14 @@ class CallActions:
         try:
             changed = await asyncio.to_thread(self._activity.pin, [call.id for call in calls], pinned=pinned)
         except StoreError as error:
-            self._fail(error)
+            self._fail(error, "Nothing was changed")
             return
         them = "it" if len(changed) == 1 else "them"
         kept = f"The size limit {'never removes' if pinned else 'may remove'} {them}."
         self._notify(f"{'Pinned' if pinned else 'Unpinned'} {count(len(changed), 'call')}. {kept}")
 
-    def _fail(self, error: StoreError) -> None:
-        self._notify(str(error), "error")
+    def _fail(self, error: StoreError, failed: str = "The history can't be read") -> None:
+        self._notify(explained(error, failed), "error")
 
     def _notify(self, text: str, severity: SeverityLevel = "information") -> None:
         self._page.notify(clean_line(text), severity=severity, timeout=_TOAST_SECONDS, markup=False)

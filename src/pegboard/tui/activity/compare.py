@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Static
 
-from pegboard.errors import StoreError
+from pegboard.errors import StoreError, explained
 from pegboard.models import HistoryQuery, RecordedCall
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count, duration, size
@@ -43,7 +43,7 @@ async def compare(page: Screen[None], runtime: Runtime, calls: Sequence[Recorded
     try:
         found = await _calls_to_compare(runtime, calls)
     except StoreError as error:
-        page.notify(clean_line(str(error)), severity="error", markup=False)
+        page.notify(clean_line(explained(error, "The history can't be read")), severity="error", markup=False)
         return
     if isinstance(found, str):
         page.notify(found, severity="warning", markup=False)
@@ -192,7 +192,7 @@ class CompareScreen(Dialog[None]):
             try:
                 self._sections = await asyncio.to_thread(self._compare)
             except StoreError as error:
-                self._show_state(clean_line(str(error)))
+                self._show_state(clean_line(explained(error, "The history can't be read")))
                 return
         is_first = not self._view.row_count
         has_two_columns = self.size.width >= _TWO_COLUMNS

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from pegboard.errors import StoreError
+from pegboard.errors import StoreError, explained
 from pegboard.models import CallCount, DroppedCalls, HistoryQuery, ParsedQuery
 from pegboard.results.clean import clean_line
 from pegboard.tui.activity.rows import CallRow, CallRows
@@ -174,7 +174,7 @@ class CallFeed:
                     self._fail(error)
 
     def _fail(self, error: StoreError) -> None:
-        self.problem = clean_line(str(error))
+        self.problem = clean_line(explained(error, "The history can't be read"))
         self.is_loaded = True
         self._changed()
 

@@ -13,7 +13,7 @@ from textual.containers import Container, Vertical
 from textual.content import Content
 from textual.widget import Widget
 
-from pegboard.errors import StoreError
+from pegboard.errors import StoreError, explained
 from pegboard.models import UNFINISHED, JsonObject, RecordedCall
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count, size
@@ -332,7 +332,7 @@ class ActivityScreen(PageScreen):
                 lambda: (self._runtime.activity.get(call_id), self._runtime.activity.result(call_id))
             )
         except StoreError as error:
-            self.notify(clean_line(str(error)), severity="error", markup=False)
+            self.notify(clean_line(explained(error, "The history can't be read")), severity="error", markup=False)
             return
         if call is not None and self._list.call is not None and self._list.call.id == call_id:
             self._detail.show(call, result)

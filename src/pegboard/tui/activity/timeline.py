@@ -19,7 +19,7 @@ from textual.reactive import var
 from textual.screen import Screen
 from textual.widgets import Static
 
-from pegboard.errors import StoreError
+from pegboard.errors import StoreError, explained
 from pegboard.models import Agent, CallState, RecordedCall
 from pegboard.models.timeline import SessionTimeline, SessionTool, TimelineBar, TimelineGap
 from pegboard.results.clean import clean_line
@@ -321,7 +321,7 @@ class TimelineScreen(Dialog[None]):
                     await self._read()
                     await asyncio.sleep(_PAUSE_SECONDS)
         except StoreError as error:
-            self.query_one("#box").border_subtitle = Content(clean_line(str(error)))
+            self.query_one("#box").border_subtitle = Content(clean_line(explained(error, "The history can't be read")))
 
     async def _read(self) -> None:
         timeline, rows, scale, tools = await asyncio.to_thread(self._load)

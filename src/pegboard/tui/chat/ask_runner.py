@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from textual.screen import Screen
 
-from pegboard.errors import SessionError, StoreError
+from pegboard.errors import SessionError, StoreError, explained
 from pegboard.models import ToolCall
 from pegboard.models.ask import AskFinished, AskStarted, CallHappened
 from pegboard.models.events import ApprovalRequested
@@ -144,7 +144,7 @@ class AskRunner:
                     case _:
                         pass
         except (SessionError, StoreError) as error:
-            story.note(NoteBlock(str(error), "error", "Earlier messages are kept."))
+            story.note(NoteBlock(explained(error, "The session can't be saved"), "error", "Earlier messages are kept."))
         finally:
             self._interrupt = None
             self._set_running(False)

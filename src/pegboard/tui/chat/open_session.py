@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from textual.screen import Screen
 
-from pegboard.errors import SessionError, StoreError
+from pegboard.errors import SessionError, StoreError, explained
 from pegboard.models import HistoryQuery, JsonObject, ToolError, ToolResult
 from pegboard.models.ask import Outcome
 from pegboard.models.conversation import ModelMessage, ToolMessage, UserMessage
@@ -132,7 +132,7 @@ class OpenSession:
         try:
             entries = await asyncio.to_thread(self._entries_from, known)
         except StoreError as error:
-            self._page.notify(clean_line(str(error)), severity="error", markup=False)
+            self._page.notify(clean_line(explained(error, "The session can't be read")), severity="error", markup=False)
             return
         last = max((one.position for one in entries if isinstance(one.message, UserMessage)), default=0)
         missed = [entry for entry in entries if entry.position < last][-SHOWN:]
@@ -296,8 +296,8 @@ class OpenSession:
         unfold = self._runtime.settings.ui.unfold
         return Story(redraw, unfold, keys=self._transcript.card_keys)
 
-    def _fail(self, error: Exception) -> None:
-        self._page.notify(clean_line(str(error)), severity="error", markup=False)
+    def _fail(self, error: Exception, failed: str = "The session can't be read") -> None:
+        self._page.notify(clean_line(explained(error, failed)), severity="error", markup=False)
         self._listener.session_unchanged()
 
     def _run(self, change: Callable[[], Awaitable[None]], group: str = "session") -> None:
@@ -325,7 +325,7 @@ class OpenSession:
             await until_done(asyncio.to_thread(self._drop_last, self.id, last.message))
         except (SessionError, StoreError) as error:
             self._put_back(text)
-            self._fail(error)
+            self._fail(error, "The message was not sent again")
             return
         except asyncio.CancelledError:
             self._put_back(text or last.message)
@@ -378,7 +378,7 @@ class OpenSession:
             await until_done(asyncio.to_thread(copy))
         except (SessionError, StoreError) as error:
             self._put_back(send)
-            self._fail(error)
+            self._fail(error, "The session was not changed")
             return
         except asyncio.CancelledError:  # the user opens another session, and would find the copy in the list
             self._put_back(send)

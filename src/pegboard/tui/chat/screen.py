@@ -14,7 +14,7 @@ from textual.reactive import reactive, var
 from textual.timer import Timer
 from textual.widget import Widget
 
-from pegboard.errors import StoreError
+from pegboard.errors import StoreError, explained
 from pegboard.models import ToolCall
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count
@@ -433,7 +433,7 @@ class ChatScreen(PageScreen):
             try:
                 result = await asyncio.to_thread(self._runtime.history.result, call.id) or result
             except StoreError as error:
-                self.notify(clean_line(str(error)), severity="error", markup=False)
+                self.notify(clean_line(explained(error, "The history can't be read")), severity="error", markup=False)
         await self.app.push_screen_wait(ResultScreen(call, result, self._runtime.paths.state))
 
     @on(Transcript.EarlierRequested)

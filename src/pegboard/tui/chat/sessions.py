@@ -17,7 +17,7 @@ from textual.app import App
 from textual.binding import BindingType
 from textual.content import Content
 
-from pegboard.errors import SessionError, StoreError
+from pegboard.errors import SessionError, StoreError, explained
 from pegboard.models.conversation import Message, ModelMessage, SystemMessage, ToolMessage, UserMessage
 from pegboard.models.session import Session, SessionEntry
 from pegboard.results.clean import clean, clean_line
@@ -47,6 +47,7 @@ _AROUND: Final = 150
 _WIDEST_MODEL: Final = 26
 _WIDE: Final = 100
 """Width from which the model is shown beside the name, in cells."""
+_UNREAD: Final = "The sessions can't be read"
 _EXPORTS: Final[tuple[tuple[_Kind, str, PickLine], ...]] = (
     ("markdown", ".md", PickLine("Markdown", "for reading")),
     ("json", ".json", PickLine("JSON", "all messages as stored")),
@@ -215,7 +216,7 @@ class SessionsScreen(ListDialog[str | None]):
         try:
             self._version, sessions, lines = await asyncio.to_thread(self._load)
         except StoreError as error:
-            self._show_error(error)
+            self._show_error(explained(error, _UNREAD))
             sessions, lines = (), [_NEW]
         self._shown = sessions
         self._sessions.show_sessions(sessions, lines, marked)
@@ -254,7 +255,7 @@ class SessionsScreen(ListDialog[str | None]):
     @work(exclusive=True, group="change")
     async def _open(self, session: Session) -> None:
         """Return a session unless another client has deleted it."""
-        found = await self._run_in_thread(lambda: self._runtime.sessions.get(session.id) or False)
+        found = await self._run_in_thread(_UNREAD, lambda: self._runtime.sessions.get(session.id) or False)
         if found:
             self.dismiss(session.id)
         elif found is not None:
@@ -299,7 +300,7 @@ class SessionsScreen(ListDialog[str | None]):
                 raise SessionError(f"{_name(session)} was not deleted. Another program has changed it in the meantime.")
             self._runtime.sessions.delete(session.id)
 
-        if await self._run_in_thread(delete) is not None:
+        if await self._run_in_thread(f"{_name(session)} was not deleted", delete) is not None:
             self._read(neighbour)
 
     @work(exclusive=True, group="change")
@@ -313,21 +314,23 @@ class SessionsScreen(ListDialog[str | None]):
     async def action_copy(self) -> None:
         """Copy the selected session as Markdown."""
         session = self._sessions.session
-        text = session and await self._run_in_thread(self._runtime.sessions.export, session.id, "markdown")
+        if session is None:
+            return
+        text = await self._run_in_thread(_UNREAD, partial(self._runtime.sessions.export, session.id, "markdown"))
         if isinstance(text, str):
             self.app.post_message(Copy(text))
 
-    async def _run_in_thread(self, act: Callable[..., object], *arguments: object) -> object | None:
-        """Call a function in a thread; return its result or True, or None after showing its error."""
+    async def _run_in_thread(self, failed: str, act: Callable[[], object]) -> object | None:
+        """Call a function in a thread; return its result or True, or None after showing its error and what failed."""
         try:
-            done = await asyncio.to_thread(act, *arguments)
+            done = await asyncio.to_thread(act)
         except (SessionError, StoreError, OSError) as error:
-            self._show_error(error)
+            self._show_error(explained(error, failed))
             return None
         return True if done is None else done
 
-    def _show_error(self, why: Exception | str) -> None:
-        self.notify(clean_line(str(why)), severity="error", markup=False)
+    def _show_error(self, why: str) -> None:
+        self.notify(clean_line(why), severity="error", markup=False)
 
     # Display
 
@@ -351,7 +354,7 @@ class SessionsScreen(ListDialog[str | None]):
             found = await asyncio.to_thread(self._runtime.sessions.list, sought.strip(), limit=_MOST)
             ids = frozenset(session.id for session in found)
         except StoreError as error:
-            self._show_error(error)
+            self._show_error(explained(error, _UNREAD))
         self._sessions.show_search(sought, ids)
 
     @on(PickList.Marked)
@@ -372,7 +375,7 @@ class SessionsScreen(ListDialog[str | None]):
             try:
                 entries = await asyncio.to_thread(self._runtime.sessions.entries, session.id)
             except StoreError as error:
-                self._show_error(error)
+                self._show_error(explained(error, _UNREAD))
                 entries = ()
             found = await asyncio.to_thread(_excerpts, entries, sought)
             text, is_end = found or _last_messages(entries), found is None

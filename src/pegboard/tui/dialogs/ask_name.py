@@ -15,7 +15,7 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from pegboard.config.paths import expanded
-from pegboard.errors import PegboardError
+from pegboard.errors import PegboardError, explained
 from pegboard.results.clean import clean
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.widgets.control_pictures import ControlPictures
@@ -97,7 +97,7 @@ async def ask_name(
         try:
             return answer if await use(answer) else None
         except PegboardError as error:
-            name, notes = answer, [str(error), note]
+            name, notes = answer, [explained(error, "Nothing was changed"), note]
 
 
 def in_thread(change: Callable[[str], object]) -> Callable[[str], Awaitable[bool]]:
