@@ -442,6 +442,40 @@ async def test_end_goes_to_the_oldest_of_many_calls_and_home_back_to_the_newest(
 
 
 @pytest.mark.promise("ACT-1")
+async def test_a_page_that_stays_open_forgets_calls_far_from_the_visible_ones_until_they_are_needed(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pegboard.tui.activity.rows._MOST_NEWER", 300)
+    monkeypatch.setattr("pegboard.tui.activity.rows._MOST_OLDER", 300)
+    monkeypatch.setattr("pegboard.tui.activity.rows._LEFT", 100)
+    history_of(runtime, 400)
+    async with on_activity(runtime, (100, 30)) as stage:
+        await press(stage, "end")
+        await stage.until(lambda: calls(stage).row_count == 400, "all are loaded")
+        await press(stage, "home")
+        history_of(runtime, 1)
+        await stage.until(lambda: calls(stage).row_count < 300, "the oldest are forgotten")
+        await press(stage, "home", *["down"] * 5)
+        before = rows(stage)[5:]
+        for total in range(501, 1_402, 100):
+            history_of(runtime, 100)
+            counted = f"{total:,} calls"
+            await stage.until(lambda: counted in title(stage), "the new calls are counted")  # noqa: B023 - awaited here
+            assert calls(stage).row_count < 700
+        assert "↑ newer" in title(stage)
+        assert set(before) & set(rows(stage)), "the user still sees the selected call and those beside it"
+        seen = position(stage)
+        while "↑ newer" in title(stage):
+            await press(stage, "pageup")
+        await press(stage, "home")
+        assert position(stage) == 1_401
+        await press(stage, *["pagedown"] * 3)
+        assert seen == 396
+        await press(stage, "end")
+        await stage.until(lambda: numbers(stage)[-1] == 0, "the oldest call is shown")
+
+
+@pytest.mark.promise("ACT-1")
 async def test_scrolling_up_from_the_oldest_call_reaches_the_newest_and_new_calls(
     runtime: Runtime, recorder: Recorder
 ) -> None:

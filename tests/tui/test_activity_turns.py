@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from chat_stage import answer, on_chat, user
@@ -14,11 +15,12 @@ from stage import Stage
 from test_activity import START, Recorder, calls, filtered, on_activity, paths, press, recorder, rows, runtime, title
 
 from pegboard.errors import ModelError
-from pegboard.models import CallSource, ResultMeta, ToolResult
+from pegboard.models import CallSource, HistoryPage, ResultMeta, ToolCall, ToolResult
 from pegboard.models.call import new_call_id
 from pegboard.models.conversation import Usage
 from pegboard.models.turn import ModelTurn
 from pegboard.runtime import Runtime
+from pegboard.runtime.activity import Activity
 from pegboard.tui.activity.screen import ActivityScreen
 from pegboard.tui.chat.blocks import UserBlock
 from pegboard.tui.chat.screen import ChatScreen
@@ -86,6 +88,33 @@ async def test_a_turn_unfolds_to_scripts_and_a_script_to_its_calls(runtime: Runt
         assert 'gate.shout {text: "a"}' in rows(stage)[2]
         await press(stage, "left", "left", "left")
         await stage.until(lambda: len(rows(stage)) == 2, "the turn is folded")
+
+
+@pytest.mark.promise("ACT-1")
+async def test_calls_of_expanded_turns_are_read_again_only_if_they_may_have_changed(
+    runtime: Runtime, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    calls_of = Activity.calls_of
+
+    def counted(activity: Activity, call_id: str, **more: Any) -> HistoryPage:
+        read.append(call_id)
+        return calls_of(activity, call_id, **more)
+
+    monkeypatch.setattr(Activity, "calls_of", counted)
+    turns = [add_turn(runtime) for _ in range(3)]
+    async with on_activity(runtime) as stage:
+        for _ in turns:
+            await press(stage, "right")
+            await press(stage, "right", "down")
+        await stage.until(lambda: len(rows(stage)) == 6, "the turns are unfolded")
+        assert sorted(read) == sorted(turns)
+        recorder.add("time.now")
+        await stage.until(lambda: "time.now" in rows(stage)[0], "a new call is listed")
+        assert sorted(read) == sorted(turns)
+        script = ToolCall(name="gate.shout", args={"text": "late"}, source="ask", turn=turns[0])
+        runtime.history.record(script, ToolResult(ok=True), START)
+        await stage.until(lambda: any("late" in row for row in rows(stage)), "the later call of a turn is listed")
 
 
 @pytest.mark.promise("ACT-1")

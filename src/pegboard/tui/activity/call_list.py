@@ -201,6 +201,11 @@ class CallList(FilterList):
         """The selected call."""
         return None if self.line is None else self.line.row
 
+    def needed(self) -> tuple[int, int]:
+        """Return the first and the last line that is visible or selected."""
+        top = round(self.scroll_y)
+        return min(top, self.cursor), max(top + self.size.height, self.cursor)
+
     @property
     def is_at_top(self) -> bool:
         """Whether the newest calls are visible."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from pegboard.errors import StoreError, explained
 from pegboard.models import CallCount, DroppedCalls, HistoryQuery, ParsedQuery
 from pegboard.results.clean import clean_line
-from pegboard.tui.activity.rows import CallRow, CallRows
+from pegboard.tui.activity.rows import CallRow, CallRows, Expanded
 
 if TYPE_CHECKING:
     from pegboard.runtime.activity import Activity
@@ -45,11 +45,15 @@ class CallFeed:
     Args:
         activity: The recorded calls.
         changed: Called when `rows`, `count`, `problem` or `parsed` have changed.
+        needed: Returns the first and the last line that must stay loaded; without it, all stay.
     """
 
-    def __init__(self, activity: Activity, changed: Callable[[], object]) -> None:
+    def __init__(
+        self, activity: Activity, changed: Callable[[], object], needed: Callable[[], tuple[int, int]] | None = None
+    ) -> None:
         self._activity = activity
         self._changed = changed
+        self._needed = needed
         self._wake = asyncio.Event()
         self._text = ""
         self._is_new_query = True
@@ -266,17 +270,24 @@ class CallFeed:
         least = max(PAGE, len(rows.top)) if everything else PAGE
         # Without the newest calls, only the loaded ones can have changed.
         below = None if rows.newer is None else rows.newest + 1
+        expanded = rows.expanded()
+        if everything:
+            expanded = {call_id: one._replace(may_change=True) for call_id, one in expanded.items()}
         found = await asyncio.to_thread(
-            self._newest, self.parsed.query, below, least, rows.newest, [*rows.running], [*rows.unfolded]
+            self._newest, self.parsed.query, below, least, rows.newest, [*rows.running], expanded
         )
         self.problem = ""
         self.edits += everything
+        lines = len(rows.listed)
         if found.is_connected:
             rows.merge(found.head, found.following, found.changed)
         else:
             rows.replace(found.head, found.following)
         self._unfold_running()
         rows.unfold({call_id: made for call_id, made in found.inner.items() if call_id in rows.unfolded})
+        if self._needed is not None:
+            first, last = self._needed()
+            rows.trim(first, last + max(0, len(rows.listed) - lines))
         self._changed()
         await self._count()
 
@@ -312,7 +323,7 @@ class CallFeed:
         least: int,
         newest: int,
         running: Sequence[str],
-        unfolded: Sequence[str],
+        expanded: Mapping[str, Expanded],
     ) -> _Newest:
         head: list[CallRow] = []
         following = below
@@ -327,7 +338,11 @@ class CallFeed:
         changed: dict[str, CallRow | None] = dict.fromkeys(others)
         if others:
             changed |= {call.id: CallRow.of(call) for call in self._activity.find(others)}
-        return _Newest(head, following, changed, self._inner(unfolded), is_connected=is_connected or following is None)
+        calls = {row.id: row.calls for row in head}
+        outdated = [
+            call_id for call_id, one in expanded.items() if one.may_change or calls.get(call_id, one.calls) != one.calls
+        ]
+        return _Newest(head, following, changed, self._inner(outdated), is_connected=is_connected or following is None)
 
 
 def _listed(query: HistoryQuery) -> HistoryQuery:

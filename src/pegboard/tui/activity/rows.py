@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, overload
+from typing import Final, NamedTuple, overload
 
 from pegboard.models import UNFINISHED, CallState, RecordedCall
 from pegboard.models.turn import ModelTurn
@@ -17,6 +17,12 @@ from pegboard.results.text import preview
 _ARGUMENTS: Final = 300
 """Characters of the arguments that a list can show."""
 _NAME: Final = 200
+_MOST_NEWER: Final = 10_000
+"""Calls that are kept above the visible ones; if there are more, they are loaded again when they are needed."""
+_MOST_OLDER: Final = 2_000
+"""Calls that are kept below the visible ones."""
+_LEFT: Final = 500
+"""Calls that are left above or below the visible ones when others are dropped, which thus happens rarely."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +96,36 @@ class ListedCall:
     is_unfolded: bool
 
 
-class _Unnested(Sequence[ListedCall]):
-    """Calls without expanded ones, as lines that are built when they are read, because there may be many."""
+class Expanded(NamedTuple):
+    """The number of loaded calls that an expanded call made, and whether there may be others by now."""
 
-    def __init__(self, rows: Sequence[CallRow]) -> None:
+    calls: int
+    may_change: bool
+
+
+class _Lines(Sequence[ListedCall]):
+    """Lines that are built when they are read, because there may be many.
+
+    Args:
+        rows: The calls, without those that they made.
+        expanded: The line of each expanded call and of those that it made, by its index in `rows`, in order.
+    """
+
+    def __init__(self, rows: Sequence[CallRow], expanded: Mapping[int, Sequence[ListedCall]]) -> None:
         self._rows = rows
+        self._groups = [*expanded.values()]
+        self._starts: list[int] = []
+        """Line of each expanded call."""
+        self._ends = [index + 1 for index in expanded]
+        """Index in `rows` after each expanded call."""
+        self._more = 0
+        """Number of lines that are below an expanded call."""
+        for index, group in expanded.items():
+            self._starts.append(index + self._more)
+            self._more += len(group) - 1
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._rows) + self._more
 
     @overload
     def __getitem__(self, index: int) -> ListedCall: ...
@@ -105,8 +133,16 @@ class _Unnested(Sequence[ListedCall]):
     def __getitem__(self, index: slice) -> Sequence[ListedCall]: ...
     def __getitem__(self, index: int | slice) -> ListedCall | Sequence[ListedCall]:
         if isinstance(index, slice):
-            return _Unnested(self._rows[index])
-        row = self._rows[index]
+            return [self[one] for one in range(*index.indices(len(self)))]
+        line = range(len(self))[index]
+        number = bisect_right(self._starts, line)
+        if number:
+            below = line - self._starts[number - 1]
+            group = self._groups[number - 1]
+            if below < len(group):
+                return group[below]
+            line = self._ends[number - 1] + below - len(group)
+        row = self._rows[line]
         return ListedCall(row, 0, row.id, is_unfolded=False)
 
 
@@ -124,6 +160,8 @@ class CallRows:
         """Ids of the expanded calls."""
         self._made: dict[str, Sequence[CallRow]] = {}
         self._running: set[str] = set()
+        self._groups: Mapping[int, Sequence[ListedCall]] = {}
+        """The lines of each expanded call and of those that it made, by its index in `top`."""
         self.listed: Sequence[ListedCall] = ()
         """The lines of the list."""
 
@@ -192,6 +230,37 @@ class CallRows:
         self._running = _running(head) | (left - {row.id for row in head}) | _running(filter(None, changed.values()))
         self._list()
 
+    def expanded(self) -> dict[str, Expanded]:
+        """Return the expanded calls of the list by their id, with the state of the calls that they made."""
+        found: dict[str, Expanded] = {}
+        for row in (line.row for group in self._groups.values() for line in group):
+            if row.id in self.unfolded:
+                made = self._made.get(row.id, ())
+                is_running = row.state in UNFINISHED or any(one.state in UNFINISHED for one in made)
+                found[row.id] = Expanded(len(made), is_running or row.calls != len(made))
+        return found
+
+    def trim(self, first: int, last: int) -> None:
+        """Drop the calls that are far from some lines.
+
+        Args:
+            first: The first line that is needed.
+            last: The last line that is needed.
+        """
+        above = first - (len(self.listed) - len(self.top))  # lines of expanded calls may be above
+        start = above - _LEFT if above > _MOST_NEWER else 0
+        end = last + _LEFT if len(self.top) - last > _MOST_OLDER else len(self.top)
+        if start == 0 and end == len(self.top):
+            return
+        if end < len(self.top):
+            self.next = self.top[end - 1].position
+        self.top = self.top[start:end]
+        if start:
+            self.newer = self.top[0].position
+        self._list()
+        self.unfolded &= self.expanded().keys()
+        self._made = {call_id: made for call_id, made in self._made.items() if call_id in self.unfolded}
+
     def fold(self, call_id: str) -> None:
         """Hide the calls that a call made."""
         self.unfolded.discard(call_id)
@@ -210,18 +279,22 @@ class CallRows:
             self._list()
 
     def _list(self) -> None:
-        if not self.unfolded:
-            self.listed = _Unnested(self.top)
-            return
-        listed: list[ListedCall] = []
-        waiting = [(row, 0, "") for row in reversed(self.top)]
+        unfolded = self.unfolded
+        at = [index for index, row in enumerate(self.top) if row.id in unfolded] if unfolded else []
+        self._groups = {index: self._lines_of(self.top[index]) for index in at}
+        self.listed = _Lines(self.top, self._groups)
+
+    def _lines_of(self, expanded: CallRow) -> list[ListedCall]:
+        """Return the line of a call and those of the calls that it made."""
+        lines: list[ListedCall] = []
+        waiting = [(expanded, 0, "")]
         while waiting:
             row, depth, prefix = waiting.pop()
             key = f"{prefix}{row.id}"
             made = self._made.get(row.id, ()) if row.id in self.unfolded else ()
-            listed.append(ListedCall(row, depth, key, is_unfolded=bool(made)))
+            lines.append(ListedCall(row, depth, key, is_unfolded=bool(made)))
             waiting += ((one, depth + 1, f"{key}/") for one in reversed(made))
-        self.listed = listed
+        return lines
 
 
 def _reason(call: RecordedCall) -> str:

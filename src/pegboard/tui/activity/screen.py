@@ -105,7 +105,7 @@ class ActivityScreen(PageScreen):
         self._query = QueryLine(self._list.filter_hint("calls.filter"))
         self._detail = CallDetailPane(runtime.paths.state)
         self._pane = Vertical(self._query, Headings(), self._list, id="calls")
-        self._feed = CallFeed(runtime.activity, self._show)
+        self._feed = CallFeed(runtime.activity, self._show, self._list.needed)
         self._actions = CallActions(self, runtime)
         self._generation = self._edits = 0
         self._completions: Sequence[str] = ()
