@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -175,6 +176,27 @@ def test_a_session_has_one_owner_and_is_released_when_its_process_is_killed(sess
         holder.wait(30)
         with sessions.held("s") as free:
             assert free
+
+
+@pytest.mark.promise("ASK-6")
+def test_a_session_that_is_released_leaves_no_lock_file_and_never_has_two_owners(
+    sessions: Sessions, tmp_path: Path
+) -> None:
+    owners = threading.Semaphore(1)
+
+    def hold_often() -> int:
+        held = 0
+        for _ in range(300):
+            with sessions.held("s") as free:
+                if free:
+                    assert owners.acquire(blocking=False), "there are two owners"
+                    held += 1
+                    owners.release()
+        return held
+
+    with ThreadPoolExecutor(4) as threads:
+        assert all(each.result(60) for each in [threads.submit(hold_often) for _ in range(4)])
+    assert [*(tmp_path / "state" / "sessions").iterdir()] == []
 
 
 @pytest.mark.promise("STO-3")

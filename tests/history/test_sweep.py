@@ -135,6 +135,17 @@ def test_results_of_a_database_that_was_set_aside_stay(open_history: OpenHistory
     assert kept(results) == {"recorded.json"}
 
 
+def test_lock_files_of_killed_processes_are_deleted(open_history: OpenHistory, tmp_path: Path) -> None:
+    running = open_history()
+    running.start(ToolCall(name="a.x", source="cli"), NOW)
+    running.flush()
+    folder = tmp_path / "state" / "running"
+    [alive] = kept(folder)
+    (folder / "4711-0123456789abcdef").touch()
+    open_history().sweep()
+    assert kept(folder) == {alive}
+
+
 def test_sweeping_without_a_history_creates_no_database(history: History, tmp_path: Path) -> None:
     history.sweep()
     assert not (tmp_path / "state").exists()

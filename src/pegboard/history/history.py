@@ -270,13 +270,13 @@ class History:
     # Sweeping
 
     def sweep(self) -> None:
-        """Delete result files without a call a week after they were written. Block; never raise.
+        """Delete result files without a call a week after they were written, and old lock files. Block; never raise.
 
-        They are left by processes that were killed during a call. The files of a database that was set aside are kept,
-        because only that database refers to them.
+        Processes that were killed leave them. Those of a database that was set aside are kept: only it refers to them.
         """
         from pegboard.history.cleanup import media, unfinished, whole
 
+        self._presence.sweep()
         with suppress(OSError):
             results, others = whole(self._files.folder), media(self._files.folder)
             unrecorded = [

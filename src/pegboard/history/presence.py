@@ -55,6 +55,13 @@ class HistoryLock:
                 os.close(self._descriptor)
         self._descriptor = self._token = None
 
+    def sweep(self) -> None:
+        """Delete the lock files of processes that were killed; never raise."""
+        with suppress(OSError):
+            for name in os.listdir(self._folder):  # noqa: PTH208 - names suffice
+                if not name.startswith("."):  # a draft, which isn't locked yet
+                    is_alive(self._folder, name)
+
     def mark_interrupted(self, database: Database) -> int:
         """Mark the calls of processes that ended without finishing them; return their number."""
         running = [

@@ -260,18 +260,18 @@ class Sessions:
         file = self._locks / f"{sha256(session.encode('utf-8', 'replace')).hexdigest()[:32]}.lock"
         try:
             make_folder(self._locks)
-            descriptor = open_lock(file)
+            descriptor = _locked(file)
+        except BlockingIOError:
+            yield False
+            return
         except OSError:
             yield True
             return
         try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield False
-                return
             yield True
         finally:
+            with suppress(OSError):
+                file.unlink(missing_ok=True)
             with suppress(OSError):
                 os.close(descriptor)
 
@@ -286,6 +286,25 @@ class Sessions:
                 return act(run)
 
         return self._history.act(within, says=not in_file)
+
+
+def _locked(file: Path) -> int:
+    """Lock a file, which the last one to hold the lock deletes; return its descriptor.
+
+    Raises:
+        BlockingIOError: It is locked already.
+        OSError: It can't be created.
+    """
+    while True:
+        descriptor = open_lock(file)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(descriptor).st_nlink:  # otherwise it was deleted after it was opened
+                return descriptor
+        except OSError:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
 
 
 def _changed(run: Run, statement: str, values: Sequence[Column]) -> bool:
