@@ -33,6 +33,15 @@ def config() -> Path:
     return Path(os.environ["PEGBOARD_CONFIG"])
 
 
+async def open_settings(stage: Stage) -> None:
+    """Open the dialog of settings."""
+    await stage.press("ctrl+p", *"preferences")
+    await stage.until_seen("Everywhere: Settings")
+    await stage.press("enter")
+    await stage.until(lambda: isinstance(stage.app.screen, SettingsScreen), "they are open")
+    await stage.until_seen("tools.timeout = 8.0")
+
+
 async def set_up(stage: Stage, provider: str, model: str, url: str) -> ModelSetup:
     """Open the setup of a model and fill it in."""
     await stage.press("f6")
@@ -206,13 +215,44 @@ async def test_many_changes_are_named_in_short() -> None:
 
 
 @pytest.mark.promise("CFG-3")
+async def test_a_setting_that_applies_after_a_restart_is_shown_as_configured_and_can_be_reset() -> None:
+    async with on_stage(Runtime.from_environment(), size=(120, 40)) as stage:
+        await open_settings(stage)
+        await stage.press(*"tools.timeout")
+        await stage.until_seen("Value: 8.0")
+        await stage.press("enter")
+        await stage.until_seen("enter accepts")
+        await stage.press("ctrl+u", *"20", "enter")
+        await stage.until_seen("● tools.timeout = 20.0")
+        await stage.until_seen("In use until Pegboard restarts: 8.0")
+        await stage.press("delete")
+        await stage.until_seen("  tools.timeout = 8.0")
+        assert "timeout" not in config().read_text()
+
+
+@pytest.mark.promise("CFG-3")
+async def test_a_setting_that_another_program_changes_is_shown_and_overwritten_only_knowingly() -> None:
+    async with on_stage(Runtime.from_environment(), size=(120, 40)) as stage:
+        await open_settings(stage)
+        await stage.press(*"packs.folders")
+        await stage.until_seen("Value: []")
+        await stage.press("enter")
+        await stage.until_seen("enter accepts")
+        config().write_text('[packs]\nfolders = ["theirs"]\n')
+        await stage.press("ctrl+u", *'["mine"]', "enter")
+        await stage.until_seen("Another program has changed packs.folders to")
+        assert "theirs" in config().read_text()
+        assert stage.app.screen.query_one(Input).value == '["mine"]'
+        await stage.press("enter")
+        await stage.until_seen('/mine"]')
+        config().write_text('[packs]\nfolders = ["theirs"]\n')
+        await stage.until_seen('/theirs"]')
+
+
+@pytest.mark.promise("CFG-3")
 async def test_settings_are_searched_changed_and_reset() -> None:
     async with on_stage(Runtime.from_environment(), size=(120, 40)) as stage:
-        await stage.press("ctrl+p", *"preferences")
-        await stage.until_seen("Everywhere: Settings")
-        await stage.press("enter")
-        await stage.until(lambda: isinstance(stage.app.screen, SettingsScreen), "they are open")
-        await stage.until_seen("tools.timeout = 8.0")
+        await open_settings(stage)
         await stage.press(*"unfold")
         await stage.until_seen("Set in: default")
         await stage.press("enter")

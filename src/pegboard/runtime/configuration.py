@@ -39,6 +39,16 @@ class Configuration:
         """Return what the files and the environment contain now, with its problems; use nothing of it."""
         return self._read()
 
+    def read_settings(self) -> Settings:
+        """Return what the files and the environment contain now, of which a part applies only after a restart.
+
+        If a mistake in them keeps the settings in use, return those.
+        """
+        from pegboard.runtime.reload import changed_settings
+
+        read, _ = self._read()
+        return read if changed_settings(self.settings, read)[1].blocked is None else self.settings
+
     def replace(self, settings: Settings, problems: Sequence[Problem]) -> None:
         """Use other settings from now on."""
         self._found = settings, problems

@@ -62,8 +62,8 @@ class Runtime:
         problems: Sequence[Problem] = (),
     ) -> None:
         self.paths = paths
-        self._configuration = Configuration(settings if callable(settings) else lambda: (settings, problems))
-        self._parts = Parts(self._configuration, paths, packs, allow)
+        self.configuration = Configuration(settings if callable(settings) else lambda: (settings, problems))
+        self._parts = Parts(self.configuration, paths, packs, allow)
         self.tools = Tools(self._parts)
         self.health = ToolHealth(self._parts, self.tools)
         self.rules = ApprovalRules(self._parts)
@@ -114,14 +114,14 @@ class Runtime:
         read, problems = _read_settings(environ)
         settings, change = changed_settings(self.settings, read)
         if change.blocked is None:
-            self._configuration.replace(settings, problems)
+            self.configuration.replace(settings, problems)
             self.models.forget()
         return change
 
     @property
     def settings(self) -> Settings:
         """The configuration; the first use reads it, which blocks."""
-        return self._configuration.settings
+        return self.configuration.settings
 
     @property
     def folders(self) -> tuple[Path, ...]:
@@ -150,7 +150,7 @@ class Runtime:
         stores = (getattr(self._parts, name) for name in ("history", "presets") if self._parts.is_built(name))
         kept = (problem for store in stores for problem in store.problems)
         refused = self._parts.grants.problems() if packs and self._parts.is_built("grants") else ()
-        return (*self._configuration.problems, *of_packs, *refused, *self.rules.problems(missing=packs), *kept)
+        return (*self.configuration.problems, *of_packs, *refused, *self.rules.problems(missing=packs), *kept)
 
     def record_problems(self) -> tuple[Problem, ...]:
         """Return the problems of the history, including calls that aren't recorded, as far as it was used."""

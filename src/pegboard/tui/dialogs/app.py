@@ -121,6 +121,7 @@ class DialogApp(ThemedApp, AppState):
         change = await self.runtime.reload()
         self.appearance = self.runtime.settings.appearance
         self.settings_problems = () if change.blocked is None else (change.blocked,)
+        self.settings_version += 1
         self.show_problems()
         if change.blocked is not None:
             message = f"The configuration was not applied: {clean_line(str(change.blocked))}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from pydantic import JsonValue
@@ -54,16 +54,21 @@ class SettingsScreen(ListDialog[None]):
         self._runtime = runtime
         self._reload = reload
         self._settings: Sequence[ShownSetting] = ()
+        self._in_use: Mapping[str, JsonValue] = {}
 
     def on_mount(self) -> None:
-        """Read the settings."""
+        """Read the settings, again whenever the configuration changes."""
         self.list.empty = "Loading…"
         self._read()
+        self.watch(self.app, "settings_version", self._read_again, init=False)
+
+    def _read_again(self) -> None:
+        self._read(self._marked.key if self._marked else "")
 
     @work(exclusive=True, group="read")
     async def _read(self, marked: str = "") -> None:
         """List the settings and select one."""
-        settings = await asyncio.to_thread(self._load)
+        settings, self._in_use = await asyncio.to_thread(self._load)
         self._settings = settings
         keys = [setting.key for setting in settings]
         lines = [
@@ -75,8 +80,11 @@ class SettingsScreen(ListDialog[None]):
         self.list.empty = "No matches."
         self.list.show(lines, keys.index(marked) if marked in keys else 0, sought=self.list.sought)
 
-    def _load(self) -> Sequence[ShownSetting]:
-        return [*shown_settings(self._runtime.settings, Redactor(Secrets(self._runtime.paths).known()))]
+    def _load(self) -> tuple[Sequence[ShownSetting], Mapping[str, JsonValue]]:
+        """Return the configured settings, and the values in use."""
+        redactor = Redactor(Secrets(self._runtime.paths).known())
+        in_use = {setting.key: setting.value for setting in shown_settings(self._runtime.settings, redactor)}
+        return [*shown_settings(self._runtime.configuration.read_settings(), redactor)], in_use
 
     @property
     def _marked(self) -> ShownSetting | None:
@@ -91,6 +99,9 @@ class SettingsScreen(ListDialog[None]):
             self.show_preview(Content(), Content())
             return
         lines = [f"Value: {_written(setting.value)}", f"Set in: {setting.origin}"]
+        in_use = self._in_use.get(setting.key)
+        if setting.status == "used" and in_use != setting.value:
+            lines.append(f"In use until Pegboard restarts: {_written(in_use)}")
         if _STATUS[setting.status]:
             lines.append(_STATUS[setting.status])
         if why := self._why_fixed(setting):
@@ -133,8 +144,17 @@ class SettingsScreen(ListDialog[None]):
             self.notify(why, severity="warning", markup=False)
             return
         before = setting.value if isinstance(setting.value, str) else _written(setting.value)
+        seen = setting.value
 
         async def write(text: str) -> bool:
+            nonlocal seen
+            settings, _ = await asyncio.to_thread(self._load)
+            now = next((one.value for one in settings if one.key == setting.key), None)
+            if now != seen:
+                seen = now
+                raise ConfigError(
+                    f"Another program has changed {setting.key} to {_written(now)}. Press enter again to overwrite it."
+                )
             await self._write(setting.key, typed_value(text, setting.value))
             return True
 

@@ -58,6 +58,8 @@ class AppState(App[None]):
     """Whether a command was chosen in the palette and hasn't run yet."""
     session: str = ""
     """ID of the chat session of the last model turn of this run."""
+    settings_version: reactive[int] = reactive(0, init=False)
+    """Number of times that the configuration was read again."""
     rules_version: reactive[int] = reactive(0, init=False)
     """Number of times that the file of rules has changed."""
     unrecorded: reactive[Problem | None] = reactive(None, init=False)
