@@ -165,6 +165,15 @@ def _compile_share(config: pytest.Config) -> None:
             rewrite._write_pyc(config.stash[rewrite.assertstate_key], code, stat, compiled)
 
 
+@pytest.fixture
+def freezing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let Pegboard freeze what lives until its end, as it does outside of tests."""
+    monkeypatch.setattr(gc, "freeze", _freeze)
+    yield
+    gc.unfreeze()
+    _collect_garbage()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """Collect no garbage while tests are imported: nearly all of their objects live until the end."""

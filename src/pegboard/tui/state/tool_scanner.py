@@ -154,13 +154,13 @@ class ToolScanner:
         return f"No tools yet.\n\nAdd a Python file with a documented function to\n{self._runtime.paths.packs}"
 
     def _read_catalogue(self) -> tuple[Catalogue, tuple[Problem, ...]]:
-        # Ten thousand specs are a million objects. Unless they are frozen, each full garbage collection blocks the loop
-        # for 100 ms. They contain no cycles, so those of earlier scans are freed anyway.
-        gc.freeze()
         problems = tuple(self._runtime.problems())
         catalogue = Catalogue.of(self._runtime.tools.all(), problems, self._runtime.health.state)
         catalogue = catalogue.with_servers(self._runtime.servers.all())
-        gc.freeze()
+        if self._scan.scanning:
+            # Imports until the first scan live until the end. A later scan would freeze the widgets on the
+            # screen too, which are in cycles and would never be freed.
+            gc.freeze()
         return catalogue, problems
 
     def _states_changed(self) -> bool:
