@@ -379,6 +379,23 @@ def test_lines_break_after_words_where_they_can() -> None:
     assert wrap("x" * 25, 10) == [(0, 10), (10, 20), (20, 25)]
 
 
+def test_texts_of_several_lines_are_open_at_first_if_all_of_them_fit_a_screen() -> None:
+    file: JsonValue = {"file": {"path": "a.md", "content": "# A\n\nWords.\n"}, "note": "one line\n"}
+    assert [row.label()[-1][0] for row in Tree(file).rows] == [
+        "2 keys",
+        "2 keys",
+        '"a.md"',
+        "12 characters",
+        "# A",
+        "",
+        "Words.",
+        "",
+        '"one line⏎"',
+    ]
+    longer: JsonValue = {"first": "a\nb", "second": "line\n" * 40}
+    assert len(Tree(longer).rows) == 3
+
+
 # Views
 
 

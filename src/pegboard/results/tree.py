@@ -219,14 +219,14 @@ class Tree:
         return len(rows) - 1
 
     def _open_levels(self) -> None:
-        """Open whole levels as long as all rows fit a screen."""
-        while True:
-            below = [index for index, row in enumerate(self.rows) if _is_closed_container(row)]
-            size = sum(_child_count(self.rows[index].value) for index in below)
-            if not below or len(self.rows) + size > _OPEN_AT_FIRST:
-                return
-            for index in reversed(below):
-                self.open(index)
+        """Open whole levels, and texts of several lines at last, as long as all rows fit a screen."""
+        for is_closed in (_is_closed_container, _is_closed_text):
+            while below := [index for index, row in enumerate(self.rows) if is_closed(row)]:
+                size = sum(_child_count(self.rows[index].value) for index in below)
+                if len(self.rows) + size > _OPEN_AT_FIRST:
+                    return
+                for index in reversed(below):
+                    self.open(index)
 
     def _open_below(self, index: int) -> tuple[bool, bool]:
         """Open the closed containers one level below `index`; return whether any was opened, and any left closed."""
@@ -259,6 +259,10 @@ class Tree:
 
 def _is_closed_container(row: TreeRow) -> bool:
     return row.can_open and not row.open and not isinstance(row.value, str)
+
+
+def _is_closed_text(row: TreeRow) -> bool:
+    return row.kind == "value" and not row.open and isinstance(row.value, str) and "\n" in row.value.strip("\n")
 
 
 def _child_count(value: JsonValue) -> int:
