@@ -541,6 +541,36 @@ async def test_a_question_whose_call_is_cancelled_while_it_is_written_does_not_s
     assert questions.pending() == ()
 
 
+@pytest.mark.promise("WAT-4")
+def test_answers_of_the_last_hour_are_not_looked_at_for_every_call(
+    home: Path, questions: Questions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reject() -> None:
+        assert questions.open(Question("a.b", {}, "agent", "a", "Why.")).poll() is not None
+
+    folder = home / "state" / "questions"
+    reject()
+    for _ in range(20):
+        reject()
+    long_ago = time.time() - 7200
+    [first, *_] = folder.glob("*.answer")
+    os.utime(first, (long_ago, long_ago))
+    looked_at: list[Path] = []
+    stat_of = Path.stat
+
+    def counted(path: Path, **more: bool) -> os.stat_result:
+        looked_at.append(path)
+        return stat_of(path, **more)
+
+    monkeypatch.setattr(Path, "stat", counted)
+    for _ in range(20):
+        reject()
+    assert not [path for path in looked_at if path.suffix == ".answer"]
+    monkeypatch.undo()
+    Questions(home / "state").open(Question("a.b", {}, "agent", "a", "Why.")).close("The test ends.")
+    assert not first.exists()
+
+
 @pytest.mark.promise("WAT-4", "STO-2")
 @pytest.mark.parametrize("next_process", ["lists", "asks", "answers"])
 def test_a_killed_process_leaves_no_arguments_and_its_call_cannot_be_approved(

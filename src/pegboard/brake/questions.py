@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import threading
 import time
@@ -42,6 +43,8 @@ _POLL_SECONDS: Final = 0.03
 _PRESENCE_SECONDS: Final = 0.5
 _KEPT_SECONDS: Final = 3600.0
 """Time for which answers are kept, so that late ones fail."""
+_SWEEP_SECONDS: Final = 60.0
+"""Pause between two looks for old answers: there are thousands if many calls were rejected or held."""
 _LARGEST: Final = 64 * 2**20
 _ADDED_FIELDS: Final = {"has_session", "is_session_exact", "lasts", "rule"}
 """Fields that questions and answers of earlier versions don't have."""
@@ -68,6 +71,7 @@ class Questions:
         self._folder = state / "questions"
         self._present = state / "questions" / "open"
         self.brake = Brake(state / "brake.json")
+        self._swept_at = -math.inf
 
     # Asking
 
@@ -284,9 +288,13 @@ class Questions:
         return tuple(marks)
 
     def _sweep(self) -> None:
-        """Remove old answers, and the questions and drafts that killed processes left."""
+        """Remove the questions that killed processes left, and from time to time old answers and drafts."""
         for _ in self._all():
             pass
+        now = time.monotonic()
+        if now - self._swept_at < _SWEEP_SECONDS:
+            return
+        self._swept_at = now
         oldest = time.time() - _KEPT_SECONDS
         for name in os.listdir(self._folder):  # noqa: PTH208 - names suffice
             if name.endswith((".answer", ".rule")) or name.startswith("."):
