@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,11 +17,12 @@ from pegboard.config import Paths, Settings
 from pegboard.config.settings import ModelSettings
 from pegboard.errors import ModelError
 from pegboard.models.ask import AskFinished
+from pegboard.models.conversation import Prompt, TextDelta, UserMessage
 from pegboard.runtime import Runtime
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "fakes"))
 
-from provider import FakeProvider, says
+from provider import Answer, FakeProvider, delta, says, usage
 from web import Silent, Web
 
 PORTS = "pegboard.ask.providers.servers.USUAL_PORTS"
@@ -44,6 +48,39 @@ async def test_a_server_is_reported_before_a_slower_one_has_responded(
             first = await anext(servers)
             assert first.names == ("ollama:qwen3:8b",)
             assert first.base_url == fast.url
+
+
+def open_files() -> int:
+    """Return the number of open files and connections of this process."""
+    return len([*Path("/dev/fd").iterdir()])
+
+
+async def test_changed_settings_close_the_connections_to_models_that_have_answered(runtime: Runtime) -> None:
+    go = threading.Event()
+
+    def pieces() -> Iterator[dict[str, Any]]:
+        yield delta(role="assistant", content="one ")
+        assert go.wait(30)
+        yield from (delta(content="two"), delta("stop"), usage(1, 1))
+
+    await runtime.reload()
+    with FakeProvider(Answer(pieces()), says("Fine.")).running() as fake:
+        prompt = Prompt(messages=(UserMessage(text="Hello"),))
+        async with aclosing(runtime.models.get("openai:gpt-5-mini", fake.url).stream(prompt)) as events:
+            texts = [event.text if isinstance(event := await anext(events), TextDelta) else ""]
+            await runtime.reload()
+            go.set()
+            texts += [event.text async for event in events if isinstance(event, TextDelta)]
+        assert "".join(texts) == "one two"
+        await runtime.reload()
+        before = open_files()
+        for _ in range(5):
+            async with aclosing(runtime.models.get("openai:gpt-5-mini", fake.url).stream(prompt)) as events:
+                assert [event async for event in events]
+            await runtime.reload()
+        async with asyncio.timeout(30):
+            while open_files() > before:  # noqa: ASYNC110 - the server closes its ends, too
+                await asyncio.sleep(0.005)
 
 
 @pytest.mark.promise("ASK-5")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from pegboard.errors import ModelError
@@ -42,6 +42,15 @@ class Models:
         """Build every model anew when it is needed next: which host gets which key may have changed."""
         self._retired += self._models.values()
         self._models = {}
+
+    @asynccontextmanager
+    async def closing_retired(self) -> AsyncGenerator[None]:
+        """Close the connections to models that are not asked again after the block, unless they still answer."""
+        yield
+        idle = [model for model in self._retired if not model.is_answering]
+        self._retired = [model for model in self._retired if model not in idle]
+        for model in idle:
+            await model.close()
 
     async def check(self, name: str, base_url: str | None = None, key: str | None = None) -> None:
         """Send a short question to a model.

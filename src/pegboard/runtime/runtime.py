@@ -105,7 +105,7 @@ class Runtime:
         """
         import asyncio
 
-        async with self.servers.configured.changing:
+        async with self.servers.configured.changing, self.models.closing_retired():
             return await asyncio.to_thread(self._reload, environ)
 
     def _reload(self, environ: Mapping[str, str] | None) -> SettingsChange:

@@ -66,11 +66,17 @@ class ProviderModel:
         self._patience = patience
         self._kept: list[_KeptConnection] = []
         self._connecting = threading.Lock()
+        self._turns = 0
 
     @property
     def name(self) -> str:
         """Name in the configuration: `provider:model`."""
         return self._endpoint.name
+
+    @property
+    def is_answering(self) -> bool:
+        """Whether a turn is running."""
+        return self._turns > 0
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ModelEvent]:
         """Send a prompt and yield the answer piece by piece, `TurnEnded` last.
@@ -80,14 +86,18 @@ class ProviderModel:
         Raises:
             ModelError: The provider failed.
         """
-        kept = await asyncio.to_thread(self._connect, asyncio.get_running_loop())
-        from pegboard.ask.providers.errors import ErrorFactory
-        from pegboard.ask.providers.stream import turn
+        self._turns += 1
+        try:
+            kept = await asyncio.to_thread(self._connect, asyncio.get_running_loop())
+            from pegboard.ask.providers.errors import ErrorFactory
+            from pegboard.ask.providers.stream import turn
 
-        errors = ErrorFactory(self._endpoint, kept.key)
-        async with aclosing(turn(kept.connection, prompt, self._patience, errors)) as events:
-            async for event in events:
-                yield event
+            errors = ErrorFactory(self._endpoint, kept.key)
+            async with aclosing(turn(kept.connection, prompt, self._patience, errors)) as events:
+                async for event in events:
+                    yield event
+        finally:
+            self._turns -= 1
 
     async def close(self) -> None:
         """Close the connections that are kept for the next turn; a later turn opens new ones."""
