@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
+from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from provider import Answer, FakeProvider, delta, proposes
 from provider import says as provided
 
 from pegboard.errors import ModelError
-from pegboard.models import Finished, Log, Started
+from pegboard.models import Finished, HistoryQuery, Log, Started
 from pegboard.models.ask import (
     AskEvent,
     AskFinished,
@@ -290,6 +291,25 @@ async def test_a_third_consecutive_turn_with_invalid_arguments_ends_the_loop(run
     _, outcome = await asked(runtime, model=model)
     assert (outcome.stopped_by, outcome.steps, outcome.answer) == ("invalid_args", 4, "I can't.")
     assert model.prompts[-1].tools == ()
+
+
+async def test_the_duration_of_a_turn_does_not_depend_on_the_clock(
+    runtime: Runtime, asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class SetBack:
+        """A clock that is set back by an hour each time it is read."""
+
+        reads = 0
+
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:
+            cls.reads += 1
+            return datetime.now(tz) - timedelta(hours=cls.reads)
+
+    monkeypatch.setattr("pegboard.ask.turn.datetime", SetBack)
+    await asked(runtime, model=ScriptedModel(says("Hello.")))
+    [turn] = runtime.activity.page(HistoryQuery(turns=True), limit=9).calls
+    assert 0 <= turn.duration_ms < 60_000
 
 
 @pytest.mark.promise("ASK-1")

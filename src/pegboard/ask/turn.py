@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from time import monotonic
 
 from pegboard.models import ResultMeta, ToolError, ToolResult
 from pegboard.models.ask import Outcome
@@ -24,7 +25,7 @@ class TurnRecord:
         """Id of the turn, to which its calls are linked."""
         self._recorder = recorder
         self._redaction = redaction
-        self._started: tuple[ModelTurn, str, datetime] | None = None
+        self._started: tuple[ModelTurn, str, datetime, float] | None = None
         self.model = ""
         """Name of the model that answers."""
 
@@ -39,7 +40,7 @@ class TurnRecord:
         await self._redaction.renew()
         text = self._redaction.text(text[: 2 * LONGEST_TEXT])[:LONGEST_TEXT]  # no part of a secret remains
         turn, at = ModelTurn(text=text, message=message), datetime.now(UTC)
-        self._started = turn, session, at
+        self._started = turn, session, at, monotonic()
         self._recorder.start(turn.call(self.id, "ask", session), at)
 
     def finish(self, outcome: Outcome | None) -> None:
@@ -50,7 +51,7 @@ class TurnRecord:
         """
         if self._started is None:
             return
-        (turn, session, at), self._started = self._started, None
+        (turn, session, at, begun), self._started = self._started, None
         error = None
         if outcome is None or outcome.stopped_by == "interrupted":
             error = ToolError(code="execution_error", message="The turn was interrupted.", detail="cancelled")
@@ -59,5 +60,5 @@ class TurnRecord:
             error = ToolError(code="execution_error", message=said, detail=outcome.model_error.code)
         known = {} if outcome is None else {"usage": outcome.usage, "steps": outcome.steps}
         call = turn.model_copy(update={"model": self.model, **known}).call(self.id, "ask", session)
-        meta = ResultMeta(duration_ms=(datetime.now(UTC) - at).total_seconds() * 1000)
+        meta = ResultMeta(duration_ms=(monotonic() - begun) * 1000)  # the clock may be set meanwhile
         self._recorder.record(call, ToolResult(ok=error is None, error=error, meta=meta), at)
