@@ -347,6 +347,25 @@ async def test_a_second_process_has_its_own_draft(tmp_path: Path) -> None:
     third.close()
 
 
+@pytest.mark.parametrize("texts", [("", "two"), ("one", "two")])
+async def test_no_draft_of_several_processes_stays_hidden_if_one_runs_afterwards(
+    tmp_path: Path, texts: tuple[str, ...]
+) -> None:
+    files = [DraftFile(tmp_path, "script-draft") for _ in texts]
+    for file, text in zip(files, texts, strict=True):
+        file.read()
+        file.keep(Draft(text))
+        file.write()
+    for file in files:
+        file.close()
+    for text in filter(None, texts):
+        file = DraftFile(tmp_path, "script-draft")
+        assert file.read() == Draft(text)
+        file.keep(Draft())  # it is sent or deleted
+        file.write()
+        file.close()
+
+
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"text": "a"}', "\x00"])
 async def test_a_damaged_draft_is_ignored(tmp_path: Path, damage: str) -> None:
     (tmp_path / "script-draft.json").write_text(damage)

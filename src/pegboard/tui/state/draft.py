@@ -7,7 +7,6 @@ import json
 import os
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from threading import Lock
 from typing import Final
@@ -46,15 +45,11 @@ class DraftFile:
         self._draft = Draft()
 
     def read(self) -> Draft:
-        """Lock the first draft that no other process uses and return it; return an empty one if it is unreadable."""
-        try:
+        """Lock and return the first draft with text that no other process uses, or else an empty one."""
+        with suppress(OSError):
             self._lock_file()
-            if self._file is None:
-                return self._draft
-            found = json.loads(self._file.read_bytes())
-            self._draft = Draft(str(found["text"]), str(found["name"]), str(found["saved"]))
-        except (OSError, ValueError, KeyError, TypeError):
-            pass
+        if self._file is not None:
+            self._draft = _content(self._file)
         return self._draft
 
     def keep(self, draft: Draft) -> bool:
@@ -82,13 +77,21 @@ class DraftFile:
 
     def _lock_file(self) -> None:
         storage.make_folder(self._folder)
-        for number in count(1):
-            name = self._stem if number == 1 else f"{self._stem}-{number}"
+        names = [self._stem, *(f"{self._stem}-{number}" for number in range(2, _MOST + 1))]
+        # A text of an app that ran beside others would stay hidden if only one app runs from now on.
+        for name in sorted(names, key=lambda name: not _content(self._folder / f"{name}.json").text):
             lock = storage.open_lock(self._folder / f"{name}.lock")
             with suppress(BlockingIOError):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 self._lock, self._file = lock, self._folder / f"{name}.json"
                 return
             os.close(lock)
-            if number == _MOST:
-                return
+
+
+def _content(file: Path) -> Draft:
+    """Return the draft in a file; an empty one if it is missing or unreadable."""
+    try:
+        found = json.loads(file.read_bytes())
+        return Draft(str(found["text"]), str(found["name"]), str(found["saved"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return Draft()
