@@ -15,6 +15,7 @@ import pytest
 from stage import Stage, on_stage
 from test_approval_by_accident import StandingClock
 from textual import events
+from textual.selection import Selection
 from watched import PLAIN_SERVER, Watched
 
 from pegboard.brake import Answer, Question, Questions
@@ -24,6 +25,7 @@ from pegboard.tui.dialogs.ask_name import AskName
 from pegboard.tui.dialogs.ask_text import AskText
 from pegboard.tui.dialogs.confirm import Confirm
 from pegboard.tui.form.lines import Lines
+from pegboard.tui.result.text import TextView
 from pegboard.tui.state.remembered import Remembered
 from pegboard.tui.widgets import answer_guard
 from pegboard.tui.widgets.answer_guard import DELAY_SECONDS, Clock
@@ -134,6 +136,30 @@ async def test_no_name_hides_the_tool_of_a_call_without_a_sign(questions: Questi
         header = stage.app.screen.query_one("#from").region
         last = stage.lines[header.bottom - 1][header.x : header.right].rstrip()
         assert last.endswith("…")
+
+
+@pytest.mark.promise("WAT-4", "SEC-2", "ASK-7")
+async def test_no_wrapped_row_of_an_argument_looks_like_another_argument(questions: Questions) -> None:
+    fake = '"safe": true'
+    for command in (f"rm -rf build\n{fake} {'x' * 69} {fake}", f"{'x' * 200} {fake}"):
+        async with on_app() as stage:
+            questions.open(Question("sh.run", {"command": command, "last": 1}, "tester", "sh", "Why"))
+            await open_card(stage)
+            view = card(stage).query_one(TextView)
+            rows = [view.row(index)[0] for index in range(view.row_count)]
+            assert max(map(len, rows)) <= view.row_width
+            end = rows.index('  "last": 1')
+            indents = [len(row) - len(row.lstrip(" ")) for row in rows]
+            assert indents[:2] == [0, 2]
+            assert len(rows) > view.text.count("\n") + 1, "a line is wrapped"
+            assert all(indent >= 4 for indent in indents[2:end])
+            if "\n" in command:
+                assert all(row.lstrip(" ").startswith("│ ") for row in rows[2:end])
+            selected = view.get_selection(Selection(None, None))
+            assert selected is not None
+            assert selected[0] == view.text, "what the view adds is not copied"
+            await stage.press("r")
+            await answered(stage)
 
 
 @pytest.mark.promise("WAT-4")

@@ -34,6 +34,12 @@ def argument_parts(line: str) -> Sequence[tuple[int, int, TokenKind]]:
     return [(start, start + len(BAR), "muted"), (start + len(BAR), len(line), "string")]
 
 
+def argument_lead(line: str) -> str:
+    """Return the beginning of each row that continues a line of `arguments_text`, so that no row looks like a line."""
+    indent = " " * (len(line) - len(line.lstrip(" ")))
+    return indent + (BAR if line.startswith(indent + BAR) else "    ")
+
+
 def _lines(value: JsonValue, indent: str, key: str, comma: str) -> Iterator[str]:
     inner = f"{indent}  "
     match value:

@@ -21,7 +21,7 @@ from pegboard.brake import RESUMED, Answer, AnsweredError, AnswerTerm, BrakeErro
 from pegboard.data.json_text import JsonTextError, parse
 from pegboard.data.mask import masked_secret, moved_secret, restored
 from pegboard.models import ToolCall
-from pegboard.results.arguments import argument_parts, arguments_text
+from pegboard.results.arguments import argument_lead, argument_parts, arguments_text
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.text import as_text
 from pegboard.tui.commands import Command, bindings, key_of
@@ -148,7 +148,7 @@ class AgentCallScreen(QuestionScreen[None]):
         self._outcome = ""
         self._editor: AskText | None = None
         self._from = CutText(id="from")
-        self._arguments = TextView(highlight=argument_parts)
+        self._arguments = TextView(highlight=argument_parts, lead=argument_lead)
         self._note = Static(id="note")
 
     @property

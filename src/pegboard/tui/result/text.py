@@ -7,6 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from rich.cells import cell_len
 from textual import events
 
 from pegboard.results.wrap import wrap
@@ -28,6 +29,7 @@ class TextView(LineView):
     Args:
         text: Cleaned text.
         highlight: Returns the styled spans of a line.
+        lead: Returns the beginning of each row that continues a line. At most half of a row shows the end of it.
         keep: Maximum number of lines when lines are appended; the oldest are removed.
         placeholder: Text to show while there are no lines.
     """
@@ -39,6 +41,7 @@ class TextView(LineView):
         text: str = "",
         *,
         highlight: Callable[[str], Sequence[Span]] | None = None,
+        lead: Callable[[str], str] | None = None,
         keep: int | None = None,
         placeholder: str = "",
     ) -> None:
@@ -47,6 +50,7 @@ class TextView(LineView):
         self.highlight = highlight
         """Returns the styled spans of a line."""
         self._line_spans: Sequence[Sequence[Span]] = ()
+        self._lead = lead
         self._keep = keep
         self._placeholder = placeholder
         self._rows: list[tuple[int, int, int]] = []
@@ -74,12 +78,23 @@ class TextView(LineView):
         found = self._line_spans[number] if number < len(self._line_spans) else ()
         if self.highlight is not None:
             found = self.highlight(line)
+        lead = self._lead_of(line) if start else ""
+        left = start - len(lead)
         spans = [
-            (max(first, start) - start, min(last, end) - start, part)
+            (max(first, start) - left, min(last, end) - left, part)
             for first, last, part in found
             if first < end and last > start
         ]
-        return line[start:end], spans
+        return lead + line[start:end], [(0, len(lead), "muted"), *spans] if lead else spans
+
+    def margin(self, index: int) -> int:
+        """Return the length of the beginning of a row that continues a line."""
+        number, start, _ = self._rows[index] if index < len(self._rows) else (0, 0, 0)
+        return len(self._lead_of(self._lines[number])) if start else 0
+
+    def _lead_of(self, line: str) -> str:
+        most = self._width // 2
+        return self._lead(line)[-most:] if self._lead is not None and most else ""
 
     def continues(self, index: int) -> bool:
         """Return whether a row is the rest of a line that the row before it begins."""
@@ -158,7 +173,8 @@ class TextView(LineView):
         number, start, end = self._rows[index]
         if hit.line != number or hit.start >= end or hit.end <= start:
             return []
-        return [(max(hit.start, start) - start, min(hit.end, end) - start, "line-view--current-match")]
+        left = start - self.margin(index)
+        return [(max(hit.start, start) - left, min(hit.end, end) - left, "line-view--current-match")]
 
     def on_resize(self, event: events.Resize) -> None:
         """Wrap the lines again if the width has changed, keeping the top line in place."""
@@ -195,7 +211,8 @@ class TextView(LineView):
             if len(line) * 2 <= width:
                 self._rows.append((number, 0, len(line)))
             else:
-                self._rows += [(number, start, end) for start, end in wrap(line, width)]
+                available = width - cell_len(self._lead_of(line))
+                self._rows += [(number, start, end) for start, end in wrap(line, available)]
 
     def _row_of(self, hit: TextHit) -> int:
         return self._row_at(hit.line, hit.start)
