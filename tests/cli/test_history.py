@@ -12,6 +12,7 @@ from pathlib import Path
 
 import commands
 import pytest
+from rich.cells import cell_len
 from terminals import pegboard as in_terminal
 
 from pegboard.models import ToolCall, ToolResult
@@ -364,6 +365,25 @@ def test_restoring_an_unknown_call_says_that_there_is_none(pegboard: Command, re
     assert (unknown.returncode, unknown.stderr) == (3, "No call deleted within the last hour has the id zz.\n")
     mixed = pegboard("history", "restore", "zz", recorded[0])
     assert (mixed.returncode, mixed.stderr.splitlines()[1:]) == (0, ["Restored 1 call."])
+
+
+@pytest.mark.promise("ACT-1")
+@pytest.mark.usefixtures("recorded")
+def test_the_list_on_a_narrow_terminal_leaves_space_for_the_arguments(pegboard: Command, packs: str) -> None:
+    pegboard("tools", "invoke", "greet.hello", "--arg", f"name={'日本' * 40}", "--packs", packs)
+    with in_terminal("history", "list", environ={"COLUMNS": "80"}) as terminal:
+        assert terminal.read_all() == 0
+    heading, wide, *others = terminal.output.splitlines()
+    assert heading.split() == ["ID", "TIME", "RESULT", "TOOL", "ARGUMENTS"]
+    assert '{"name": "日本' in wide
+    assert wide.endswith("…")
+    assert cell_len(wide) in {79, 80}
+    assert len(others) == 3
+    assert '{"a": 1, "b": 2}' in others[1]
+    assert heading.index("ARGUMENTS") == others[1].index('{"a"')
+    with in_terminal("history", "list", environ={"COLUMNS": "200"}) as terminal:
+        assert terminal.read_all() == 0
+    assert terminal.output.split()[:7] == ["ID", "TIME", "RESULT", "DURATION", "SOURCE", "TOOL", "ARGUMENTS"]
 
 
 @pytest.mark.promise("ACT-2")

@@ -102,7 +102,8 @@ def list_(
     packs: PacksOption = None,
 ) -> None:
     """List the calls that match a query, the newest first."""
-    from pegboard.cli.output import narrate, narrate_problems, print_json, print_table
+    from pegboard.cli.call_table import print_calls
+    from pegboard.cli.output import narrate, narrate_problems, print_json
 
     runtime = open_runtime(context)
     given = {"tool": tool, "source": source, "session": session, "since": since, "status": "failed" if failed else None}
@@ -118,9 +119,7 @@ def list_(
     empty = "No recorded calls yet. `pegboard tools invoke` runs a tool."
     if not wanted.is_empty:
         empty = f"No recorded calls of {tool}." if only_tool else "No recorded call matches."
-    print_table(
-        [_row(call) for call in calls], ("ID", "TIME", "RESULT", "DURATION", "SOURCE", "TOOL", "ARGUMENTS"), empty=empty
-    )
+    print_calls(calls, empty)
     if dropped is not None:
         narrate(
             f"Pegboard removed {count(dropped.calls, 'call')} until {_local(dropped.until)} because the history"
@@ -462,27 +461,6 @@ def _exit_on_error(failed: str = "The history can't be read") -> Iterator[None]:
     except StoreError as error:
         narrate(explained(error, failed))
         raise typer.Exit(TOOL_FAILED) from error
-
-
-def _row(call: RecordedCall) -> tuple[str, ...]:
-    from pegboard.cli.differences import compact
-    from pegboard.models.turn import ModelTurn
-
-    return (
-        call.id[:_SHOWN_ID],
-        _local(call.at),
-        _outcome(call),
-        duration(call.duration_ms) if call.duration_ms else "",
-        call.source,
-        call.tool,
-        compact(ModelTurn.of(call).text if call.is_turn else call.args),
-    )
-
-
-def _outcome(call: RecordedCall) -> str:
-    if call.error:
-        return call.error.detail or call.error.code
-    return f"exit {call.exit_code}" if call.exit_code else call.state
 
 
 def _local(at: datetime) -> str:

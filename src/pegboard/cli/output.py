@@ -220,11 +220,29 @@ def print_table(rows: list[tuple[str, ...]], headings: tuple[str, ...] = (), emp
             narrate(empty)
         return
     cleaned = [*([headings] if headings else []), *(tuple(clean_line(cell) for cell in row) for row in rows)]
-    widths = [max(len(row[column]) for row in cleaned) for column in range(len(cleaned[0]))]
+    widths = [max(_width(row[column]) for row in cleaned) for column in range(len(cleaned[0]))]
     limit = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     for row in cleaned:
-        cells = [cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False)]
-        print("  ".join([*cells, row[-1]])[:limit].rstrip())
+        cells = [cell + " " * (width - _width(cell)) for cell, width in zip(row[:-1], widths, strict=False)]
+        print(_cut("  ".join([*cells, row[-1]]).rstrip(), limit))
+
+
+def _width(text: str) -> int:
+    """Return the width of a text in cells."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _cut(line: str, limit: int | None) -> str:
+    """Return a line with an ellipsis instead of its end if it is wider than the limit, in cells."""
+    if limit is None or _width(line) <= limit:
+        return line
+    from rich.cells import set_cell_size
+
+    return set_cell_size(line, limit - 1).rstrip() + "…"
 
 
 def print_coloured(word: str, colour: str) -> None:
