@@ -137,6 +137,7 @@ async def test_a_script_that_ended_with_an_exit_code_is_a_failure_in_the_timelin
         assert [" ".join(line.split()[2:4]) for line in lines(stage, TimelineView)] == ["✓ script.run", "✗ script.run"]
         await stage.press("end")
         await stage.until_seen("script.run · exit 3 · id")
+        await stage.until_seen(" · fs.list_dir .⏎exi")  # the arguments
 
 
 @pytest.mark.promise("WAT-5")

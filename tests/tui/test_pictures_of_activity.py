@@ -160,6 +160,7 @@ async def a_timeline(stage: Stage) -> None:
         lambda: isinstance(stage.app.screen, TimelineScreen) and stage.app.screen.is_loaded, "it is shown"
     )
     await stage.press("n")
+    await stage.until_seen('{path: "notes')
 
 
 @SIZES
@@ -204,6 +205,7 @@ def test_a_timeline(snap_compare: Compare, runtime: Runtime, size: tuple[int, in
     ):
         values = {"id": f"{number:032x}", "name": name, "source": "watch", "session": agent.session, "agent": agent}
         parent = script if name == "files.read" else None
+        values["args"] = {"path": f"notes-{number}.md"} if parent else {}
         result = ToolResult(ok=True, data="x") if ok else ToolResult.failed("execution_error", "No such file.")
         meta = ResultMeta(duration_ms=lasted * 1000, size=4_321 * number)
         runtime.history.record(

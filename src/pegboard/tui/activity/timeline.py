@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -26,6 +26,7 @@ from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count, duration, thousands, tokens
 from pegboard.tui.activity.call_list import SIGNS
 from pegboard.tui.activity.calls import CallActions
+from pegboard.tui.activity.rows import CallRow
 from pegboard.tui.activity.timeline_rows import TimelineItem, TimelineRow, TimeScale, rows_of
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.widgets.dialog import Dialog
@@ -298,6 +299,8 @@ class TimelineScreen(Dialog[None]):
         self._session = session
         self._view = TimelineView()
         self._selected = Static(id="selected")
+        self._arguments = "", ""
+        """Id of the call whose arguments were read last, and these in one line."""
         self._totals = ToolTotals()
         self.is_loaded = False
         """Whether the session is shown."""
@@ -349,11 +352,23 @@ class TimelineScreen(Dialog[None]):
             case TimelineBar() as bar:
                 text = f"{SIGNS[_shown_state(bar)][0]} {bar.start.astimezone():%H:%M:%S} · {clean_line(bar.label)}"
                 text += f" · {bar.outcome} · id {clean_line(bar.id)[:12]}"
+                call_id, arguments = self._arguments
+                if call_id != bar.id:
+                    self._read_arguments(bar.id)
+                elif arguments:
+                    text += f" · {arguments}"
             case TimelineGap() as gap:
                 text = f"┄ {gap.start.astimezone():%H:%M:%S} · neither the model nor a tool worked"
             case _:
                 text = "The session has no calls." if self.is_loaded else ""
         self._selected.update(Content(text), layout=False)
+
+    @work(group="arguments", exclusive=True)
+    async def _read_arguments(self, call_id: str) -> None:
+        with suppress(StoreError):  # reading the timeline reports it
+            call = await asyncio.to_thread(self._activity.get, call_id)
+            self._arguments = call_id, "" if call is None else CallRow.of(call).arguments
+            self._view.post_message(TimelineView.Moved())
 
     @on(TimelineView.Opened)
     def _open(self, event: TimelineView.Opened) -> None:
