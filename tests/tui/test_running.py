@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from stage import GivenRuntime, on_stage, tool
 from textual import events
-from textual.widgets import Button
+from textual.widgets import Button, TextArea
 
 from pegboard.config import Settings, UiSettings
 from pegboard.models import ToolCall, ToolResult
@@ -149,6 +149,21 @@ async def test_a_destructive_tool_needs_one_confirmation_and_enter_means_no(give
         await stage.press("ctrl+y")
         await stage.until_seen("✓ ok")
         assert [call.args for call in given.calls] == [{"path": "x"}]
+
+
+async def test_the_confirmation_shows_a_text_of_several_lines_as_lines(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.open("remove")
+        await stage.press("ctrl+t")
+        await stage.until(lambda: isinstance(stage.app.focused, TextArea), "the JSON is edited")
+        await stage.press("ctrl+a", *'{"path": "a.txt\\nb.txt"}')
+        await stage.press("ctrl+r")
+        await stage.until_seen("Run fs.remove?")
+        assert '"path": 2 lines:' in stage.text
+        assert "│ a.txt" in stage.text
+        assert "│ b.txt" in stage.text
+        await stage.press("enter")
+    assert not given.calls
 
 
 async def test_escape_in_the_confirmation_means_no_and_does_not_quit(given: GivenRuntime) -> None:

@@ -19,10 +19,10 @@ from pegboard.errors import StoreError, explained
 from pegboard.models import UNFINISHED, Finished, JsonObject, RecordedCall, ToolSpec
 from pegboard.models.call import new_call_id
 from pegboard.models.turn import ModelTurn
+from pegboard.results.arguments import arguments_text
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.quotation import quoted
 from pegboard.results.sizes import count, duration
-from pegboard.results.text import as_text
 from pegboard.tui.activity.detail import call_of
 from pegboard.tui.activity.rows import CallRow
 from pegboard.tui.commands import key_of
@@ -308,7 +308,7 @@ class CallActions:
         if len(calls) > 1:
             reasons.append(f"{count(len(calls), 'call')} will run one after the other, the oldest first.")
         for call in destructive[:3]:
-            text = clean(as_text(call.args if arguments is None else arguments)).splitlines()
+            text = clean(arguments_text(call.args if arguments is None else arguments)).splitlines()
             more = [f"… {len(text) - _ARGUMENT_LINES} more lines"] if len(text) > _ARGUMENT_LINES else []
             reasons.append(f"{clean_line(call.tool)} may delete or overwrite data.")
             reasons.append("\n".join([*text[:_ARGUMENT_LINES], *more]))

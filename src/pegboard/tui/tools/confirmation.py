@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from textual.app import App
 
+from pegboard.data.json_text import JsonTextError, parse
 from pegboard.forms import Form
 from pegboard.models import HealthRow, Problem, ScriptHandler, ToolSpec
+from pegboard.results.arguments import arguments_text
 from pegboard.results.clean import clean, clean_line
 
 if TYPE_CHECKING:
@@ -54,7 +57,10 @@ def _describe_effect(spec: ToolSpec, form: Form | None) -> str:
     question = f"{clean_line(spec.name)} may delete or overwrite data.\n\n{clean(spec.summary)}"
     if form is None:
         return question
-    lines = clean(form.text(masked=True)).splitlines()
+    text = form.text(masked=True)
+    with suppress(JsonTextError):
+        text = arguments_text(parse(text))
+    lines = clean(text).splitlines()
     more = [f"… {len(lines) - _ARGUMENT_LINES} more lines"] if len(lines) > _ARGUMENT_LINES else []
     return question + "\n\n" + "\n".join([*lines[:_ARGUMENT_LINES], *more])
 
