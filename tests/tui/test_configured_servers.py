@@ -87,6 +87,31 @@ async def test_a_server_is_added_used_and_removed_by_keys(size: tuple[int, int])
 
 
 @pytest.mark.promise("MCP-3")
+async def test_an_entry_that_another_program_wrote_in_the_meantime_is_not_removed_unseen() -> None:
+    config().write_text(entry("peer"))
+    async with on_stage(Runtime.from_environment()) as stage:
+        await ready(stage)
+        stage.screen.open_server("peer")
+        await stage.until(lambda: stage.screen.query("ServerPage"), "the page of the server is there")
+        await run_command(stage, "remove mcp server")
+        await stage.until(lambda: isinstance(stage.app.screen, Confirm), "the question is there")
+        changed = entry("peer", env='{ MINE = "typed elsewhere" }')
+        config().write_text(changed)
+        await stage.press("ctrl+y")
+        await stage.until_seen("peer was not removed because its entry was changed")
+        assert config().read_text() == changed
+        await run_command(stage, "apply mcp servers")
+        await stage.until(lambda: isinstance(stage.app.screen, ServerChangesScreen), "the change is shown")
+        await stage.press("ctrl+y")
+        await ready(stage)
+        await run_command(stage, "remove mcp server")
+        await stage.until(lambda: isinstance(stage.app.screen, Confirm), "the question is there")
+        await stage.press("ctrl+y")
+        await stage.until(lambda: "peer" not in packs(stage), "the server is gone")
+        assert "peer" not in config().read_text()
+
+
+@pytest.mark.promise("MCP-3")
 async def test_a_server_that_cannot_be_added_keeps_the_typed_text() -> None:
     async with on_stage(Runtime.from_environment()) as stage:
         await run_command(stage, "add mcp server")

@@ -211,7 +211,13 @@ class ConfiguredServers:
         found = await asyncio.to_thread(self.changes)
         if isinstance(found, models.Problem):
             return models.Problem(message=f"{name} was not removed. The configuration can't be used: {found}")
-        if not any(change.name == name and change.after is None for change in found):  # another program did it
+        changed = next((change for change in found if change.name == name), None)
+        if changed is not None and changed.after is not None:  # the user knows only the entry that is in use
+            return models.Problem(
+                message=f"{name} was not removed because its entry was changed in the meantime.",
+                fix="Choose “Apply MCP servers” in the palette, then try again.",
+            )
+        if changed is None:  # otherwise another program did it
             try:
                 await asyncio.to_thread(ServerFile(self._parts.paths.config_file).remove, name)
             except ConfigError as error:
