@@ -15,6 +15,8 @@ from pathlib import Path
 
 import commands
 import pytest
+import terminals
+from serving import records
 
 PACK = '''
 from pathlib import Path
@@ -128,6 +130,22 @@ def test_ctrl_c_at_the_question_rejects_and_interrupts(on_terminal: OnTerminal, 
         terminal.type("\x03")
         assert terminal.end() == 130
     assert "Rejected." in terminal.seen
+    assert not (tmp_path / "scribbled").exists()
+
+
+@pytest.mark.promise("ASK-7", "STO-1")
+def test_a_terminal_that_is_closed_at_the_question_is_not_recorded_as_the_answer_of_a_person(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write_pack: Callable[[str, str], Path]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    packs = str(write_pack("pad.py", PACK))
+    with terminals.pegboard("ask", "pad.scribble text=hello", "--packs", packs, is_forked=True) as terminal:
+        terminal.read_until("Run pad.scribble? [y/N/e] ")
+        terminal.hang_up()
+        terminal.process.wait(60)
+    [call] = records("pad.scribble")
+    assert call.error is not None
+    assert (call.ok, "rejected" in call.error.message) == (False, False)
     assert not (tmp_path / "scribbled").exists()
 
 

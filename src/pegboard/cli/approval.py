@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _SOURCES: Final = {"ask": "the model", "script": "a script of the model", "mcp": "an MCP client", "sdk": "another tool"}
 _LONGEST_LINE: Final = 1_000_000
 _REJECTED: Final = Approval(answer="reject")
+_NOT_ANSWERED: Final = Approval(answer="reject", reason="The terminal was closed before an answer.", by_person=False)
 
 
 def can_ask() -> bool:
@@ -98,6 +99,8 @@ class TerminalApprover:
                         changed = await arguments.edit(args)
                         args, edited = (args, edited) if changed is None else (changed, True)
                     case _:
+                        if not typed and not _has_terminal():
+                            return _NOT_ANSWERED
                         narrate("Rejected.")
                         return _REJECTED
 
@@ -138,6 +141,15 @@ async def ask_line(question: str) -> str:
     if not typed.endswith(b"\n"):
         narrate("")
     return typed.decode("utf-8", "replace")
+
+
+def _has_terminal() -> bool:
+    """Return whether the terminal of stdin is open; reading it ends also after ctrl+d."""
+    try:
+        termios.tcgetattr(sys.stdin.fileno())
+    except termios.error:
+        return False
+    return True
 
 
 async def edit_arguments(args: JsonObject) -> JsonObject | None:
