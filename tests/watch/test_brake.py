@@ -475,14 +475,7 @@ async def test_a_resumed_call_is_asked_about_by_the_rules_and_recorded_once(
 def test_if_the_observer_is_killed_calls_pass_only_without_rules_and_pause(watched: Watched, home: Path) -> None:
     watched.call(1, "say")
     watched.receive()
-    observer = next(
-        int(entry.name)
-        for entry in Path("/proc").iterdir()
-        if entry.name.isdigit()
-        and b"watch.observer" in command_of(int(entry.name))
-        and f"PEGBOARD_STATE_DIR={home}/state".encode() in _environment(entry)
-    )
-    os.kill(observer, signal.SIGKILL)
+    os.kill(_observer(home), signal.SIGKILL)
     assert watched.process.stderr is not None
     assert b"the process that records calls has ended" in watched.process.stderr.readline()
     watched.call(2, "say")
@@ -490,6 +483,33 @@ def test_if_the_observer_is_killed_calls_pass_only_without_rules_and_pause(watch
     write_rules(home, ASK)
     watched.call(3, "say")
     assert "rules can't be read" in text_of(watched.receive())
+
+
+@pytest.mark.promise("WAT-4")
+def test_a_call_that_waited_when_the_observer_was_killed_can_no_longer_be_approved(
+    watched: Watched, home: Path, log: Path, questions: Questions
+) -> None:
+    write_rules(home, ASK)
+    with questions.announce():
+        watched.call(1, "delete")
+        question = waiting(questions)
+        os.kill(_observer(home), signal.SIGKILL)
+        assert "rules can't be read" in text_of(watched.receive())
+        eventually(lambda: not questions.pending())
+        late = commands.pegboard("approve", question.id, "--yes")
+        assert (late.returncode, "no longer waiting" in late.stderr) == (3, True)
+    assert calls(log) == []
+
+
+def _observer(home: Path) -> int:
+    """Return the process that records the calls of the test."""
+    return next(
+        int(entry.name)
+        for entry in Path("/proc").iterdir()
+        if entry.name.isdigit()
+        and b"watch.observer" in command_of(int(entry.name))
+        and f"PEGBOARD_STATE_DIR={home}/state".encode() in _environment(entry)
+    )
 
 
 def _environment(entry: Path) -> bytes:

@@ -17,10 +17,11 @@ AnswerTerm: TypeAlias = Literal["once", "session", "always"]
 
 
 def start_of_process(pid: int) -> str:
-    """Return when a process started, in a form that only compares; empty if it has ended or that is unknown."""
+    """Return when a process started, in a form that only compares; `ended` if it has ended, empty if it is unknown."""
     try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[19].decode()
-    except (OSError, IndexError):
+        state, *numbers = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        return "ended" if state == b"Z" else numbers[18].decode()  # its parent may never ask for its exit status
+    except (OSError, IndexError, ValueError):
         pass
     if Path("/proc/self").exists():
         return "ended"
