@@ -108,21 +108,6 @@ def test_one_tool_or_one_pack_can_be_checked(pegboard: Command, line: list[str],
     assert (done.returncode, {row["tool"] for row in json.loads(done.stdout)}) == (code, tools)
 
 
-@pytest.mark.promise("CLI-2", "MCP-1")
-def test_a_server_that_cannot_be_used_is_exit_1_because_its_requirements_are_unknown(
-    pegboard: Command, tmp_path: Path
-) -> None:
-    (config := tmp_path / "servers.toml").write_text(
-        '[tools]\nallow = ["*.ready"]\n\n[mcp.servers.gone]\ncommand = "not-a-program"\n'
-    )
-    for line, code in (([], 1), (["needy.ready"], 0), (["--tool-allow", "*.ready"], 0)):
-        done = pegboard("deps", *line, PEGBOARD_CONFIG=str(config))
-        assert (line, done.returncode, done.stdout.count("needy.ready")) == (line, code, 2)
-        assert ("The MCP server gone is not connected." in done.stderr) == (line != ["needy.ready"])
-    config.write_text(f"{config.read_text()}enabled = false\n")
-    assert pegboard("deps", PEGBOARD_CONFIG=str(config)).returncode == 0
-
-
 @pytest.mark.promise("CLI-2")
 @pytest.mark.parametrize(("name", "near"), [("needy.raedy", "needy.ready"), ("nedy", "needy"), ("nowhere", "nowhere")])
 def test_an_unknown_tool_is_exit_3_with_the_nearest_pack(pegboard: Command, name: str, near: str) -> None:

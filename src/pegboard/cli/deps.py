@@ -37,11 +37,10 @@ def deps(
 ) -> None:
     """Check the requirements of tools (programs, libraries, secrets, servers), and show which tools have each one.
 
-    For each one that is missing or unsuitable, print how to get it and exit with 1; also if an MCP server can't be
-    used. With --json, print one row per tool and requirement.
+    For each one that is missing or unsuitable, print how to get it and exit with 1. With --json, print one row per
+    tool and requirement.
     """
     from pegboard.cli.output import narrate, narrate_problems, print_json
-    from pegboard.cli.servers import is_lost
 
     runtime = scanned(context, tool_allow, connects=True, tool=tool)
     specs = runtime.tools.named(tool) or _exit_unknown(runtime, tool)
@@ -60,9 +59,7 @@ def deps(
     elif not as_they_come:
         for group in report.groups(found):
             report.print(group)
-    # The tools of a server that can't be used are unknown, and so are their requirements.
-    is_incomplete = tool is None and tool_allow is None and any(map(is_lost, runtime.servers.all()))
-    if is_incomplete or any(row.status != "ok" for row in found):
+    if any(row.status != "ok" for row in found):
         raise typer.Exit(TOOL_FAILED)
 
 

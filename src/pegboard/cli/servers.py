@@ -214,13 +214,6 @@ def status_problem(status: ServerStatus) -> Problem:
     return Problem(message=f"{name} {lack}. {reason}", fix=status.fix)
 
 
-def is_lost(status: ServerStatus) -> bool:
-    """Return whether a server that isn't disabled can't be used."""
-    from pegboard.models import ServerState
-
-    return status.state is not ServerState.DISABLED and not status.state.is_usable
-
-
 def message_lines(messages: Sequence[ServerMessage]) -> str:
     """Return messages as lines with their time and an arrow for their direction; `!` for stderr."""
     from pegboard.results.clean import clean_line
@@ -264,7 +257,7 @@ def narrate_not_compared(runtime: Runtime, tool: str | None, *, has_servers: boo
             given.append(status.name or "that of --mcp")
         elif status.state is not ServerState.DISABLED:
             configured.append(status.name)
-            lost += [status.name] if is_lost(status) else []
+            lost += [] if status.state.is_usable else [status.name]
     unused = runtime.settings.loaded.unused if tool is None else ()
     keys = [one.key.split(".") for one in unused if one.reason == "untrusted"]
     untrusted = sorted({key[2] for key in keys if key[:2] == ["mcp", "servers"]})
