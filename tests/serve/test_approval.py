@@ -191,6 +191,19 @@ async def test_a_pause_holds_every_call_and_a_stop_rejects_it(connect: Connect, 
         assert (await client.call_tool("kit_add", {"a": 1, "b": 2})).structured_content == {"result": 3}
 
 
+@pytest.mark.promise("WAT-4", "ASK-7")
+async def test_a_call_that_a_rule_denies_is_rejected_at_a_pause_too_and_asks_no_one(
+    connect: Connect, questions: Questions, home: Path
+) -> None:
+    (home / "approvals.toml").write_text('[[rule]]\ndeny = "kit.add"\n')
+    with questions.announce():
+        async with connect() as client:
+            commands.pegboard("pause")
+            async with asyncio.timeout(SECONDS):
+                denied = await client.call_tool("kit_add", {"a": 1, "b": 2})
+    assert "kit.add was not called. A rule of approvals.toml denies kit.add." in text(denied)
+
+
 @pytest.mark.promise("WAT-4")
 async def test_the_question_of_a_client_that_leaves_closes(
     connect: Connect, questions: Questions, tmp_path: Path
