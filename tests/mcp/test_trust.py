@@ -106,6 +106,15 @@ async def test_always_is_not_saved_for_a_server_of_this_run(open_server: Open, h
     assert not (home / "approvals.toml").exists()
 
 
+async def test_an_answer_for_the_session_applies_to_a_server_of_this_run(open_server: Open) -> None:
+    given = await open_server(HOSTILE_SERVER, "normal", saved=False)
+    added: list[AddedRule] = []
+    given.rules.approve_with(Approving(Approval(answer="session", rule=Rule(allow=("peer.ok",)))), added.append)
+    reasons = [(await asked_by_model(given, "peer.ok"))[0] for _ in range(2)]
+    assert [len(asked) for asked in reasons] == [1, 0]
+    assert [one.problem for one in added] == [""]
+
+
 async def test_the_pack_has_the_last_part_of_the_reported_name_unless_it_is_taken(open_server: Open) -> None:
     runtime = await open_server(SDK_SERVER, name="", saved=False)
     assert runtime.tools.get("fixture.echo") is not None
