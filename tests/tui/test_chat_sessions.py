@@ -348,6 +348,8 @@ async def test_an_unsent_message_returns_to_the_prompt(tmp_path: Path) -> None:
         assert stage.users == ["one", "two", "three"]
         assert stage.line.text == "four"
         assert len(said(stage, "old")) == 6
+        await stage.press("enter")
+        await stage.until(lambda: stage.answers == ["1", "2", "3", "drei"], "it was sent")
 
 
 @pytest.mark.promise("TUI-4")
