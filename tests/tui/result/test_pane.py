@@ -381,6 +381,13 @@ async def test_columns_scroll_with_the_wheel_and_with_a_click_on_their_number(st
         assert "value 19" in on.text
         assert "value 18" in on.text, "nothing is behind the last column"
         assert "column0 " in on.text, "the first column stays"
+        for width in reversed(range(50, 60)):  # at one of them, the last columns fit exactly
+            await on.pilot.resize_terminal(width, 30)
+            for _ in range(20):
+                table.post_message(events.MouseScrollDown(table, 9, 2, 0, 0, 0, True, False, False))
+            await on.pilot.pause()
+            row = next(line for line in on.text.split("\n") if "value 19" in line)
+            assert len(f"{row.rstrip()}  column16 ") > table.row_width, "no column is hidden that would fit"
 
 
 @pytest.mark.promise("TUI-7")
