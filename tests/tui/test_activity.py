@@ -430,6 +430,10 @@ async def test_end_goes_to_the_oldest_of_many_calls_and_home_back_to_the_newest(
         assert calls(stage).row_count < 1_000
         assert "3,000 calls" in title(stage)
         assert "↑ newer, home to the newest" in title(stage)
+        loaded = calls(stage).row_count
+        calls(stage).action_move(-loaded)  # faster than newer calls are loaded
+        await stage.until(lambda: calls(stage).row_count > loaded, "newer calls are loaded")
+        assert numbers(stage)[0] == loaded - 1, "the selected call is still in the first line"
         for _ in range(30):
             shown = numbers(stage)
             assert shown == list(range(shown[0], shown[0] - len(shown), -1)), "no call is missing or doubled"
