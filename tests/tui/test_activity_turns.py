@@ -86,6 +86,10 @@ async def test_a_turn_unfolds_to_scripts_and_a_script_to_its_calls(runtime: Runt
         await press(stage, "down", "right")
         await stage.until(lambda: len(rows(stage)) == 4, "the script is unfolded")
         assert 'gate.shout {text: "a"}' in rows(stage)[2]
+        await press(stage, "right")
+        assert calls(stage).cursor == 2
+        await press(stage, "left")
+        assert calls(stage).cursor == 1, "the call that made the selected one is selected"
         await press(stage, "left", "left", "left")
         await stage.until(lambda: len(rows(stage)) == 2, "the turn is folded")
 
