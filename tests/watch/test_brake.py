@@ -611,6 +611,8 @@ def test_a_killed_process_leaves_no_arguments_and_its_call_cannot_be_approved(
         asking.kill()
         asking.wait()
         asking.stdout.close()
+    with pytest.raises(AnsweredError):  # an app that still shows it
+        questions.answer(ids[1], Answer("approve", args={"key": "sk-1234"}))
     if next_process == "answers":
         late = commands.pegboard("approve", ids[1], "--yes")
         assert late.returncode == 3
