@@ -170,6 +170,20 @@ def test_a_value_in_json_within_json_is_redacted(runtime: Runtime, value: str) -
 
 
 @pytest.mark.promise("ACT-4")
+def test_a_value_is_found_wherever_it_is_in_a_file_that_is_read_in_pieces(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pegboard.runtime.retrospect._CHUNK", 100)
+    runtime.paths.scripts.mkdir(parents=True)
+    for start in range(101):
+        (runtime.paths.scripts / f"at{start}.sh").write_text(f"{'#' * start}{VALUE}", encoding="utf-8")
+    report = runtime.activity.redact(VALUE)
+    assert (len(report.files), report.remaining) == (101, ())
+    assert stored_with(runtime.paths, VALUE) == []
+    runtime.history.close()
+
+
+@pytest.mark.promise("ACT-4")
 def test_a_value_of_many_lines_is_redacted(runtime: Runtime) -> None:
     value = "\n".join(f"line-{number}/+of the key" for number in range(60))
     call = ToolCall(name="a.x", args={"key": value, "last": "line-59/+of the key"}, source="cli")
