@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -93,6 +94,19 @@ async def test_an_expired_result_is_not_reused(runtime: Runtime) -> None:
     async with asyncio.timeout(30):
         while (again := await _call(runtime, "brief")).meta.cached:
             assert again.data == first.data
+    assert again.data != first.data
+
+
+@pytest.mark.promise("ASK-3")
+async def test_a_result_is_not_reused_after_the_clock_was_set_back(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await _call(runtime, "counted")
+    now = time.time()
+    monkeypatch.setattr("pegboard.gateway.cache.time.time", lambda: now - 3600)
+    again = await _call(runtime, "counted")
+    monkeypatch.undo()
+    assert not again.meta.cached
     assert again.data != first.data
 
 
