@@ -77,6 +77,23 @@ async def test_calls_of_an_approved_script_still_require_approval(tmp_path: Path
         assert "removed a.txt\\nseen here" in stage.tool_messages[0].text
 
 
+@pytest.mark.promise("SCR-5")
+async def test_a_script_is_shown_as_running_after_a_call_in_it_was_approved(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    script = f"work.remove a.txt; work.wait --gate '{gate}'"
+    turns = (calls(("script_run", {"commands": script})), says("Done"))
+    async with on_chat(tmp_path, *turns, config=OFFERED) as stage:
+        await stage.say("Tidy up")
+        for said in ("• work.remove a.txt", "It calls work.remove:"):
+            await stage.until(lambda: said in stage.text, "it asks")  # noqa: B023 - awaited here
+            await stage.select()
+            await stage.press("a")
+        await stage.until_seen("├ ▶ work.wait")
+        assert "▶ script.run" in stage.text
+        gate.touch()
+        await stage.idle()
+
+
 @pytest.mark.parametrize(
     ("script", "said"),
     [
