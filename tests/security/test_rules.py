@@ -198,6 +198,7 @@ async def test_a_path_is_denied_in_every_spelling(runtime: Runtime, folder: Path
         f"{folder}/secret/**",
         "link/**",
         "secret//**",
+        "secre?/**",
         "secret/",
     ):
         rule = f'[[rule]]\ndeny = "book.remove"\nwhere = {{ path = "{pattern}" }}\n[[rule]]\nallow = "book.*"'
