@@ -177,6 +177,17 @@ async def test_in_advance_only_the_exact_name_approves_a_call_written_as_text(
     assert outcome.tool_results[0].ok is runs
 
 
+@pytest.mark.promise("SEC-6", "SEC-4")
+async def test_in_advance_no_name_approves_a_call_written_as_text_while_the_rules_cannot_be_read(
+    texting: Runtime, asked: Asked
+) -> None:
+    texting.paths.approvals.parent.mkdir(parents=True, exist_ok=True)
+    texting.paths.approvals.write_text('[[rule]]\ndeny = "shop.add')
+    texting.rules.approve_in_advance(["shop.add"])
+    _, outcome = await asked(texting, model=ScriptedModel(says(CALL), says("Well.")))
+    assert not outcome.tool_results[0].ok
+
+
 @pytest.mark.promise("SEC-6")
 async def test_later_prompts_contain_the_written_call_with_its_result(texting: Runtime, asked: Asked) -> None:
     texting.rules.approve_with(Says("once"))
