@@ -345,6 +345,21 @@ async def test_a_rule_with_exactly_matches_only_these_arguments(
 
 @pytest.mark.promise("ASK-7", "SEC-2")
 @pytest.mark.parametrize("lasts", ["session", "always"])
+async def test_undoing_a_rule_keeps_those_that_were_added_later(runtime: Runtime, lasts: ApprovalAnswer) -> None:
+    rules = [Rule(allow=("book.write",), where={"path": (path,)}) for path in ("a", "b")]
+    no = Approval(answer="reject")
+    added: list[AddedRule] = []
+    person = _Person(*(Approval(answer=lasts, rule=rule) for rule in rules), no)
+    runtime.rules.approve_with(person, added.append)
+    for path in ("a", "b"):
+        assert await _made(runtime, "write", {"path": path})
+    runtime.rules.undo(added[0])
+    assert await _made(runtime, "write", {"path": "b"})
+    assert not await _made(runtime, "write", {"path": "a"})
+
+
+@pytest.mark.promise("ASK-7", "SEC-2")
+@pytest.mark.parametrize("lasts", ["session", "always"])
 async def test_an_approval_of_exact_arguments_pins_the_defaults_of_that_time(
     runtime: Runtime, write_pack: Callable[[str, str], Path], lasts: ApprovalAnswer
 ) -> None:
