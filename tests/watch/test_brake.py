@@ -190,6 +190,15 @@ def test_while_rules_exist_a_call_that_cannot_be_read_is_rejected_and_the_next_o
 
 
 @pytest.mark.promise("WAT-4")
+def test_a_request_without_a_call_that_cannot_be_checked_is_answered_with_an_error(watched: Watched, home: Path) -> None:
+    write_rules(home, '[[rule]]\ndeny = "plain.delete"\n')
+    watched.send(b'{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{"a":"tools/call","a":1}}\n')
+    answer = watched.receive()
+    assert (answer["id"], "result" in answer) == (7, False)
+    assert "A key occurs twice in it" in answer["error"]["message"]
+
+
+@pytest.mark.promise("WAT-4")
 def test_without_an_open_app_a_call_that_asks_is_rejected(watched: Watched, home: Path, log: Path) -> None:
     write_rules(home, ASK)
     watched.call(1, "delete")
@@ -365,6 +374,21 @@ def test_of_simultaneous_answers_one_counts_and_the_call_runs_once(
             assert watched.receive()["id"] == id_
             assert not answer(question)
     assert [one[1]["number"] for one in calls(log)] == list(range(10))
+
+
+@pytest.mark.promise("WAT-4")
+def test_a_cancelled_call_whose_id_is_a_text_is_never_forwarded(
+    watched: Watched, home: Path, log: Path, questions: Questions
+) -> None:
+    write_rules(home, ASK)
+    with questions.announce():
+        watched.call("first", "delete", number=1)
+        waiting(questions)
+        watched.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "first"}})
+        eventually(lambda: not questions.pending())
+        watched.call("second", "say")
+        assert watched.receive()["id"] == "second"
+    assert calls(log) == [["say", {}]]
 
 
 @pytest.mark.promise("WAT-4")
