@@ -282,6 +282,16 @@ def test_the_response_to_an_edited_call_has_a_note_and_is_otherwise_unchanged(
         assert watched.line().decode() == RESPONSES[name] % 2
 
 
+@pytest.mark.promise("WAT-4")
+def test_another_type_of_an_equal_value_is_an_edit(watched: Watched, home: Path, questions: Questions) -> None:
+    write_rules(home, ASK)
+    with questions.announce():
+        watched.call(1, "delete", number=1)
+        questions.answer(waiting(questions).id, Answer("approve", args={"number": True}))
+        note = watched.receive()["result"]["content"][-1]["text"]
+    assert note == 'The user edited the arguments. The call ran with {"number": true}.'
+
+
 @pytest.mark.promise("WAT-4", "SEC-3")
 def test_the_note_on_an_edited_call_contains_no_secret(
     home: Path, questions: Questions, monkeypatch: pytest.MonkeyPatch
