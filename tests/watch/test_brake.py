@@ -190,7 +190,9 @@ def test_while_rules_exist_a_call_that_cannot_be_read_is_rejected_and_the_next_o
 
 
 @pytest.mark.promise("WAT-4")
-def test_a_request_without_a_call_that_cannot_be_checked_is_answered_with_an_error(watched: Watched, home: Path) -> None:
+def test_a_request_without_a_call_that_cannot_be_checked_is_answered_with_an_error(
+    watched: Watched, home: Path
+) -> None:
     write_rules(home, '[[rule]]\ndeny = "plain.delete"\n')
     watched.send(b'{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{"a":"tools/call","a":1}}\n')
     answer = watched.receive()
