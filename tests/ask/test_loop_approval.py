@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 from models import ScriptedModel, calls, says
@@ -63,6 +64,20 @@ async def test_the_model_receives_the_arguments_that_the_user_edited(runtime: Ru
     [answer] = _answers(model)
     assert 'edited the arguments. The call ran with {"text": "better", "path": "b.txt"}' in answer.text
     assert answer.text.endswith("b.txt: better")
+
+
+@pytest.mark.promise("ASK-7")
+async def test_another_type_of_an_equal_value_is_an_edit_that_the_model_receives(
+    write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime], asked: Asked
+) -> None:
+    runtime = open_runtime(
+        write_pack("box.py", "def put(*, item) -> str:\n    'Put something in.'\n    return repr(item)\n")
+    )
+    runtime.rules.approve_with(_Editor({"item": {"is_new": True}}))
+    model = ScriptedModel(calls(("box_put", {"item": {"is_new": 1}})), says("Better."))
+    await asked(runtime, model=model)
+    [answer] = _answers(model)
+    assert 'edited the arguments. The call ran with {"item": {"is_new": true}}' in answer.text
 
 
 class _Slow:

@@ -108,6 +108,18 @@ async def test_a_person_in_another_process_approves_edits_and_rejects(
     assert not first.exists()
 
 
+@pytest.mark.promise("WAT-4", "ASK-7")
+async def test_another_type_of_an_equal_value_is_an_edit(
+    connect: Connect, questions: Questions, write_pack: Callable[[str, str], Path]
+) -> None:
+    write_pack("box.py", "def put(*, item) -> str:\n    'Put something in.'\n    return repr(item)\n")
+    async with connect() as client:
+        with questions.announce():
+            call = asyncio.create_task(client.call_tool("box_put", {"item": 1}))
+            questions.answer((await waiting(questions)).id, Answer("approve", args={"item": True}))
+            assert 'The user edited the arguments. The call ran with {"item": true}.' in text(await call)
+
+
 @pytest.mark.promise("WAT-4", "STO-2")
 async def test_a_call_that_ends_its_server_right_after_its_approval_is_recorded_as_interrupted(
     write_pack: Callable[[str, str], Path], questions: Questions

@@ -12,6 +12,7 @@ from typing import TypeAlias
 from pegboard.ask.call_text import UnreadableArguments, arguments
 from pegboard.ask.offer import Offer
 from pegboard.ask.result_text import MORE, excerpt, parse_more, result_text
+from pegboard.data.json_text import same
 from pegboard.models import ApprovalRequested, CallEvent, Finished, JsonObject, Started, ToolCall, ToolResult
 from pegboard.models.ask import CallHappened
 from pegboard.models.conversation import ProposedCall
@@ -49,7 +50,7 @@ class Proposal:
     @property
     def edited(self) -> JsonObject | None:
         """The arguments that the call ran with, if the user changed them; otherwise None."""
-        return self.call.args if self.asked is not None and self.asked != self.call.args else None
+        return self.call.args if self.asked is not None and not same(self.asked, self.call.args) else None
 
     def not_finished(self, why: str) -> ToolResult:
         """Return the result of a call that did not end by itself."""

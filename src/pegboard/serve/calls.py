@@ -31,6 +31,7 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, ValidationError
 
+from pegboard.data.json_text import same
 from pegboard.models import ApprovalRequested, Finished, JsonObject, Log, Progress, ToolCall, ToolResult
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class ServedCall:
     @property
     def edited(self) -> JsonObject | None:
         """The arguments that the call ran with, if a person edited them, without secrets; otherwise None."""
-        return self._ran.args if self._asked is not None and self._asked.args != self._ran.args else None
+        return self._ran.args if self._asked is not None and not same(self._asked.args, self._ran.args) else None
 
     @property
     def task(self) -> asyncio.Task[ToolResult]:

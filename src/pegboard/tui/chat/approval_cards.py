@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from textual.screen import Screen
 
+from pegboard.data.json_text import same
 from pegboard.models import ToolCall
 from pegboard.results.clean import clean_line
 from pegboard.tui.chat.answers import approval_of
@@ -148,7 +149,8 @@ class ApprovalCards:
                 f"{name} was not answered because the call has already ended.", severity="warning", markup=False
             )
         elif block.asks_about == call_id:
-            block.is_edited = block.is_edited or approval.args not in (None, request.call.args)
+            is_edited = approval.args is not None and not same(approval.args, request.call.args)
+            block.is_edited = block.is_edited or is_edited
             block.answered()
         if all(request.call.id == call_id for request in self.requests):
             self._transcript.follow()

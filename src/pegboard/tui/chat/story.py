@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from pegboard.data.json_text import same
 from pegboard.models import JsonObject, ToolCall, ToolError, ToolResult
 from pegboard.models.ask import (
     AskEvent,
@@ -310,7 +311,7 @@ def _identify(block: CallBlock, call_id: str, recorded: Recorded, text: str) -> 
     """Set the id of a call and the arguments with which it ran, which the user may have edited; return its result."""
     args, result = recorded(call_id)
     if block.call is not None:
-        block.is_edited = args not in (None, block.call.args) and EDIT_NOTE in text
+        block.is_edited = args is not None and not same(args, block.call.args) and EDIT_NOTE in text
         changed = {"id": call_id} if args is None else {"id": call_id, "args": args}
         block.call = block.call.model_copy(update=changed)
     return result
