@@ -204,6 +204,23 @@ async def test_a_pause_holds_every_call_and_a_stop_rejects_it(connect: Connect, 
 
 
 @pytest.mark.promise("WAT-4", "ASK-7")
+async def test_a_paused_call_that_a_rule_meanwhile_asks_about_still_waits_after_the_pause(
+    connect: Connect, questions: Questions, home: Path
+) -> None:
+    with questions.announce():
+        async with connect() as client:
+            commands.pegboard("pause")
+            call = asyncio.create_task(client.call_tool("kit_add", {"a": 1, "b": 2}))
+            assert (await waiting(questions)).kind == "paused"
+            (home / "approvals.toml").write_text('[[rule]]\nask = "kit.add"\n')
+            commands.pegboard("resume")
+            asked = await eventually(lambda: [one for one in questions.pending() if one.kind == "ask"])
+            assert "A rule of approvals.toml requires approval for kit.add" in asked[0].reason
+            questions.answer(asked[0].id, Answer("reject"))
+            assert "The user rejected this call" in text(await call)
+
+
+@pytest.mark.promise("WAT-4", "ASK-7")
 async def test_a_call_that_a_rule_denies_is_rejected_at_a_pause_too_and_asks_no_one(
     connect: Connect, questions: Questions, home: Path
 ) -> None:
