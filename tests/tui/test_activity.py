@@ -397,6 +397,21 @@ async def test_older_calls_are_loaded_as_the_user_scrolls(runtime: Runtime, reco
         assert calls(stage).row_count == 450
 
 
+@pytest.mark.promise("ACT-1")
+async def test_an_older_call_that_was_running_when_it_was_loaded_is_shown_as_done_when_it_ends(
+    runtime: Runtime, recorder: Recorder
+) -> None:
+    oldest = ToolCall(name="gate.shout", args={"n": -1}, source="cli")
+    runtime.history.start(oldest, START)
+    runtime.history.flush()
+    history_of(runtime, 150)
+    async with on_activity(runtime, (100, 30)) as stage:
+        await press(stage, "end")
+        await stage.until(lambda: "▶ running" in rows(stage)[-1], "the oldest call is shown")
+        runtime.history.record(oldest, ToolResult(ok=True), START)
+        await stage.until(lambda: "✓ ok" in rows(stage)[-1], "it is done")
+
+
 def history_of(runtime: Runtime, number: int) -> None:
     """Record calls; every tenth fails."""
     for each in range(number):
@@ -459,6 +474,10 @@ async def test_a_page_that_stays_open_forgets_calls_far_from_the_visible_ones_un
         await press(stage, "home")
         history_of(runtime, 1)
         await stage.until(lambda: calls(stage).row_count < 300, "the oldest are forgotten")
+        while position(stage) > 1:
+            await press(stage, "pagedown")
+            shown = numbers(stage)
+            assert shown == list(range(shown[0], shown[0] - len(shown), -1)), "no call is missing or doubled"
         await press(stage, "home", *["down"] * 5)
         before = rows(stage)[5:]
         for total in range(501, 1_402, 100):
