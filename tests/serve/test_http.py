@@ -138,6 +138,7 @@ def test_host_origin_and_token_are_checked_in_this_order(http_server: HttpServer
     for origin in ("http://evil.example", f"https://{authority}", "http://127.0.0.1:1", "null", ""):
         assert post(http_server, {**good, "Origin": origin}) == 403
         assert post(http_server, {"Host": authority, "Origin": origin}) == 403
+        assert post(http_server, {**good, "Origin": f"http://{authority}", "origin": origin}) == 403, "two of them"
     for wrong in (
         {},
         {"Authorization": "Bearer x"},
