@@ -56,6 +56,17 @@ def results(tmp_path: Path) -> Path:
 
 
 @pytest.mark.promise("STO-3")
+def test_the_lock_file_that_another_process_is_creating_is_kept(history: History, tmp_path: Path) -> None:
+    folder = tmp_path / "state" / "running"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in (".7-draft", "7-killed"):
+        (folder / name).touch()
+    history.sweep()
+    assert (folder / ".7-draft").exists()
+    assert not (folder / "7-killed").exists()
+
+
+@pytest.mark.promise("STO-3")
 def test_the_unfinished_file_of_a_killed_worker_is_deleted_after_a_week(history: History, results: Path) -> None:
     command = [sys.executable, "-c", WRITER, str(results / "1f.json")]
     worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
