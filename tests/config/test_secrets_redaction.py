@@ -20,6 +20,14 @@ VALUE = 'pä$$/wörd+"\\\n&='
 KNOWN = Redactor({"KEY": VALUE, "OTHER": "0123456789"})
 
 
+@pytest.mark.promise("STO-2")
+def test_the_end_of_a_text_that_may_be_the_start_of_any_form_of_a_secret_is_known() -> None:
+    for form in KNOWN.forms:
+        for length in range(1, len(form)):
+            assert KNOWN.unfinished(f"text {form[:length]}") >= length
+    assert KNOWN.unfinished("text ") == 0
+
+
 def encoded(value: str) -> str:
     return base64.b64encode(value.encode()).decode()
 
