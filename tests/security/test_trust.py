@@ -154,6 +154,8 @@ def test_a_trusted_limit_still_applies_when_its_file_changes(folder: Folder, tru
         runtime.tools.scan()
         assert runtime.tools.all() == ()
         assert "changed after you trusted" in str(runtime.tools.why_not("time.now"))
+    (folder.path / "pegboard.toml").unlink()
+    assert folder.load()[0].loaded.trust == "changed", "the file was deleted"
     TrustFile(folder.paths.trust).remove(folder.path)
     folder.write("")
     assert folder.load()[0].loaded.blocked is None
