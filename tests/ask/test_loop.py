@@ -33,6 +33,7 @@ from pegboard.models.conversation import (
     ModelMessage,
     SystemMessage,
     TextDelta,
+    ThinkingEnded,
     ToolMessage,
     UserMessage,
 )
@@ -430,6 +431,15 @@ async def test_a_stream_without_an_end_event_is_a_failure_of_the_provider(runtim
     _, outcome = await asked(runtime, model=ScriptedModel([TextDelta(text="It i")]))
     assert outcome.model_error is not None
     assert (outcome.model_error.code, outcome.answer) == ("broken_stream", "It i")
+
+
+async def test_text_that_turned_out_to_be_a_thought_is_not_the_answer_of_an_incomplete_turn(
+    runtime: Runtime, asked: Asked
+) -> None:
+    model = ScriptedModel([TextDelta(text="I wonder. "), ThinkingEnded(), TextDelta(text="It i")])
+    _, outcome = await asked(runtime, model=model, session="s")
+    assert outcome.answer == "It i"
+    assert [entry.message.text for entry in runtime.sessions.entries("s")][1:] == ["It i"]
 
 
 @pytest.mark.promise("ASK-4")
