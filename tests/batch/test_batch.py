@@ -411,6 +411,22 @@ def test_a_resume_completes_the_removal_of_unknown_rows(program: list[str], pegb
     assert out.read_bytes().startswith(kept)
 
 
+def test_an_incomplete_line_of_the_journal_is_removed_at_a_resume(
+    program: list[str], pegboard: Command, tmp_path: Path
+) -> None:
+    pids, out = tmp_path / "pids", tmp_path / "out.jsonl"
+    (tmp_path / "rows.jsonl").write_text(2 * (json.dumps({"file": str(pids)}) + "\n"))
+    line = ["rows.wait_once", "--from", "rows.jsonl", "--out", "out.jsonl", "--jobs", "1"]
+    with subprocess.Popen([*program, *line], cwd=tmp_path, stderr=subprocess.DEVNULL) as process:
+        wait_for(pids, 1)
+        process.kill()
+    with out.with_name("out.jsonl.journal").open("a") as journal:  # as a full disk leaves it
+        journal.write("S 2")
+    for _ in range(2):
+        done = pegboard(*line, "--timeout", "0.3", "--resume", "--json")
+        assert json.loads(done.stdout)["rows"] == 2
+
+
 def test_a_killed_worker_fails_only_its_row(program: list[str], tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text(2 * (json.dumps({"file": str(tmp_path / "pids")}) + "\n"))
     line = [*program, "rows.wait", "--from", "rows.jsonl", "--jobs", "2", "--timeout", "3"]
