@@ -66,3 +66,5 @@ def test_a_usual_call_is_accepted() -> None:
     assert not accepts({"count": 2})
     assert not accepts({"value": 1, "count": True})
     assert not accepts({"value": 1, "other": 1})
+    for infinite in ("inf", "-inf", "nan"):
+        assert not accepts({"value": float(infinite)}), "the validator decides"
