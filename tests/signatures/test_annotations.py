@@ -664,6 +664,11 @@ def test_a_very_large_default_is_omitted() -> None:
     assert spec.input_schema["properties"] == {"a": {"type": "array", "items": {"type": "string"}}}
 
 
+@pytest.mark.parametrize("step", [0, -2, "'a'"])
+def test_a_step_that_no_number_can_have_is_omitted(step: object) -> None:
+    assert properties(f"a: Annotated[int, Field(multiple_of={step})]") == {"a": {"type": "integer"}}
+
+
 def test_the_default_none_makes_a_parameter_nullable() -> None:
     assert properties("a: int = None") == {"a": {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": None}}
     assert properties("a=None") == {"a": {"default": None}}
