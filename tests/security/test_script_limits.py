@@ -97,6 +97,7 @@ WHOLE = {
     "exit in a function": ("trap 'echo end' EXIT; f() { echo f; exit; }; f", "f\nend\n"),
     "bc": (
         "echo '2^70; scale=3; 10/3; 123456789*987654321' | bc", "1180591620717411303424\n3.333\n121932631112635269\n"),
+    "decimals of a product": ("echo '2*1.55; 1.55*2; 1.5*1.25' | bc", "3.10\n3.10\n1.87\n"),
     "a substitution": ("x=$(big 3000000); echo ${#x}", "3000000\n"),
     "an array": ("a=($(seq 50000)); echo ${#a[@]} ${a[49999]}", "50000 50000\n"),
     "a here-document": ("x=$(big 3000000); wc -c <<< $x; cat <<E | wc -c\n$x\nE", "3000001\n3000001\n"),
