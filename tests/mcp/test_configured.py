@@ -265,6 +265,15 @@ async def test_the_name_of_a_server_of_this_run_is_taken(runtime: Runtime) -> No
 
 
 @pytest.mark.promise("MCP-3")
+async def test_a_new_server_is_listed_by_its_name_before_those_of_this_run(runtime: Runtime) -> None:
+    runtime.servers.add(ServerConfig(name="any", command="true", saved=False, enabled=False))
+    async with asyncio.timeout(60):
+        for name in ("second", "first"):
+            await runtime.servers.configured.add(name, {"command": "true", "enabled": False})
+    assert [status.name for status in runtime.servers.all()] == ["first", "second", "any"]
+
+
+@pytest.mark.promise("MCP-3")
 async def test_the_place_of_a_server_is_that_in_the_file_now(runtime: Runtime) -> None:
     async with asyncio.timeout(60):
         for name in ("first", "second"):
