@@ -32,6 +32,14 @@ def test_values_are_changed_without_losing_comments(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise("CFG-1")
+def test_removing_a_value_that_is_not_set_changes_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(TEXT)
+    assert set_values(file, {"ui.theme": None, "model.base_url": None, "keys.tools.stop": None}) is None
+    assert file.read_text() == TEXT
+
+
+@pytest.mark.promise("CFG-1")
 @pytest.mark.parametrize(
     ("key", "value"), [("ui.unfold", "sometimes"), ("ui.colour", "red"), ("tools.timeout", -1), ("model.name.x", "y")]
 )
