@@ -21,6 +21,7 @@ from pegboard.models.conversation import (
     ThinkingDelta,
     ToolMessage,
     TurnEnded,
+    Usage,
 )
 from pegboard.runtime import Runtime
 
@@ -135,9 +136,14 @@ async def test_the_last_turn_after_the_token_limit_has_a_limit_too(set_up: SetUp
 
 
 @pytest.mark.promise("SEC-8")
-async def test_tokens_that_a_provider_does_not_report_are_estimated_from_bytes(set_up: SetUp, asked: Asked) -> None:
+@pytest.mark.parametrize("read", [0, 1])
+async def test_tokens_that_a_provider_does_not_report_are_estimated_from_bytes(
+    set_up: SetUp, asked: Asked, read: int
+) -> None:
     few = set_up(ASK__TOKENS="100")
-    again = calls(("shop_write", {"text": "x" * 250}))
+    *pieces, end = calls(("shop_write", {"text": "x" * 250}))
+    assert isinstance(end, TurnEnded)
+    again = [*pieces, end.model_copy(update={"usage": Usage(input_tokens=read)})]
     _, outcome = await asked(few, model=ScriptedModel(again, again, says("Enough.")))
     assert (outcome.stopped_by, outcome.usage.output_tokens) == ("tokens", 0)
 
