@@ -108,6 +108,15 @@ async def test_content_of_a_server_arrives_unchanged(connect: Connect) -> None:
     assert "The disk is full." in refused.content[0].text
 
 
+@pytest.mark.promise("MCP-2", "STO-2")
+async def test_content_of_a_server_contains_no_secret(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEARCH_API_KEY", "sk-1234567890abcdef")
+    async with connect() as client:
+        echoed = await client.call_tool("one_echo", {"message": "It is sk-1234567890abcdef."})
+    assert echoed.content == [TextContent(type="text", text="It is «secret SEARCH_API_KEY».")]
+    assert "sk-1234567890abcdef" not in str(echoed)
+
+
 @pytest.mark.promise("MCP-2")
 async def test_questions_of_a_server_are_passed_to_the_client_that_called(connect: Connect) -> None:
     async with connect(
