@@ -707,6 +707,22 @@ def test_a_question_is_closed_when_the_agent_is_killed_and_its_hook_is_not(home:
     assert detail(finished(1)["claude-code.Bash"]) == "cancelled"
 
 
+@pytest.mark.promise("WAT-4", "SEC-4")
+def test_a_hook_that_ctrl_c_interrupts_while_its_call_waits_blocks_the_call(
+    agent: Hooked, home: Path, questions: Questions
+) -> None:
+    write_rules(home, '[[rule]]\nask = "claude-code.*"\n')
+    with questions.announce():
+        hook = agent.start(PRE, tool_name="Bash", tool_input={"command": "ls"}, tool_use_id="t-1")
+        waiting(questions)
+        hook.send_signal(signal.SIGINT)
+        answer = answer_of(hook)
+        eventually(lambda: not questions.pending())
+    assert (answer.code, answer.output) == (2, None)
+    assert answer.error == "pegboard watch: ctrl+c interrupted the hook. The call was not made.\n"
+    assert detail(finished(1)["claude-code.Bash"]) == "cancelled"
+
+
 # Failures
 
 

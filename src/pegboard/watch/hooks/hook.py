@@ -70,9 +70,10 @@ def run(name: str) -> NoReturn:
         seconds = QWEN_SECONDS if OF_QWEN in event else ANSWER_SECONDS
         seconds = seconds if is_call and _may_reject(paths) else SHORT_SECONDS
         answer = _ask(paths, _session_of(event, process), header.encode() + b"\n" + body, seconds)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, KeyboardInterrupt) as error:
         reason = str(error) or type(error).__name__
         reason = "no one answered in time" if isinstance(error, TimeoutError) else reason
+        reason = "ctrl+c interrupted the hook" if isinstance(error, KeyboardInterrupt) else reason
         answer = {"output": "", "failure": reason, "messages": []}
     for message in answer["messages"]:
         sys.stderr.write(f"pegboard watch: {message}\n")
