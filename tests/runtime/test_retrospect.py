@@ -24,6 +24,7 @@ from pegboard.errors import StoreError
 from pegboard.models import ToolCall, ToolResult
 from pegboard.models.conversation import UserMessage
 from pegboard.runtime import Runtime
+from pegboard.tui.state.draft import Draft, DraftFile
 
 VALUE = "hunter2/correct horse"
 NUMBER = "4111111111"
@@ -149,6 +150,21 @@ def test_a_value_disappears_from_every_store_while_another_process_reads(
     assert 'arguments.password = "«redacted»"' in (runtime.paths.checks / "login.toml").read_text()
     assert not (runtime.paths.index / "cached.json").exists()
     assert not runtime.problems()
+    runtime.history.close()
+
+
+@pytest.mark.promise("ACT-4")
+def test_a_value_in_the_text_of_an_open_app_may_remain_and_its_draft_is_named(runtime: Runtime) -> None:
+    app = DraftFile(runtime.paths.state, "chat-draft")
+    app.read()
+    app.keep(Draft(f"Log in with {VALUE}."))
+    app.write()
+    (remaining,) = runtime.activity.redact(VALUE).remaining
+    assert f"{runtime.paths.state / 'chat-draft.json'} is the unsent text of an open app" in remaining
+    app.write()
+    app.close()
+    assert runtime.activity.redact(VALUE).remaining == ()
+    assert stored_with(runtime.paths, VALUE) == []
     runtime.history.close()
 
 

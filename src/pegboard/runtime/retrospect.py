@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -86,6 +87,9 @@ def _files(parts: Parts, replacement: Replacement) -> tuple[list[str], list[str]
                 remaining.append(f"{file} was set aside and still contains the value. Delete it.")
             elif _clean(file, replacement, pattern, is_cache=file.is_relative_to(paths.cache)):
                 changed.append(str(file))
+                if file.parent == paths.state and _is_open(file):
+                    text = "is the unsent text of an open app, which may store the value again. Remove it there, then"
+                    remaining.append(f"{file} {text} redact again.")
         except FileNotFoundError:  # deleted meanwhile
             continue
         except OSError as error:
@@ -124,6 +128,21 @@ def _below(folder: Path, unread: list[str]) -> Iterator[Path]:
                     yield file
         except OSError as error:  # the folder can be listed but not entered
             add(error)
+
+
+def _is_open(file: Path) -> bool:
+    """Return whether a running process holds the lock of a draft, which it also has in memory."""
+    try:
+        lock = os.open(file.with_suffix(".lock"), os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
 
 
 def _contains(file: Path, pattern: re.Pattern[bytes], longest: int) -> bool:
