@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import signal
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
@@ -14,6 +18,7 @@ import commands
 import pytest
 from rich.cells import cell_len
 from terminals import pegboard as in_terminal
+from watched import eventually
 
 from pegboard.models import ToolCall, ToolResult
 from pegboard.runtime import Runtime
@@ -161,6 +166,27 @@ def test_calls_are_exported_deleted_restored_and_pinned(pegboard: Command, recor
     assert ids(pegboard) == recorded
     pegboard("history", "pin", hello)
     assert ids(pegboard, "pinned:") == [hello]
+
+
+@pytest.mark.promise("STO-3", "CLI-2")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_an_export_that_a_signal_ends_leaves_no_file(home: Path, tmp_path: Path, number: signal.Signals) -> None:
+    runtime = Runtime.from_environment()
+    result = ToolResult(ok=True, data=["x" * 100] * 20_000)
+    runtime.history.record(ToolCall(name="web.get", args={}, source="cli"), result, datetime.now(UTC))
+    runtime.history.close()
+    (stored,) = (file for file in (home / "state" / "results").rglob("*") if file.is_file())
+    stored.unlink()
+    os.mkfifo(stored)  # so that the export waits
+    folder = tmp_path / "exported"
+    folder.mkdir()
+    command = [sys.executable, "-m", "pegboard", "history", "export", "--out", str(folder / "calls.jsonl")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as exporting:
+        eventually(lambda: [*folder.iterdir()])
+        exporting.send_signal(number)
+        errors = exporting.communicate(timeout=60)[1]
+    assert (exporting.returncode, errors) == (128 + number, "")
+    assert [*folder.iterdir()] == []
 
 
 @pytest.mark.promise("ACT-2")

@@ -250,6 +250,7 @@ def export(
 ) -> None:
     """Print the calls that match a query with their results as JSON Lines, the newest first."""
     from pegboard import storage
+    from pegboard.cli.interruption import ended_by_exceptions
     from pegboard.cli.output import narrate, narrate_problems, print_line_of_json
 
     runtime = open_runtime(context)
@@ -263,7 +264,7 @@ def export(
                 print_line_of_json(line.encode())
         else:
             try:
-                with storage.replacing(out, replace=False) as file:
+                with ended_by_exceptions(), storage.replacing(out, replace=False) as file:
                     for line in lines:
                         file.write(f"{line}\n".encode())
                         written += 1

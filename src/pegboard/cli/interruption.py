@@ -6,7 +6,7 @@ import asyncio
 import signal
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from pegboard.models import CallEvent, Finished
@@ -64,6 +64,23 @@ def interruptible(interrupt: Callable[[], None]) -> Iterator[Interruption]:
         yield found
     finally:
         let_go()
+
+
+@contextmanager
+def ended_by_exceptions() -> Iterator[None]:
+    """End the program by `SystemExit` if `kill` or a closed terminal ends it within the block, which then cleans up."""
+
+    def end(number: int, _frame: object) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    handled = [number for number in _ENDING if signal.getsignal(number) is signal.SIG_DFL]
+    for number in handled:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in handled:
+            signal.signal(number, signal.SIG_DFL)
 
 
 async def run_to_end(
