@@ -7,12 +7,14 @@ import json
 import logging
 import os
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import cloudpickle  # type: ignore[import-untyped]
 import pytest
 from distributed import Client, LocalCluster
 
@@ -25,6 +27,9 @@ from pegboard.batch.plan import BatchPlan
 from pegboard.batch.results import RowResult
 from pegboard.batch.run import Batch
 from pegboard.runtime import Runtime
+
+# The workers import this module only if the working directory is on the path, as it is with `python -m pytest`.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 pytestmark = [pytest.mark.promise("BAT-2"), pytest.mark.slow]
 
