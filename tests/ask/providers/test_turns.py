@@ -178,6 +178,7 @@ async def test_thinking_is_separate_from_the_answer(field: str) -> None:
         heard = await hear(reach(fake, "llamacpp:fake"))
     assert [event.text for event in heard.events if isinstance(event, ThinkingDelta)] == ["Hm, ", "well."]
     assert heard.ended.message.text == heard.text == "Four."
+    assert heard.ended.message.thinking == (), "only that of a turn with calls is sent again"
 
 
 async def test_thinking_among_the_parts_of_a_content_is_separate_from_the_answer() -> None:
