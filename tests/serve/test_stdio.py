@@ -351,6 +351,23 @@ async def test_output_and_progress_arrive_during_the_call(connect: Connect) -> N
     assert {"printed", "complained", "logged"} <= set(logged)
 
 
+@pytest.mark.filterwarnings("ignore:The logging capability is deprecated")
+async def test_a_client_that_sets_a_level_gets_no_messages_below_it(connect: Connect, version: str) -> None:
+    logged: list[str] = []
+
+    async def on_log(params: LoggingMessageNotificationParams) -> None:
+        logged.append(str(params.data))
+
+    if version == "2025-11-25":  # later clients state it in each request
+        async with connect(logging_callback=on_log) as client:
+            await client.set_logging_level("warning")
+            assert text(await client.call_tool("kit_talk", {})) == "done"
+            assert logged == []
+            await client.set_logging_level("info")
+            await client.call_tool("kit_talk", {})
+        assert "logged" in logged
+
+
 async def test_a_cancelled_call_ends_and_is_recorded_as_cancelled(connect: Connect, tmp_path: Path) -> None:
     file = tmp_path / "file"
     async with connect() as client:
