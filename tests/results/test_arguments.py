@@ -52,11 +52,30 @@ def test_a_text_of_several_lines_is_shown_as_it_is_after_bars() -> None:
     ]
 
 
+@pytest.mark.promise("ASK-7", "SEC-2")
+def test_blank_lines_do_not_push_the_rest_of_a_text_out_of_sight() -> None:
+    hidden = "ls" + "\n" * 200 + "rm -rf ~\n \n\t\n  \n\u3000\nls\n\n\n\nls"
+    assert arguments_text({"command": hidden}).split("\n") == [
+        "{",
+        '  "command": 210 lines:',
+        "    │ ls",
+        "    … 199 blank lines",
+        "    │ rm -rf ~",
+        "    … 4 blank lines",
+        "    │ ls",
+        "    │ ",
+        "    │ ",
+        "    │ ",
+        "    │ ls",
+        "}",
+    ]
+
+
 @pytest.mark.promise("ASK-7", "SEC-5")
 @given(VALUES)
 def test_no_text_looks_like_another_argument(args: JsonValue) -> None:
     lines = clean(arguments_text(args)).split("\n")
-    others = [line for line in lines if not line.lstrip(" ").startswith("│")]
+    others = [line for line in lines if not line.lstrip(" ").startswith(("│", "… "))]
     for line, plain in zip(others, clean(arguments_text(_without_lines(args))).split("\n"), strict=True):
         before, several, _ = plain.rpartition('"several"')
         assert re.fullmatch(re.escape(before) + r"\d+ lines:", line) if several else line == plain

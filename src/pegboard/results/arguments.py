@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Final
 
 from pydantic import JsonValue
@@ -13,6 +14,8 @@ from pegboard.results.text import TokenKind, json_bytes, json_parts
 
 BAR: Final = "│ "
 """Begins each line of a text of several lines."""
+_MOST_BLANK: Final = 3
+"""Blank lines that follow one another. More could push the rest of a text out of sight, so they are counted."""
 _DEEPEST: Final = 50
 """Depth below which a value is on one line."""
 
@@ -20,7 +23,8 @@ _DEEPEST: Final = 50
 def arguments_text(args: JsonValue) -> str:
     """Return arguments as indented JSON, but with texts of several lines, such as commands, as they are.
 
-    Every line of such a text is after a bar (`│`), with which no line of JSON begins. The text is not sanitized.
+    Every line of such a text is after a bar (`│`), with which no line of JSON begins. Many blank lines are one line
+    without a bar. The text is not sanitized.
     """
     return "\n".join(_lines(args, "", "", ""))
 
@@ -46,7 +50,12 @@ def _lines(value: JsonValue, indent: str, key: str, comma: str) -> Iterator[str]
         case str() if "\n" in value.rstrip("\n"):
             lines = value.split("\n")
             yield f"{indent}{key}{count(len(lines), 'line')}:"
-            yield from (f"{inner}{BAR}{line}" for line in lines)
+            for is_blank, group in groupby(lines, key=lambda line: not line.strip()):
+                run = [*group]
+                if is_blank and len(run) > _MOST_BLANK:
+                    yield f"{inner}… {count(len(run), 'blank line')}"
+                else:
+                    yield from (f"{inner}{BAR}{line}" for line in run)
         case dict() if value and len(indent) < 2 * _DEEPEST:
             yield f"{indent}{key}{{"
             for left, (name, item) in zip(range(len(value) - 1, -1, -1), value.items(), strict=True):
