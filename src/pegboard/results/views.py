@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from pegboard.results.chart import can_chart
 from pegboard.results.images import images
-from pegboard.results.printed import printed
+from pegboard.results.printed import is_printed
 from pegboard.results.table import Table, is_wrapped
 
 View = Literal["image", "output", "tree", "table", "markdown", "text", "chart"]
@@ -48,7 +48,7 @@ def _views(value: JsonValue, file: str) -> tuple[View, ...]:
                 return ("text",)
             return ("markdown", "text") if file or is_markdown(value) else ("text", "markdown")
         case dict() | list() if value:
-            if printed(value) is not None:
+            if is_printed(value):
                 return "output", "tree", "text"
             table = Table.of(value)
             charts: tuple[View, ...] = ("chart",) if can_chart(value, table) else ()
