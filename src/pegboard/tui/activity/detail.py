@@ -151,8 +151,7 @@ def _text_of(call: RecordedCall, write: Callable[[JsonValue], str]) -> str:
         text = commands
     else:
         text = write(call.args) if call.args else ""
-    text = clean(text)
-    return text if len(text) <= _ARGUMENTS else f"{text[:_ARGUMENTS]}…"
+    return clean(text) if len(text) <= _ARGUMENTS else f"{clean(text[:_ARGUMENTS])}…"
 
 
 def _facts(call: RecordedCall, result: ToolResult | None) -> list[str]:
