@@ -360,15 +360,22 @@ def test_an_interrupted_call_that_is_not_idempotent_is_unknown(
     assert len(wait_for(tmp_path / "pids", 1)) == 1 + retry_unknown
 
 
+def killed(program: list[str], folder: Path, *, rows: int, jobs: int) -> list[str]:
+    """Kill a batch of calls that wait once while `jobs` of them run; return its arguments."""
+    pids = folder / "pids"
+    (folder / "rows.jsonl").write_text(rows * (json.dumps({"file": str(pids)}) + "\n"))
+    line = ["rows.wait_once", "--from", "rows.jsonl", "--out", "out.jsonl", "--jobs", str(jobs)]
+    with subprocess.Popen([*program, *line], cwd=folder, stderr=subprocess.DEVNULL) as process:
+        wait_for(pids, jobs)
+        process.kill()
+    return line
+
+
 def test_each_resume_with_retry_unknown_runs_the_unknown_rows_again(
     program: list[str], pegboard: Command, tmp_path: Path
 ) -> None:
     pids, out = tmp_path / "pids", tmp_path / "out.jsonl"
-    (tmp_path / "rows.jsonl").write_text(3 * (json.dumps({"file": str(pids)}) + "\n"))
-    line = ["rows.wait_once", "--from", "rows.jsonl", "--out", "out.jsonl", "--jobs", "2"]
-    with subprocess.Popen([*program, *line], cwd=tmp_path, stderr=subprocess.DEVNULL) as process:
-        wait_for(pids, 2)
-        process.kill()
+    line = killed(program, tmp_path, rows=3, jobs=2)
     quick = ["--timeout", "0.3", "--resume"]
     assert pegboard(*line, *quick).returncode == 1
     found = {one["row"]: one["error"]["detail"] for one in lines(out.read_text())}
@@ -394,12 +401,8 @@ def test_each_resume_with_retry_unknown_runs_the_unknown_rows_again(
 
 
 def test_a_resume_completes_the_removal_of_unknown_rows(program: list[str], pegboard: Command, tmp_path: Path) -> None:
-    pids, out = tmp_path / "pids", tmp_path / "out.jsonl"
-    (tmp_path / "rows.jsonl").write_text(2 * (json.dumps({"file": str(pids)}) + "\n"))
-    line = ["rows.wait_once", "--from", "rows.jsonl", "--out", "out.jsonl", "--jobs", "1"]
-    with subprocess.Popen([*program, *line], cwd=tmp_path, stderr=subprocess.DEVNULL) as process:
-        wait_for(pids, 1)
-        process.kill()
+    out = tmp_path / "out.jsonl"
+    line = killed(program, tmp_path, rows=2, jobs=1)
     assert pegboard(*line, "--timeout", "0.3", "--resume").returncode == 1
     kept = next(text for text in out.read_bytes().splitlines(keepends=True) if json.loads(text)["row"] == 2)
     with out.with_name("out.jsonl.journal").open("a") as journal:  # as a process that was killed here leaves it
@@ -414,12 +417,8 @@ def test_a_resume_completes_the_removal_of_unknown_rows(program: list[str], pegb
 def test_an_incomplete_line_of_the_journal_is_removed_at_a_resume(
     program: list[str], pegboard: Command, tmp_path: Path
 ) -> None:
-    pids, out = tmp_path / "pids", tmp_path / "out.jsonl"
-    (tmp_path / "rows.jsonl").write_text(2 * (json.dumps({"file": str(pids)}) + "\n"))
-    line = ["rows.wait_once", "--from", "rows.jsonl", "--out", "out.jsonl", "--jobs", "1"]
-    with subprocess.Popen([*program, *line], cwd=tmp_path, stderr=subprocess.DEVNULL) as process:
-        wait_for(pids, 1)
-        process.kill()
+    out = tmp_path / "out.jsonl"
+    line = killed(program, tmp_path, rows=2, jobs=1)
     with out.with_name("out.jsonl.journal").open("a") as journal:  # as a full disk leaves it
         journal.write("S 2")
     for _ in range(2):
