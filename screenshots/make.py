@@ -37,6 +37,7 @@ from portal import FakePortal
 from web import Web
 
 from pegboard.ask import Ask
+from pegboard.brake import Question, Questions
 from pegboard.models import (
     CallEvent,
     Finished,
@@ -224,6 +225,7 @@ class Picture:
         needy: Whether to add a pack with missing requirements.
         shop: Whether to add the shop example with its script.
         server: Whether to add an MCP server.
+        agent: Whether a call of an agent waits for approval.
         pause: Seconds to wait after the last key.
     """
 
@@ -236,6 +238,7 @@ class Picture:
     needy: bool = False
     shop: bool = False
     server: bool = False
+    agent: bool = False
     pause: float = 0.0
 
 
@@ -256,6 +259,7 @@ PICTURES = (
     Picture("problems", ["@tools.problems"], broken=True),
     Picture("health", ["@mode.health", "down"], broken=True, needy=True),
     Picture("server", ["home"], server=True),
+    Picture("agent", ["f12"], agent=True),
     Picture("chat", ["@mode.chat", *FIND, "enter", *CLEAR, "enter"], png=True),
     Picture("script", ["@mode.script", "@script.saved", "enter", "@script.run"], shop=True, png=True),
     Picture("activity", TO_ACTIVITY, shop=True, png=True),
@@ -266,6 +270,18 @@ PICTURES = (
     Picture("guide", ["@app.help", "@help.guide"]),
     Picture("light", [*TO_FIND, *"peg", "@tools.run"], result=True, theme="pegboard-light"),
     Picture("sixteen", [*TO_FIND, *"peg", "@tools.run"], result=True, theme="pegboard-16"),
+)
+AGENT_CALL = Question(
+    tool="claude-code.Bash",
+    args={
+        "command": "set -e\nfor file in notes/*.md; do\n    sed -i 's/saw/plane/g' \"$file\"\ndone\n"
+        'git commit --all --message "Rename the saw"\ngit push origin main',
+        "description": "Rename the saw in all notes",
+        "timeout": 60_000,
+    },
+    agent="claude-code 2.1 (process 4711)",
+    server="",
+    reason="A rule of approvals.toml requires approval for claude-code.Bash.",
 )
 TOUR_NAME, TOUR_SIZE = "tour", (100, 30)
 TOUR = (
@@ -403,6 +419,9 @@ async def on_stage(picture: Picture, size: tuple[int, int], folder: Path) -> Asy
         await stage.at_rest()
         if picture.server:
             await stage.until(lambda: "● ready" in stage.text, "the connection to the server")
+        if picture.agent:
+            Questions(home / "state").open(AGENT_CALL)
+            await stage.until(lambda: app.agent_calls, "the call that waits")
         yield stage
 
 
