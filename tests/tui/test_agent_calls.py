@@ -119,7 +119,7 @@ async def test_the_card_shows_the_whole_call_and_approves_it(watched: Watched, l
         assert (await received(watched))["id"] == 1
         await answered(stage)
         assert len(calls(log)) == 1
-        assert "awaits approval" not in stage.text
+        await stage.until(lambda: "awaits approval" not in stage.text, "the header counts no call")
 
 
 @pytest.mark.promise("WAT-4", "SEC-2")
