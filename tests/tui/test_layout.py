@@ -7,7 +7,10 @@ from functools import partial
 
 import pytest
 from stage import TOOLS, GivenRuntime, Stage, as_runtime, on_stage, tool
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
 from textual.widget import Widget
+from textual.widgets import Static
 from textual.widgets._toast import Toast
 
 from pegboard.models import Hints
@@ -15,8 +18,10 @@ from pegboard.tui.app import PegboardApp
 from pegboard.tui.dialogs.ask_text import AskText
 from pegboard.tui.dialogs.problems import ProblemsScreen
 from pegboard.tui.form.editors import JsonBox
+from pegboard.tui.form.lines import Lines
 from pegboard.tui.tools.screen import ToolsScreen
 from pegboard.tui.tools.tool_page import ToolPage
+from pegboard.tui.widgets.dialog import Overlay
 from pegboard.tui.widgets.keys_line import KeysLine
 
 
@@ -236,3 +241,29 @@ async def test_the_list_of_a_wide_terminal_shows_long_names_whole(given: GivenRu
         await stage.until(lambda: stage.list.region.width < 34, "the form needs the columns of a smaller terminal")
         await stage.pilot.resize_terminal(200, 50)
         await stage.until(lambda: any(name in line[:55] for line in stage.lines), "it is whole again")
+
+
+class Scrolled(Overlay[None]):
+    """A screen that adds a text area to lines, scrolls, and reads a place before the next layout."""
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll():
+            yield Static("line\n" * 99)
+            yield Static("hidden", id="hidden")
+
+    async def add(self) -> None:
+        """Add the text area."""
+        box = Lines("word " * 99)
+        await self.query_one(VerticalScroll).mount(box, before=0)
+        self._compositor.reflow_visible(self, self.size)  # as a scroll does
+        assert self.query_one("#hidden").region
+
+
+@pytest.mark.promise("TUI-7")
+async def test_a_text_area_wraps_its_lines_if_a_place_is_read_before_its_first_layout(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.app.push_screen(screen := Scrolled())
+        await stage.until(lambda: screen.query_one(VerticalScroll).max_scroll_y, "it is arranged")
+        screen.call_later(screen.add)
+        await stage.until(lambda: screen.query(Lines), "it is mounted")
+        await stage.until(lambda: screen.query_one(Lines).wrapped_document.height == 5, "its lines are wrapped")

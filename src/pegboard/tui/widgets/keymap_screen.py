@@ -10,6 +10,7 @@ from textual.keys import key_to_character
 from textual.screen import Screen
 
 from pegboard.tui.commands import bindings_of
+from pegboard.tui.widgets.compositor import ReportingCompositor
 
 ResultT = TypeVar("ResultT")
 
@@ -19,6 +20,10 @@ class KeymapScreen(Screen[ResultT]):
 
     Textual also decides before it assigns them which keys the focused widget takes as text.
     """
+
+    def __init__(self, name: str | None = None, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
+        super().__init__(name, id, classes)
+        self._compositor = ReportingCompositor()
 
     @property
     def _binding_chain(self) -> list[tuple[DOMNode, BindingsMap]]:
