@@ -293,6 +293,27 @@ async def test_findings_that_are_cut_are_complete_in_their_tooltip(tmp_path: Pat
         assert stage.place.query_one("#findings").tooltip is None
 
 
+async def test_a_key_moves_to_each_error_in_turn_and_shows_it_in_full(tmp_path: Path) -> None:
+    async with on_script(tmp_path, size=(80, 24)) as stage:
+        await stage.write("\n".join(f"work.big {'few' * 20}{number}" for number in range(4)))
+        await stage.looked_at("and 3 more")
+        for line in (0, 1, 2, 3, 0):
+            await stage.press("alt+x")
+            await stage.until_seen(f"{line + 1} of 4")
+            assert stage.editor.cursor_location == (line, 0)
+            assert f'must be an integer, not "{"few" * 20}{line}"' in " ".join(stage.findings.split())
+        await stage.pilot.click("#findings")
+        assert stage.editor.cursor_location == (0, 0)
+        stage.editor.move_cursor((3, 0))
+        for number in (4, 1):
+            await stage.press("alt+x")
+            await stage.until_seen(f"{number} of 4")
+        await stage.write("work.say a")
+        await stage.looked_at("will call work.say")
+        await stage.press("alt+x")
+        assert "will call work.say" in stage.findings
+
+
 # Draft
 
 

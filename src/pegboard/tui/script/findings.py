@@ -29,6 +29,11 @@ class ScriptFinding:
     columns: tuple[int, int] | None = None
     """First column and the column after the last, from 0, if known."""
 
+    @property
+    def place(self) -> tuple[int, int] | None:
+        """Line and column, from 0; None if the line is unknown."""
+        return None if self.line is None else (self.line - 1, 0 if self.columns is None else self.columns[0])
+
 
 def _at(line: int, columns: tuple[int, int], text: str) -> ScriptFinding:
     """Return a finding that starts with its line and column, from 1."""

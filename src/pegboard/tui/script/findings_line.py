@@ -22,7 +22,7 @@ _SIGNS: Final = {"error": ("✗", "$text-error"), "unknown": ("?", "$text-warnin
 
 
 class FindingsLine(Static):
-    """The first findings of a script, one per line. Hidden without findings.
+    """The first findings of a script, one per line, or the one that the user moved to. Hidden without findings.
 
     Args:
         editor: Widget above, which determines the width.
@@ -40,11 +40,15 @@ class FindingsLine(Static):
         self._editor = editor
         self._found: Sequence[ScriptFinding] = ()
         self._lines_shown = 0
+        self._placed: Sequence[ScriptFinding] = ()
+        """Findings with a line, in its order."""
+        self._reached: int | None = None
+        """Index of that of them that the user moved to by key."""
 
     @property
-    def first_line(self) -> int | None:
-        """Number of the first line with a finding, or None."""
-        return next((finding.line for finding in self._found if finding.line is not None), None)
+    def has_places(self) -> bool:
+        """Whether the line of any finding is known."""
+        return bool(self._placed)
 
     @property
     def marks(self) -> Sequence[tuple[int, int, int]]:
@@ -57,21 +61,40 @@ class FindingsLine(Static):
 
     def place_at(self, row: int) -> tuple[int, int] | None:
         """Return line and column, from 0, of the finding in a row of the widget, or of the first with a line."""
+        if self._reached is not None:
+            return self._placed[self._reached].place
         shown = self._found[row : row + 1] if 0 <= row < self._lines_shown else ()
-        for one in (*shown, *self._found):
-            if one.line is not None:
-                return one.line - 1, one.columns[0] if one.columns is not None else 0
-        return None
+        return next((one.place for one in (*shown, *self._placed) if one.place is not None), None)
+
+    def reach_next(self, cursor: tuple[int, int]) -> tuple[int, int] | None:
+        """Show the next finding at or after the cursor, or the first one, in full; return its place."""
+        if not self._placed:
+            return None
+        if self._reached is not None and self._placed[self._reached].place == cursor:
+            self._reached = (self._reached + 1) % len(self._placed)
+        else:
+            places = [one.place or cursor for one in self._placed]
+            self._reached = next((index for index, place in enumerate(places) if place >= cursor), 0)
+        self._fit()
+        return self._placed[self._reached].place
 
     def show(self, found: Sequence[ScriptFinding]) -> None:
         """Show findings."""
         self._found = found
+        self._placed = sorted((one for one in found if one.place is not None), key=lambda one: one.place or (0, 0))
+        self._reached = None
         self._fit()
 
     def _fit(self) -> None:
         """Fit the findings to the width of the screen."""
         found = self._found
         if not self.is_attached:
+            return
+        if self._reached is not None:
+            reached, count = self._placed[self._reached], len(self._placed)
+            sign, style = _SIGNS[reached.kind]
+            at = f"  {self._reached + 1} of {count}" if count > 1 else ""
+            self.update(Content.assemble((f"{sign} ", f"bold {style}"), (reached.text, style), (at, "$text-muted")))
             return
         most = _SHOWN_NARROW if self.screen.has_class("-narrow") else _SHOWN
         self._lines_shown = min(most, len(found))

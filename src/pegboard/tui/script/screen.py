@@ -70,7 +70,7 @@ class ScriptScreen(PageScreen):
             border-subtitle-color: $text-muted;
             &:focus-within { border: round $border; border-title-color: $text-primary; border-title-style: bold; }
         }
-        CommandsPane { width: 30; height: 1fr; }
+        CommandsPane { width: 20%; min-width: 30; max-width: 48; height: 1fr; }
         #writing { height: 1fr; }
         #findings { height: auto; max-height: 3; padding: 0 1; background: $panel; }
         #results { height: 1fr; layout: horizontal; display: none; }
@@ -93,7 +93,7 @@ class ScriptScreen(PageScreen):
             #writing:focus-within { height: 3fr; }
             #findings { max-height: 2; }
         }
-        &.-maximized-view CommandsPane.-maximized { width: 1fr; }
+        &.-maximized-view CommandsPane.-maximized { width: 1fr; max-width: 100%; }
     }
     """
 
@@ -158,7 +158,7 @@ class ScriptScreen(PageScreen):
             "Show or hide the commands.",
             meaning="Tool list",
         ),
-        Command("script.fault", "", "fault", "Go to error", "Move to the first line with an error."),
+        Command("script.fault", "alt+x", "fault", "Next error", "Move to the next error and show it in full."),
         Command("script.maximise", "f10", "maximise", "Maximize", "Maximize the focused pane; esc restores it."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
@@ -366,9 +366,10 @@ class ScriptScreen(PageScreen):
         """Move to a finding.
 
         Args:
-            row: Its row below the editor; -1 for the first one with a line.
+            row: Its row below the editor; -1 for the next one after the cursor.
         """
-        place = self._findings.place_at(row)
+        found = self._findings
+        place = found.reach_next(self._editor.cursor_location) if row < 0 else found.place_at(row)
         if place is not None:
             self._editor.focus()
             self._editor.move_cursor(place, center=True)
@@ -429,7 +430,7 @@ class ScriptScreen(PageScreen):
             case "cancel":
                 return self.running and self.app.screen is self
             case "fault":
-                return self._findings.first_line is not None
+                return self._findings.has_places
             case _:
                 return True
 
