@@ -16,6 +16,7 @@ from stage import Stage, on_stage
 from test_approval_by_accident import StandingClock
 from textual import events
 from textual.selection import Selection
+from textual.widgets._toast import Toast
 from watched import PLAIN_SERVER, Watched
 
 from pegboard.brake import Answer, Question, Questions
@@ -136,6 +137,21 @@ async def test_no_name_hides_the_tool_of_a_call_without_a_sign(questions: Questi
         header = stage.app.screen.query_one("#from").region
         last = stage.lines[header.bottom - 1][header.x : header.right].rstrip()
         assert last.endswith("…")
+        await stage.press("r")
+        await answered(stage)
+
+        question = Question("files.delete", {}, "tester " * 300, "files " * 300, "A reason")
+        questions.open(question)
+        await open_card(stage)
+        assert "Tool    files.delete" in stage.text
+        assert "A reason" in stage.text
+        questions.answer(question.id, Answer("reject", "For a reason. " * 200 + "Call another tool.", by="app " * 300))
+        await answered(stage)
+        await stage.until(lambda: [toast for toast in stage.app.screen.query(Toast) if toast.size], "a toast is shown")
+        message = [one.message for one in stage.app._notifications][-1]
+        assert message.startswith("app app ")
+        assert message.endswith("… rejected files.delete.")
+        assert stage.app.screen.query(Toast).last().size.height < 15
 
 
 @pytest.mark.promise("WAT-4", "SEC-2", "ASK-7")

@@ -267,3 +267,14 @@ async def test_a_text_area_wraps_its_lines_if_a_place_is_read_before_its_first_l
         screen.call_later(screen.add)
         await stage.until(lambda: screen.query(Lines), "it is mounted")
         await stage.until(lambda: screen.query_one(Lines).wrapped_document.height == 5, "its lines are wrapped")
+
+
+@pytest.mark.promise("TUI-7")
+async def test_a_very_long_message_keeps_its_beginning_and_end_and_leaves_most_of_the_page_visible(
+    given: GivenRuntime,
+) -> None:
+    async with on_stage(given, size=(80, 24)) as stage:
+        stage.app.notify(f"The server {'x' * 5000} doesn't start. Look at its log.", markup=False)
+        await stage.until_seen("Look at its log.")
+        assert "The server" in stage.text
+        assert stage.app.screen.query_one(Toast).size.height < 16

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 _TERMS: Final[dict[AnswerTerm, str]] = {"once": "", "session": " for its session", "always": " with a permanent rule"}
 _Choice: TypeAlias = Literal["once", "session", "always", "reject", "reject_why", "edit"]
+_LONGEST_NAME: Final = 120
+"""Columns of a name beside other texts."""
 _OF_RULES: Final = {"session": "agent.session", "always": "agent.always"}
 """Answers that add a rule, with their commands."""
 _NOT_LISTED: Final = "This app doesn't list {tool}, so it can't build a permanent rule. Press {key} to allow it {term}."
@@ -211,10 +213,8 @@ class AgentCallScreen(QuestionScreen[None]):
         # The tool is first: an agent's name may be long, and look like the name of another tool.
         title = f"{clean_line(question.tool)} · called by {clean_line(question.agent)}"
         self.query_one("#box").border_title = Content(title)
-        rows = (("Agent", question.agent), ("Server", question.server), ("Tool", question.tool))
-        lines = [
-            Content.assemble((f"{name:8}", "$text-muted"), (clean_line(text), "bold")) for name, text in rows if text
-        ]
+        rows = (("Agent", _cut(question.agent)), ("Server", _cut(question.server)), ("Tool", clean_line(question.tool)))
+        lines = [Content.assemble((f"{name:8}", "$text-muted"), (text, "bold")) for name, text in rows if text]
         self._from.text = Content("\n").join([*lines, Content.styled(clean_line(question.reason), "$text-warning")])
         self._arguments.replace_text(self._call.lines)
         note = "The agent's client may time out while the call waits."
@@ -373,9 +373,14 @@ def _problem(text: str, *, call: AgentCall) -> str:
     return moved_secret(value, call.args)
 
 
+def _cut(name: str) -> str:
+    """Return the beginning of a name: a long one would push the rest out of sight."""
+    return Content(clean_line(name)).truncate(_LONGEST_NAME, ellipsis=True).plain
+
+
 def _outcome(question: Question, answer: Answer | None) -> str:
     """Return how a call ended that another process answered, or that no longer waits."""
-    tool = clean_line(question.tool)
+    tool = _cut(question.tool)
     if answer is None:
         return f"{tool} no longer waits because the process that asked has ended."
     if answer.kind == "closed":
@@ -385,4 +390,4 @@ def _outcome(question: Question, answer: Answer | None) -> str:
     if not answer.by_person:
         return f"{tool} was rejected. {clean_line(answer.reason)}"
     done = "approved" if answer.kind == "approve" else "rejected"
-    return f"{clean_line(answer.by) or 'Another process'} {done} {tool}{_TERMS[answer.lasts]}."
+    return f"{_cut(answer.by) or 'Another process'} {done} {tool}{_TERMS[answer.lasts]}."

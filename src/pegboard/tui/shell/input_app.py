@@ -30,6 +30,8 @@ _MODIFIERS = ("alt+", "meta+", "super+", "hyper+")
 """Modifiers that terminals report together with the character of the key."""
 _JOINERS = ("\u200c", "\u200d")
 """Characters without a width that Persian keyboards and emoji contain; Textual doesn't take them for text."""
+_LONGEST_TOAST, _END_OF_TOAST = 400, 140
+"""Characters of a toast, and of its end if the middle is left out: names may be long, and the end says what to do."""
 _SHORTEST_TOAST = 0.05
 """Least seconds of a toast."""
 
@@ -68,8 +70,12 @@ class InputApp(SizedApp):
         self._collector.stop()
 
     def on_notify(self, event: Notify) -> None:
-        """Keep the toast from starting with a negative time."""
-        event.notification = LateNotification(**vars(event.notification))
+        """Keep the toast from starting with a negative time, and from covering the screen."""
+        notification = LateNotification(**vars(event.notification))
+        text = notification.message
+        if len(text) > _LONGEST_TOAST and not notification.markup:
+            notification.message = f"{text[: _LONGEST_TOAST - _END_OF_TOAST]} … {text[-_END_OF_TOAST:]}"
+        event.notification = notification
 
     def _refresh_notifications(self) -> None:
         """Show the toasts on the current screen only: the page below a dialog stays visible."""
