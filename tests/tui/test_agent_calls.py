@@ -90,9 +90,10 @@ async def open_card(stage: Stage) -> None:
 
 
 async def answered(stage: Stage) -> None:
-    """Wait until the card is closed and no call waits."""
+    """Wait until the card is closed, no call waits, and the header shows that."""
     await stage.until(lambda: not stage.app.screen.is_modal, "the card is closed")
     await stage.until(lambda: not stage.app.agent_calls, "no call waits")
+    await stage.until(lambda: "awaits approval" not in stage.text, "the header counts no call")
 
 
 async def received(watched: Watched) -> Any:
@@ -120,7 +121,7 @@ async def test_the_card_shows_the_whole_call_and_approves_it(watched: Watched, l
         assert (await received(watched))["id"] == 1
         await answered(stage)
         assert len(calls(log)) == 1
-        await stage.until(lambda: "awaits approval" not in stage.text, "the header counts no call")
+        assert "awaits approval" not in stage.text
 
 
 @pytest.mark.promise("WAT-4", "SEC-2")
