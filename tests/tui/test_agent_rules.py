@@ -24,6 +24,7 @@ from pegboard.models.rule import Rule
 from pegboard.tui.dialogs.agent_call import AgentCallScreen
 from pegboard.tui.dialogs.approval_scope import ApprovalScope
 from pegboard.tui.dialogs.confirm import Confirm
+from pegboard.tui.dialogs.edit_call import EditCallScreen
 from pegboard.tui.widgets import answer_guard
 from pegboard.tui.widgets.answer_guard import DELAY_SECONDS
 
@@ -285,3 +286,40 @@ async def test_early_keys_and_clicks_add_no_rule(questions: Questions, monkeypat
         clock.seconds += DELAY_SECONDS * 2
         await stage.pilot.click("#session")
         await stage.until(lambda: not questions.pending(), "it is answered")
+
+
+@pytest.mark.promise("ASK-7", "WAT-4")
+@pytest.mark.usefixtures("listed")
+async def test_the_arguments_of_a_listed_tool_are_edited_in_its_form(serve: Serve, questions: Questions) -> None:
+    async with on_app() as stage, serve() as client:
+        await stage.until(lambda: stage.app.runtime.tools.get("desk.note") is not None, "it is listed")
+
+        async def edit() -> EditCallScreen:
+            await open_card(stage)
+            await stage.press("e")
+            await stage.until(lambda: isinstance(stage.app.screen, EditCallScreen), "the form is open")
+            form = stage.app.screen
+            assert isinstance(form, EditCallScreen)
+            await stage.until(lambda: form.form.has_focus_within, "a field has the focus")
+            return form
+
+        first = call(client, "desk.note", text="a", times=2)
+        await edit()
+        await stage.press("end", "b", "tab", "x", "ctrl+r")
+        await stage.until_seen("must be an integer")
+        await stage.press("backspace", "ctrl+r")
+        assert (await text(first)).startswith("noted ab\n")
+        await answered(stage)
+
+        second = call(client, "desk.remove", path="a")
+        form = await edit()
+        await stage.press("end", "b")
+        [question] = questions.pending()
+        questions.answer(question.id, Answer("reject", by="Another app"))
+        await stage.until_seen("The call has ended; your changes don't apply")
+        assert "rejected" in await text(second)
+        await stage.press("ctrl+r")
+        assert stage.app.screen is form
+        assert form.form.submit() == {"path": "ab"}
+        await stage.press("escape")
+        await stage.until(lambda: isinstance(stage.app.screen, Confirm), "discarding the changes is asked for")

@@ -28,14 +28,15 @@ async def approval_of(
         shown: The call as it may be shown, without secrets.
         chosen: One of the card's `ANSWERS`.
     """
+
+    def is_waiting() -> bool:
+        return any(one.call.id == request.call.id for one in getattr(app, "requests", ()))
+
     match chosen:
         case "session":
             return Approval(answer="session", rule=session_rule(request.spec, request.call))
         case "always":
             from pegboard.tui.dialogs.approval_scope import ApprovalScope
-
-            def is_waiting() -> bool:
-                return any(one.call.id == request.call.id for one in getattr(app, "requests", ()))
 
             dialog = ApprovalScope(runtime, request.spec, request.call, shown, is_waiting)
             approval: Approval | None = await app.push_screen_wait(dialog)
@@ -49,7 +50,7 @@ async def approval_of(
         case "edit":
             from pegboard.tui.dialogs.edit_call import EditCallScreen
 
-            dialog_of_edit = EditCallScreen(request.spec, shown.args, request.call.args)
+            dialog_of_edit = EditCallScreen(request.spec, shown.args, request.call.args, is_waiting=is_waiting)
             edited: JsonObject | None = await app.push_screen_wait(dialog_of_edit)
             return Approval(answer="once", args=edited) if edited is not None else None
         case "once" | "reject":

@@ -20,7 +20,7 @@ from textual.widgets import Button, Static
 from pegboard.brake import RESUMED, Answer, AnsweredError, AnswerTerm, BrakeError, Question, Questions
 from pegboard.data.json_text import JsonTextError, parse
 from pegboard.data.mask import masked_secret, moved_secret, restored
-from pegboard.models import ToolCall
+from pegboard.models import JsonObject, ToolCall
 from pegboard.results.arguments import argument_lead, argument_parts, arguments_text
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.text import as_text
@@ -28,6 +28,7 @@ from pegboard.tui.commands import Command, bindings, key_of
 from pegboard.tui.dialogs.approval_scope import ApprovalScope
 from pegboard.tui.dialogs.ask_name import AskName
 from pegboard.tui.dialogs.ask_text import AskText
+from pegboard.tui.dialogs.edit_call import EditCallScreen
 from pegboard.tui.result.text import TextView
 from pegboard.tui.shell.too_small import is_too_small
 from pegboard.tui.widgets.cut_text import CutText
@@ -313,11 +314,7 @@ class AgentCallScreen(QuestionScreen[None]):
         if spec is None:
             self._notify_instead(_NOT_LISTED, call)
             return None
-
-        def is_waiting() -> bool:
-            return any(one.id == call.question.id for one in getattr(self.app, "agent_calls", ()))
-
-        problem = call.question.session_problem
+        problem, is_waiting = call.question.session_problem, partial(self._is_waiting, call)
         dialog = ApprovalScope(self._runtime, spec, call.call, call.shown, is_waiting, session_problem=problem)
         approval: Approval | None = await self.app.push_screen_wait(dialog)
         if approval is None or approval.rule is None:
@@ -327,6 +324,9 @@ class AgentCallScreen(QuestionScreen[None]):
             self._notify_instead(_NOT_WRITTEN, call)
             return None
         return approval
+
+    def _is_waiting(self, call: AgentCall) -> bool:
+        return any(one.id == call.question.id for one in getattr(self.app, "agent_calls", ()))
 
     def _notify_instead(self, text: str, call: AgentCall) -> None:
         """Show why no rule is added, with the key of the answer that lasts the longest without one."""
@@ -354,12 +354,22 @@ class AgentCallScreen(QuestionScreen[None]):
                 reason: str | None = await self.app.push_screen_wait(AskName(title))
                 return None if reason is None else Answer("reject", reason, by=by)
             case "edit":
-                title = f"Edit the arguments of {clean_line(call.question.tool)}"
-                note = "JSON object. The call runs with these arguments."
-                self._editor = AskText(title, call.text, note, partial(_problem, call=call))
-                text: str | None = await self.app.push_screen_wait(self._editor)
-                edited = None if text is None else call.restored(parse(text))
-                return Answer("approve", args=edited, by=by) if isinstance(edited, dict) else None
+                edited = await self._edited(call)
+                return None if edited is None else Answer("approve", args=edited, by=by)
+
+    async def _edited(self, call: AgentCall) -> JsonObject | None:
+        """Return the edited arguments: from the form if `pegboard serve` asks for a tool that this app lists too."""
+        question, note = call.question, "The call runs with these arguments."
+        spec = self._runtime.tools.get(question.tool) if question.via == "serve" else None
+        if spec is not None and isinstance(call.args, dict):
+            form = EditCallScreen(spec, call.args, question.args, note=note, is_waiting=partial(self._is_waiting, call))
+            filled: JsonObject | None = await self.app.push_screen_wait(form)
+            return filled
+        title = f"Edit the arguments of {clean_line(question.tool)}"
+        editor = self._editor = AskText(title, call.text, f"JSON object. {note}", partial(_problem, call=call))
+        text: str | None = await self.app.push_screen_wait(editor)
+        edited = None if text is None else call.restored(parse(text))
+        return edited if isinstance(edited, dict) else None
 
 
 def _problem(text: str, *, call: AgentCall) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar, cast
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.content import Content
 
 from pegboard.data.mask import moved_secret, restored, unrecorded_secret
 from pegboard.models import JsonObject, ToolSpec
@@ -23,6 +25,8 @@ class EditCallScreen(FormDialog[JsonObject | None]):
         full: The same arguments with their secrets, which the edited ones get back; None if they aren't known.
         title: Title of the dialog; plain text. By default, it names the tool.
         note: Text at the lower edge of the frame.
+        is_waiting: Returns whether the call still awaits approval; called when the app's waiting calls change. None if
+            it doesn't.
     """
 
     PAGE = "Edit the call"
@@ -55,19 +59,37 @@ class EditCallScreen(FormDialog[JsonObject | None]):
         *,
         title: str = "",
         note: str = "the model sees your changes",
+        is_waiting: Callable[[], bool] | None = None,
     ) -> None:
         super().__init__(title or f"Edit {clean_line(spec.name)} before it runs", note)
         self._spec = spec
         self._arguments = arguments
         self._full = full
+        self._is_waiting = is_waiting
+        self._is_over = False
 
     def compose_body(self) -> ComposeResult:
         """Compose the form."""
         yield self.form
 
     def on_mount(self) -> None:
-        """Fill the form."""
+        """Fill the form, and watch whether the call still awaits approval."""
         self.show_form(self._spec, self._arguments)
+        if self._is_waiting is not None:
+            for waiting in ("requests", "agent_calls"):
+                self.watch(self.app, waiting, self._update)
+
+    def _update(self) -> None:
+        """Run a call that has ended no longer; the arguments stay so that they can be copied."""
+        if self._is_waiting is not None and not self._is_waiting():
+            self._is_over = True
+            subtitle = Content.styled("The call has ended; your changes don't apply", "$text-error")
+            self.query_one("#box").border_subtitle = subtitle
+            self.refresh_bindings()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Disable running a call that has ended."""
+        return not (self._is_over and action == "run") and super().check_action(action, parameters)
 
     def action_run(self) -> None:
         """Close with the arguments if they are valid and complete."""
