@@ -59,6 +59,7 @@ STREAMED = {"twice", "elicit", "flood", "stdout"}
 _lock = threading.Lock()
 _counts = {"calls": 0, "changes": 0}
 _answers: dict[object, threading.Event] = {}
+_received: dict[object, Any] = {}
 
 
 PLAIN: dict[str, Any] = {"name": "ok", "description": "Fine.", "inputSchema": {"type": "object"}}
@@ -208,6 +209,7 @@ class Peer:
         method, number = message.get("method"), message.get("id")
         if method is None:
             if (answered := _answers.pop(number, None)) is not None:
+                _received[number] = message.get("result")
                 answered.set()
             return
         if number is None:
@@ -283,6 +285,18 @@ class Peer:
                 }
                 self.ask("q", "elicitation/create", {"message": "Who?", "requestedSchema": schema, "mode": "form"})
                 return {"result": text}
+            case "questions":
+                form = {"requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}
+                asked = {name: threading.Event() for name in "abc"}
+                _answers.update(asked)
+                lines = [
+                    {"jsonrpc": "2.0", "id": name, "method": "elicitation/create", "params": {**form, "message": name}}
+                    for name in asked
+                ]
+                self.raw(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+                for answered in asked.values():
+                    answered.wait(60)
+                return {"result": {"content": [{"type": "text", "text": json.dumps(_received, sort_keys=True)}]}}
             case "url":
                 visit = {"mode": "url", "message": "Sign in.", "url": "https://example.org/in", "elicitationId": "1"}
                 if _counts["calls"] > 1:

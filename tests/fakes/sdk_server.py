@@ -186,6 +186,15 @@ async def order(order: Annotated[ElicitationResult[Order], Resolve(ask_order)]) 
 
 
 @server.tool(structured_output=False)
+async def both(
+    person: Annotated[ElicitationResult[Person], Resolve(ask_person)],
+    order: Annotated[ElicitationResult[Order], Resolve(ask_order)],
+) -> str:
+    """Ask the user two questions together."""
+    return f"{person.data.name} and {order.data.name}" if person.action == order.action == "accept" else "none"
+
+
+@server.tool(structured_output=False)
 async def confirm(ctx: Context) -> str:
     """Ask with a request of the server, which protocol 2026-07-28 doesn't have."""
     answer = await ctx.elicit("Who are you?", Person)

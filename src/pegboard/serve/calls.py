@@ -82,6 +82,7 @@ class ServedCall:
         self._known = dict(answers)
         self._input: Input | None = None
         self._answers: asyncio.Future[Mapping[str, JsonObject]] | None = None
+        self._received: dict[str, JsonObject] = {}
         self._changed = asyncio.Event()
         self._expiry: asyncio.TimerHandle | None = None
         self._task = asyncio.create_task(self._run())
@@ -124,12 +125,11 @@ class ServedCall:
         if self._expiry is not None:
             self._expiry.cancel()
         assert self._input is not None, "the state was known"
-        if not self._input.requests.keys() <= answers.keys():
-            self._input = Input(self._input.requests, secrets.token_urlsafe(24))
-            return
-        self._input = None
-        if self._answers is not None and not self._answers.done():
-            self._answers.set_result(answers)
+        self._received |= answers
+        missing = {key: request for key, request in self._input.requests.items() if key not in answers}
+        self._input = Input(missing, secrets.token_urlsafe(24)) if missing else None
+        if not missing and self._answers is not None and not self._answers.done():
+            self._answers.set_result(self._received)
 
     def cancel(self) -> None:
         """Cancel the call; its record says so."""
@@ -168,7 +168,7 @@ class ServedCall:
         while self._answers is not None:  # the server asks twice at the same time
             await asyncio.wait({self._answers})
             await asyncio.sleep(0)
-        self._answers = asyncio.get_running_loop().create_future()
+        self._answers, self._received = asyncio.get_running_loop().create_future(), {}
         self._input = Input(requests, secrets.token_urlsafe(24))
         self._changed.set()
         try:
