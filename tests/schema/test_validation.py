@@ -365,3 +365,50 @@ def test_a_reference_to_itself_allows_everything(schema: JsonObject) -> None:
 
 def test_a_schema_that_includes_itself_still_applies() -> None:
     assert errors_of({"allOf": [{"$ref": "#"}], "required": ["a"]}, {}) == {"/a": "is required"}
+
+
+@pytest.mark.promise("EXE-3")
+def test_two_references_beside_each_other_both_apply() -> None:
+    schema: JsonObject = {
+        "properties": {"x": {"$ref": "#/$defs/whole", "$dynamicRef": "#large"}},
+        "$defs": {"whole": {"type": "integer"}, "large": {"$dynamicAnchor": "large", "minimum": 5}},
+    }
+    assert errors_of(schema, {"x": 3}) == {"/x": "must be at least 5, not 3"}
+    assert errors_of(schema, {"x": 5.5}) == {"/x": "must be an integer, not 5.5"}
+    assert errors_of(schema, {"x": 5}) == {}
+
+
+@pytest.mark.promise("EXE-3")
+def test_a_dynamic_reference_is_checked_for_each_path_that_leads_to_it() -> None:
+    schema: JsonObject = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "https://example.org/root",
+        "properties": {"x": {"allOf": [{"$ref": "list"}, {"$ref": "integers"}]}},
+        "$defs": {
+            "list": {
+                "$id": "list",
+                "items": {"$dynamicRef": "#item"},
+                "$defs": {"any": {"$dynamicAnchor": "item"}},
+            },
+            "integers": {
+                "$id": "integers",
+                "$ref": "list",
+                "$defs": {"integer": {"$dynamicAnchor": "item", "type": "integer"}},
+            },
+        },
+    }
+    assert errors_of(schema, {"x": [1, "a"]}) == {"/x/1": 'must be an integer, not the text "a"'}
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.promise("EXE-3", "SEC-8")
+def test_a_small_schema_whose_references_double_60_times_is_checked_in_no_time() -> None:
+    twice: JsonObject = {
+        str(level): {"allOf": [{"$ref": f"#/$defs/{level + 1}"}, {"$ref": f"#/$defs/{level + 1}"}]}
+        for level in range(60)
+    }
+    schema: JsonObject = {"properties": {"x": {"$ref": "#/$defs/0"}}, "$defs": {**twice, "60": {"minimum": 5}}}
+    assert errors_of(schema, {"x": 5}) == {}
+    assert set(errors_of(schema, {"x": 3})) == {"/x"}
+    few: JsonObject = {"properties": {"x": {"$ref": "#/$defs/56"}}, "$defs": {**twice, "60": {"minimum": 5}}}
+    assert {fault.message for fault in validator(few).faults({"x": 3})} == {"must be at least 5, not 3"}

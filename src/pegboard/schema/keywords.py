@@ -59,7 +59,7 @@ class Walk:
         self.target = target
         self.is_dynamic = is_dynamic
         self.open: set[Hashable] = set()
-        """References being checked: ids of the part of the schema and of the value."""
+        """References being checked: the keyword's check, and the ids of the part of the schema and of the value."""
         self.fitting: set[Hashable] = set()
         """References checked without errors."""
         self.failing: set[Hashable] = set()
@@ -120,7 +120,7 @@ def _once(follow: Callable[..., Errors]) -> Callable[..., Errors]:
 
     def check(checker: Engine, reference: str, instance: JsonValue, schema: JsonValue) -> Errors:
         walk = _WALK.get()
-        key = (id(schema), id(instance), _scope(checker) if walk.is_dynamic else ())
+        key = (follow, id(schema), id(instance), _scope(checker) if walk.is_dynamic else ())
         if key in walk.fitting or key in walk.open:
             return
         if key in walk.failing:
