@@ -84,6 +84,7 @@ QUICK = (
     "tui/form/test_offers_recent.py",
     "tui/result/test_clipboard.py",
     "tui/result/test_titles.py",
+    "tui/test_activity_feed.py",
     "tui/test_catalogue.py",
     "tui/test_footer.py",
     "tui/test_headless.py",

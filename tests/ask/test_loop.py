@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, aclosing
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 
 import pytest
 from listening import reach
 from models import ScriptedModel, calls, says
+from processes import until
 from provider import Answer, FakeProvider, delta, proposes
 from provider import says as provided
 
@@ -41,6 +42,19 @@ from pegboard.runtime import Runtime
 
 Asked = Callable[..., Awaitable[tuple[list[AskEvent], Outcome]]]
 SetUp = Callable[..., Runtime]
+
+NOISY = '''
+from pathlib import Path
+from pegboard.sdk import hints, log
+
+@hints(read_only=True)
+def talk(*, file: str) -> None:
+    """Log without end."""
+    for number in range(100_000_000):
+        log(str(number))
+        if number == 100:
+            Path(file).touch()
+'''
 
 
 def _answers(model: ScriptedModel, turn: int = -1) -> list[ToolMessage]:
@@ -525,6 +539,32 @@ async def test_cancelling_it_repeatedly_while_no_thread_is_free_keeps_the_text_s
     assert task.cancelled()
     kept = [entry.message for entry in runtime.sessions.entries("s")]
     assert kept == [UserMessage(text="A story."), ModelMessage(text="Once upon")]
+
+
+@pytest.mark.promise("ASK-4")
+async def test_cancelling_it_ends_a_call_whose_output_comes_faster_than_it_is_read(
+    write_pack: Callable[[str, str], Path],
+    open_runtime: Callable[..., Runtime],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pegboard.ask.calls._AHEAD", 2)
+    runtime = open_runtime(write_pack("noisy.py", NOISY))
+    file = tmp_path / "file"
+    asking = runtime.ask("s", model=ScriptedModel(calls(("noisy_talk", {"file": str(file)}))))
+
+    async def watch() -> None:
+        async with aclosing(asking.run("Talk.")) as events:
+            async for event in events:
+                if isinstance(event, CallHappened):
+                    await asyncio.Event().wait()
+
+    task = asyncio.create_task(watch())
+    await until(file.exists)
+    task.cancel()
+    await asyncio.wait([task], timeout=30)
+    assert task.done()
+    assert _roles(runtime, "s") == ["user", "model", "tool"]
 
 
 @pytest.mark.promise("ASK-6")

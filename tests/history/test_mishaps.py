@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pegboard.history import History
+from pegboard.history.erase import Replacement, erase
 from pegboard.history.reader import Reader
 from pegboard.history.statistics import statistics
 from pegboard.models import ToolCall, ToolResult
@@ -568,3 +569,35 @@ def test_another_process_that_holds_the_database_delays_but_loses_nothing(histor
     holder.close()
     until(lambda: history.problems == ())
     assert numbers(history) == ["0", "1"]
+
+
+@pytest.mark.promise("ACT-4")
+def test_a_redaction_counts_the_calls_that_end_or_start_meanwhile(open_history: OpenHistory) -> None:
+    history, other = open_history(), open_history()
+    ending, starting = (ToolCall(name="a.x", args={"text": "hunter2"}, source="cli") for _ in range(2))
+
+    class Forms(list[str]):
+        """Forms of the value; another process acts while the third table is searched for them."""
+
+        def __init__(self, act: Callable[[], object]) -> None:
+            super().__init__(["hunter2"])
+            self.act, self.tables = act, 0
+
+        def __len__(self) -> int:
+            self.tables += 1
+            if self.tables == 3:
+                self.act()
+                other.flush()
+            return super().__len__()
+
+    def redact(act: Callable[[], object]) -> str:
+        _, problems = erase(
+            history, Replacement(Forms(act), lambda text: text.replace("hunter2", "*"), lambda one: one)
+        )
+        return " ".join(problems)
+
+    other.start(ending, NOON)
+    other.flush()
+    assert "still run (1)" in redact(lambda: other.record(ending, ToolResult(ok=True), NOON))
+    assert redact(lambda: None) == ""
+    assert "still run (1)" in redact(lambda: other.start(starting, NOON))

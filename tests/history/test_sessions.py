@@ -8,12 +8,14 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from pegboard.errors import SessionError
 from pegboard.history import History, Sessions
+from pegboard.models import ToolCall, ToolResult
 from pegboard.models.conversation import Message, ModelMessage, ProposedCall, ToolMessage, UserMessage
 
 WRITER = """
@@ -227,3 +229,16 @@ def test_a_damaged_message_is_left_out_and_the_others_stay(
         raw.execute("UPDATE messages SET message = '{' WHERE position = 0")
     raw.close()
     assert [entry.message.text for entry in sessions.entries("s")] == ["b"]
+
+
+@pytest.mark.promise("STO-1")
+def test_a_conversation_that_was_lost_is_still_reported_when_the_history_can_be_written_again(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("in the way")
+    history = History(tmp_path / "state" / "history.db", tmp_path / "state" / "results")
+    _talk(Sessions(history, tmp_path / "locks"), "s", "Hello")
+    history.close()
+    (tmp_path / "state").unlink()
+    history.record(ToolCall(name="a.x", args={}, source="cli"), ToolResult(ok=True), datetime.now(UTC))
+    history.close()
+    assert history.unrecorded is not None
+    assert "The conversation is not recorded." in history.unrecorded.message
