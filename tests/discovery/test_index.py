@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -120,6 +121,49 @@ def test_a_file_read_right_after_its_change_is_read_again(packs: Path, tmp_path:
     index.save(entries, {str(file)})
     specs, _ = scan([packs], index=tmp_path)
     assert [spec.name for spec in specs] == ["one.later", "two.run"]
+
+
+@pytest.mark.promise("DSC-6", "DSC-7")
+def test_a_file_that_could_not_be_read_for_a_moment_is_read_again(
+    packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, file = tmp_path / "index", str(packs / "one.py")
+    for one in packs.iterdir():  # so that their stamps are settled
+        os.utime(one, (1_700_000_000, 1_700_000_000))
+    scan([packs], index=index)
+    opens = os.open
+
+    def refuse(path: str, flags: int, *rest: int) -> int:
+        if path == file:
+            raise OSError(errno.EMFILE, "Too many open files", path)
+        return opens(path, flags, *rest)
+
+    (packs / "one.py").write_text('def walk():\n    """Walk."""\n')
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", refuse)
+        for _ in range(2):
+            specs, [problem] = scan([packs], index=index)
+            assert [spec.name for spec in specs] == ["two.run"]
+            assert "Too many open files" in problem.message
+    monkeypatch.setattr("pegboard.discovery.index._SETTLED_AFTER", -1)
+    specs, problems = scan([packs], index=index)
+    assert [spec.name for spec in specs] == ["one.walk", "two.run"]
+    assert problems == ()
+
+
+@pytest.mark.promise("DSC-6")
+def test_a_pack_whose_helper_is_missing_is_read_from_the_index_until_the_helper_exists(
+    packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pegboard.discovery.index._SETTLED_AFTER", -1)
+    source = 'from _kinds import Kind\n\ndef run(*, kind: Kind):\n    """Run."""\n'
+    (packs / "one.py").write_text(source)
+    found = [scan([packs], index=tmp_path / "index") for _ in range(2)]
+    assert found[0] == found[1]
+    (packs / "_kinds.py").write_text('from typing import Literal\n\nKind = Literal["a", "b"]\n')
+    specs, _ = scan([packs], index=tmp_path / "index")
+    assert "enum" in str(specs[0].input_schema)
+    assert "enum" not in str(found[1][0][0].input_schema)
 
 
 def test_a_touched_file_is_not_parsed_again(packs: Path, tmp_path: Path) -> None:

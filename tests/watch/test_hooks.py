@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,6 +24,7 @@ from watched import PROGRAM, SECONDS, eventually, recorded, records, result_of
 from pegboard.brake import Answer, Question, Questions
 from pegboard.data.json_edit import with_value, without
 from pegboard.data.json_spans import spans
+from pegboard.history.notify import SocketAddresses
 from pegboard.models import Agent, CallRecord, JsonObject
 from pegboard.watch.hooks.hook import QWEN_SECONDS
 
@@ -752,6 +755,35 @@ def test_arguments_that_cannot_be_read_pass_unless_rules_exist(agent: Hooked, ho
     write_rules(home, '[[rule]]\ndeny = "x.y"\n')
     found = agent.run(PRE, tool_name="Bash", tool_input=json.loads(given), tool_use_id="t-2").output
     assert decision(found)["permissionDecision"] == "deny"
+
+
+@pytest.mark.promise("WAT-4", "WAT-5")
+def test_a_call_is_decided_although_the_observer_ends_while_its_hook_connects(agent: Hooked, home: Path) -> None:
+    write_rules(home, '[[rule]]\ndeny = "claude-code.Bash"\n')
+    folder = home / "state" / "hooks"
+    folder.mkdir(parents=True)
+    name = f"{hashlib.sha256(agent.common['session_id'].encode()).hexdigest()[:24]}.sock"
+    with SocketAddresses(folder) as addresses, socket.socket(socket.AF_UNIX) as ending:
+        ending.bind(addresses.of(name))
+        ending.listen()
+        ending.settimeout(SECONDS)
+        hook = agent.start(PRE, tool_name="Bash", tool_input={}, tool_use_id="t-1")
+        link, _ = ending.accept()
+        assert link.recv(1) == b"{"  # it leaves the rest unread
+        (folder / name).unlink()
+        ending.close()
+        link.close()
+    assert decision(answer_of(hook).output)["permissionDecision"] == "deny"
+
+
+@pytest.mark.promise("WAT-5")
+def test_an_observer_that_was_killed_is_replaced(agent: Hooked, home: Path) -> None:
+    agent.before("Bash")
+    (killed,) = observers(home)
+    os.kill(killed, signal.SIGKILL)
+    eventually(lambda: not observers(home))
+    assert agent.before("Bash", "t-2").code == 0
+    assert len(observers(home)) == 1
 
 
 @pytest.mark.promise("SEC-4")
