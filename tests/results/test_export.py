@@ -11,6 +11,7 @@ from pydantic import JsonValue
 
 from pegboard.models import ResultMeta, ToolCall, ToolResult, Truncation
 from pegboard.results.export import paged, paged_text, save, suggested_name, whole
+from pegboard.results.table import Table
 
 CALL = ToolCall(name="fs.read_file", source="form")
 AT = datetime(2026, 7, 31, 14, 2, 59, tzinfo=UTC)
@@ -84,3 +85,30 @@ def test_text_for_a_pager_is_sanitized_and_complete(tmp_path: Path) -> None:
     assert paged(result({}, stored, total=99_000_000), tmp_path).read_text() == '{"a": "\\u001b\\x9b"}'
     assert paged(result("\x1bx\n"), tmp_path).read_text() == "␛x\n"
     assert paged_text("\x1b", tmp_path).read_text() == "␛"
+
+
+def test_the_rows_and_columns_that_are_shown_are_saved_and_counted(tmp_path: Path) -> None:
+    rows: JsonValue = [{"id": 10, "=b": "x"}, {"id": 9, "=b": "X*y"}, {"id": True, "=b": None}, {"=b": "é"}]
+    table = Table.of({"total": 7, "rows": rows})
+    assert table is not None
+    assert (table.is_arranged, table.is_part, table.facts("")) == (False, False, ["total 7", "4 rows"])
+    smallest = table.arranged("id").without(frozenset({"=b"}))
+    assert [smallest.cell(row, 0) for row in range(4)] == ["9", "10", "true", ""]
+    assert (smallest.is_part, smallest.facts("")) == (True, ["4 rows", "1 hidden", "total 7"])
+    largest = table.arranged("id", descending=True, wanted="x")
+    assert (largest.is_part, largest.facts("x")) == (True, ["2 of 4 rows with x", "total 7"])
+    assert largest.cell_path(1, 0) == ("rows", 1, "id")
+    exact = table.arranged(None, wanted="X")
+    shown = {"smallest": smallest, "largest": largest, "exact": exact, "hidden": table.without(frozenset({"id"}))}
+    saved: dict[str, list[str]] = {}
+    for name, part in shown.items():
+        for suffix in ("json", "csv", "md"):
+            save(result(rows), tmp_path / f"{name}.{suffix}", part)
+            saved[f"{name}.{suffix}"] = (tmp_path / f"{name}.{suffix}").read_text(encoding="utf-8-sig").splitlines()
+    assert json.loads("".join(saved["smallest.json"])) == [{"id": 9}, {"id": 10}, {"id": True}, {}]
+    assert json.loads("".join(saved["hidden.json"])) == [{"=b": "x"}, {"=b": "X*y"}, {"=b": None}, {"=b": "é"}]
+    assert saved["smallest.csv"] == ["id", "9", "10", "true", '""']
+    assert saved["largest.csv"] == ["id,'=b", "10,x", "9,X*y"]
+    assert saved["hidden.csv"] == ["'=b", "x", "X*y", '""', "é"]
+    assert saved["largest.md"] == ["| id | =b |", "| ---: | --- |", "| 10 | x |", "| 9 | X\\*y |"]
+    assert saved["exact.md"] == ["| id | =b |", "| ---: | --- |", "| 9 | X\\*y |"]
