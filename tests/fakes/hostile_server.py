@@ -286,7 +286,8 @@ class Peer:
                 self.ask("q", "elicitation/create", {"message": "Who?", "requestedSchema": schema, "mode": "form"})
                 return {"result": text}
             case "questions":
-                form = {"requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}
+                age = {"type": "integer", "default": 30}
+                form = {"requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}, "age": age}}}
                 asked = {name: threading.Event() for name in "abc"}
                 _answers.update(asked)
                 lines = [

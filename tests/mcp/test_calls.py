@@ -227,6 +227,16 @@ async def test_questions_of_the_older_protocol_are_answered_with_defaults(open_s
 
 
 @pytest.mark.promise("MCP-5")
+async def test_a_default_of_a_question_applies_only_to_a_field_without_an_answer(open_server: Open) -> None:
+    runtime = await open_server(HOSTILE_SERVER, "questions")
+    for answering, age in ((Answering(name="Ann"), 30), (Answering(name="Ann", age=7), 7)):
+        runtime.servers.ask_with(answering)
+        answers = (await run(runtime, "peer.bad")).data
+        answers = json.loads(answers) if isinstance(answers, str) else answers
+        assert answers == {name: {"action": "accept", "content": {"name": "Ann", "age": age}} for name in "abc"}
+
+
+@pytest.mark.promise("MCP-5")
 async def test_a_server_that_asks_as_older_protocols_allow_is_answered_with_an_older_protocol(
     open_server: Open, serve_http: Callable[..., str]
 ) -> None:
