@@ -9,7 +9,17 @@ import pytest
 from pydantic import JsonValue
 
 from pegboard.errors import FormFaults
-from pegboard.forms import ChoiceField, Field, Form, ListField, MapField, TextField, VariantField
+from pegboard.forms import (
+    ChoiceField,
+    Field,
+    Form,
+    ListField,
+    MapField,
+    MultiChoiceField,
+    TextField,
+    TupleField,
+    VariantField,
+)
 from pegboard.models import JsonObject
 
 
@@ -361,6 +371,57 @@ def test_rows_are_added_removed_and_moved_and_a_cleared_list_is_not_sent() -> No
     assert errors(built) == {"/x/0": "is empty"}
 
 
+def test_each_move_of_a_row_gives_the_others_their_new_place() -> None:
+    built, field = only({"type": "array", "items": {"type": "integer"}})
+    assert isinstance(field, ListField)
+    for index, by in ((0, 9), (3, -2), (1, 1)):
+        field.load([*range(3)])
+        field.add().write("last")
+        assert field.move(index, by) == min(max(index + by, 0), 3)
+        assert [row.path for row in field.rows] == ["/x/0", "/x/1", "/x/2", "/x/3"]
+        assert [*errors(built)] == [next(row.path for row in field.rows if row.text == "last")]
+
+
+def test_the_first_rows_of_a_tuple_stay_where_they_are() -> None:
+    built, field = only({"prefixItems": [{"type": "string"}, {"type": "integer"}], "items": {"type": "integer"}})
+    assert isinstance(field, TupleField)
+    field.load(["a", 1, 2, 3])
+    assert (field.add(0).path, field.move(1, 1), field.move(4, -4)) == ("/x/2", 1, 2)
+    field.remove(0)
+    assert [row.text for row in field.rows] == ["a", "1", "3", "", "2"]
+    for _ in range(3):
+        field.remove(2)
+    assert built.arguments() == {"x": ["a", 1]}
+    built.load_text('{"x": ["b"]}')
+    assert built.arguments() == {"x": ["b"]}
+    built.load_text('{"x": []}')
+    assert built.arguments() == {"x": []}
+
+
+def test_edited_json_text_keeps_the_typed_text_of_unchanged_rows() -> None:
+    built, field = only({"type": "array", "items": {"type": "integer"}})
+    assert isinstance(field, ListField)
+    field.load([1, 2])
+    field.rows[0].write("1e3")
+    for edited, texts in (("[1000, 3]", ["1e3", "3"]), ("[1000, 3, 4]", ["1e3", "3", "4"]), ("[1000]", ["1e3"])):
+        built.load_text(f'{{"x": {edited}}}')
+        assert [row.text for row in field.rows] == texts
+
+
+def test_choices_of_equal_values_of_other_types_are_picked_and_removed_one_by_one() -> None:
+    for required, left in ((False, "{}"), (True, '{"x": []}')):
+        built, field = only({"type": "array", "items": {"enum": [1, True, "1"]}}, required=required)
+        assert isinstance(field, MultiChoiceField)
+        for index in (1, 0, 2):
+            field.toggle(index)
+        assert exact(built.arguments()) == '{"x": [true, 1, "1"]}'
+        field.toggle(1)
+        assert exact(built.arguments()) == '{"x": [1, "1"]}'
+        field.toggle(2)
+        field.toggle(0)
+        assert exact(built.arguments()) == left
+
+
 def test_a_row_of_text_may_be_empty() -> None:
     built, field = only({"type": "array", "items": {"type": ["string", "null"]}})
     assert isinstance(field, ListField)
@@ -452,6 +513,27 @@ def test_json_text_and_fields_can_be_edited_alternately_without_loss() -> None:
     assert built.arguments() == {"n": 5}
 
 
+@pytest.mark.promise("TUI-3")
+def test_another_type_of_an_equal_value_in_the_json_text_is_an_edit() -> None:
+    either: JsonValue = {"anyOf": [{"type": "integer"}, {"type": "boolean"}]}
+    schema: JsonValue
+    for schema, before, after in (
+        ({}, "1", "true"),
+        ({"type": "number"}, "1", "1.0"),
+        (either, "1", "true"),
+        ({"enum": [1, True]}, "1", "true"),
+        ({"type": "array", "items": {}}, "[1, 0]", "[true, 0]"),
+        ({"type": "array", "items": {"enum": [1, True]}}, "[1]", "[true]"),
+        ({"prefixItems": [{}, {}]}, "[1, 0]", "[1, false]"),
+        ({"type": "object", "properties": {"y": {}}}, '{"y": 1}', '{"y": true}'),
+        ({"type": "object", "additionalProperties": either}, '{"y": 1}', '{"y": true}'),
+    ):
+        built, _ = only(schema)
+        built.load_text(f'{{"x": {before}}}')
+        built.load_text(f'{{"x": {after}}}')
+        assert exact(built.arguments()) == f'{{"x": {after}}}', schema
+
+
 def test_additional_arguments_have_a_field_if_the_schema_allows_them() -> None:
     built = Form({"properties": {"a": {"type": "string"}}, "additionalProperties": {"type": "integer"}})
     rest = built.fields[-1]
@@ -492,6 +574,18 @@ def test_a_form_of_a_changed_schema_keeps_user_input() -> None:
     before.load_text("{")
     after.take_over(before)
     assert after.text() == "{"
+
+
+def test_a_form_of_a_changed_schema_has_its_own_default_unless_the_user_changed_the_value() -> None:
+    before = form({name: {"type": "integer", "default": 1} for name in "abc"}, "a", "b")
+    before.fields[1].write("7")
+    after = form({name: {"type": "integer", "default": 2} for name in "abc"}, "a", "b", "c")
+    after.take_over(before)
+    assert after.arguments() == {"a": 2, "b": 7, "c": 2}
+    before.fields[0].unset()
+    before.fields[0].touched = True
+    after.take_over(before)
+    assert after.draft() == {"b": 7, "c": 2}
 
 
 @pytest.mark.promise("TUI-3")

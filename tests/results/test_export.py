@@ -111,4 +111,5 @@ def test_the_rows_and_columns_that_are_shown_are_saved_and_counted(tmp_path: Pat
     assert saved["largest.csv"] == ["id,'=b", "10,x", "9,X*y"]
     assert saved["hidden.csv"] == ["'=b", "x", "X*y", '""', "é"]
     assert saved["largest.md"] == ["| id | =b |", "| ---: | --- |", "| 10 | x |", "| 9 | X\\*y |"]
+    assert saved["smallest.md"][:3] == ["| id |", "| --- |", "| 9 |"]
     assert saved["exact.md"] == ["| id | =b |", "| ---: | --- |", "| 9 | X\\*y |"]

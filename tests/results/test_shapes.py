@@ -17,7 +17,7 @@ from pegboard.results.advice import advice
 from pegboard.results.markdown import pieces
 from pegboard.results.paths import Path, jq_path
 from pegboard.results.search import find, pattern
-from pegboard.results.sizes import count, duration, size
+from pegboard.results.sizes import count, duration, size, tokens
 from pegboard.results.table import Table, nearest_list
 from pegboard.results.text import as_text, json_bytes, json_parts, preview
 from pegboard.results.tree import Tree
@@ -87,6 +87,10 @@ def test_counts_have_their_noun() -> None:
         "12,345 lines",
         "2 entries",
     )
+
+
+def test_only_an_empty_text_has_no_tokens() -> None:
+    assert [tokens(length) for length in (0, 1, 4, 7)] == [0, 1, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -295,6 +299,17 @@ def test_csv_keeps_every_value_but_protects_spreadsheets_from_formulas() -> None
         ['\'=1+"2"', "", "true", ""],
         ["x\ny,z", "", "", '[1,{"e":"ü"}]'],
     ]
+
+
+def test_the_width_and_the_kind_of_a_column_follow_from_its_first_and_last_rows() -> None:
+    table = Table.of(
+        [{"id": number, "text": "a", "on": True} for number in range(299)] + [{"id": "x", "text": "b" * 9}]
+    )
+    assert table is not None
+    assert [table.width(column) for column in range(3)] == [3, 9, 4]
+    assert [table.width(column, 3) for column in range(3)] == [3, 3, 3]
+    assert [table.is_numeric(column) for column in range(3)] == [False, False, False]
+    assert table.with_rows(range(299)).is_numeric(0)
 
 
 def test_a_search_in_a_table_finds_cells() -> None:
