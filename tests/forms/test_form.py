@@ -422,6 +422,54 @@ def test_choices_of_equal_values_of_other_types_are_picked_and_removed_one_by_on
         assert exact(built.arguments()) == left
 
 
+def test_a_value_that_was_unset_or_null_can_be_recalled_until_another_is_loaded() -> None:
+    kinds: list[tuple[JsonValue, JsonValue, JsonValue]] = [
+        ({"type": ["string", "null"]}, "a", "b"),
+        ({"type": ["integer", "null"]}, 1, 2),
+        ({"enum": ["a", "b", None]}, "a", "b"),
+        ({"type": ["array", "null"], "items": {"type": "integer"}}, [1, 2], [3]),
+        ({"type": ["array", "null"], "items": {"enum": ["a", "b"]}}, ["a"], ["b"]),
+        ({"type": ["array", "null"], "prefixItems": [{}, {}]}, ["a", 1], ["b"]),
+        ({"type": ["object", "null"], "properties": {"y": {"type": "string"}}}, {"y": "a"}, {"y": "b"}),
+        ({"type": ["object", "null"], "additionalProperties": {"type": "integer"}}, {"k": 1}, {"l": 2}),
+        ({"anyOf": [{"type": "integer"}, {"type": "array", "items": {}}, {"type": "null"}]}, [1], 2),
+    ]
+    for schema, first, second in kinds:
+        built, field = only(schema)
+        field.load(first)
+        field.unset()
+        assert built.arguments() == {}, schema
+        field.set_null()
+        assert built.arguments() == {"x": None}, schema
+        field.recall()
+        assert built.arguments() == {"x": first}, schema
+        field.unset()
+        field.load(second)
+        assert (built.arguments(), field.can_recall) == ({"x": second}, False), schema
+        field.unset()
+        field.leave_out()
+        assert (built.arguments(), field.can_recall) == ({}, False), schema
+
+
+def test_another_variant_gets_the_values_that_it_lacks_and_keeps_its_own() -> None:
+    def variant(kind: str, **more: JsonValue) -> JsonValue:
+        text: JsonValue = {"type": "string"}
+        properties: JsonObject = {"kind": {"const": kind}, "name": text, "size": text, **more}
+        return {"type": "object", "properties": properties, "required": ["kind"]}
+
+    other: JsonObject = {"size": {"type": "integer"}, "extra": {"type": "string"}}
+    built, field = only({"oneOf": [variant("a"), variant("b", **other)]})
+    assert isinstance(field, VariantField)
+    built.load_text('{"x": {"kind": "a", "name": "one", "size": "s"}}')
+    field.choose(1)
+    assert built.arguments() == {"x": {"kind": "b", "name": "one"}}
+    built.load_text('{"x": {"kind": "b", "name": "two", "extra": "more"}}')
+    field.choose(0)
+    assert built.arguments() == {"x": {"kind": "a", "name": "one", "size": "s"}}
+    built.load_text('{"x": {"kind": "b", "name": "three", "size": 5}}')
+    assert (field.chosen, built.arguments()) == (1, {"x": {"kind": "b", "name": "three", "size": 5}})
+
+
 def test_a_row_of_text_may_be_empty() -> None:
     built, field = only({"type": "array", "items": {"type": ["string", "null"]}})
     assert isinstance(field, ListField)
