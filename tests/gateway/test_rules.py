@@ -18,6 +18,7 @@ from pegboard.models import (
     Finished,
     HistoryQuery,
     JsonObject,
+    McpHandler,
     Started,
     ToolCall,
     ToolSpec,
@@ -512,3 +513,45 @@ async def test_edited_arguments_are_validated_again_and_run(runtime: Runtime) ->
     assert finished.result.error is not None
     assert finished.result.error.code == "invalid_args"
     assert [fault.path for fault in finished.result.error.faults] == ["/text"]
+
+
+@pytest.mark.promise("ASK-7", "SEC-4")
+def test_a_rule_applies_to_the_default_of_a_union_and_only_a_prohibition_to_null_for_any_value(
+    write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime]
+) -> None:
+    pack = 'def go(*, to: str | int = "prod", via: str | None = None) -> None:\n    """Go."""\n'
+    runtime = open_runtime(write_pack("book.py", pack))
+    for rule, args, action in (
+        ('deny = "book.go"\nwhere = { to = "prod" }', {}, "deny"),
+        ('deny = "book.go"\nwhere = { to = "prod" }', {"to": "test"}, "ask"),
+        ('allow = "book.go"\nwhere = { to = "prod" }', {}, "allow"),
+        ('allow = "book.go"\nwhere = { to = "test" }', {}, "ask"),
+        ('allow = "book.go"\nwhere = { via = "*" }', {}, "ask"),
+        ('allow = "book.go"\nwhere = { via = "null" }', {"via": None}, "allow"),
+        ('deny = "book.go"\nwhere = { via = "*" }', {"via": None}, "deny"),
+    ):
+        _rule(runtime, f"[[rule]]\n{rule}\n")
+        assert _action(runtime, "go", args) == action, (rule, args)
+
+
+@pytest.mark.promise("ASK-7", "SEC-4", "WAT-4")
+def test_a_rule_that_denies_a_value_applies_if_a_tool_that_is_not_described_may_have_it_as_a_default(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "approvals.toml"
+    spec = ToolSpec(
+        name="mail.send", pack="mail", input_schema={}, handler=McpHandler(server="mail", tool="send", listed=False)
+    )
+    file.write_text('[[rule]]\ndeny = "mail.send"\nwhere = { "parts.path" = "/etc/*" }\n', encoding="utf-8")
+    rules = Rules(file)
+    described = spec.model_copy(update={"handler": McpHandler(server="mail", tool="send")})
+    parts: list[tuple[JsonObject, str, str]] = [
+        ({}, "deny", "ask"),
+        ({"parts": []}, "deny", "ask"),
+        ({"parts": [{"path": "/tmp/a"}]}, "ask", "ask"),
+        ({"parts": [{"path": "/tmp/a"}, {"text": "b"}]}, "deny", "ask"),
+        ({"parts": [{"path": "/tmp/a"}, {"path": "/etc/b"}]}, "deny", "deny"),
+    ]
+    for args, unknown, known in parts:
+        call = ToolCall(name="mail.send", args=args, source="ask")
+        assert [rules.verdict(one, call).action for one in (spec, described)] == [unknown, known], args
