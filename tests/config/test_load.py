@@ -41,6 +41,15 @@ def test_a_missing_file_counts_as_empty(user: User) -> None:
     assert problems == ()
 
 
+@pytest.mark.promise("CFG-1", "SEC-2")
+def test_a_setting_like_roots_confines_a_pack_to_no_folder_unless_it_has_roots(user: User) -> None:
+    for own, roots, count in (("", [], 1), ('roots = ["data"]', ["data"], 0)):
+        user.write(f'[packs.fs]\nroot = ["x"]\n{own}\n')
+        loaded, problems = user.load()
+        assert loaded.packs.model_dump()["fs"]["roots"] == roots
+        assert sum("Did you mean `packs.fs.roots`?" in problem.fix for problem in problems) == count
+
+
 @pytest.mark.promise("CFG-1")
 def test_every_section_is_read(user: User) -> None:
     user.write("""

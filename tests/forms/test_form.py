@@ -235,6 +235,16 @@ def test_choices_keep_their_types_and_null_is_a_state() -> None:
     assert built.arguments() == {"x": None}
 
 
+def test_a_typed_choice_is_the_one_that_is_written_so_or_an_equal_one() -> None:
+    built, field = only({"enum": ["1", 1, 2.5, "two words", True]})
+    chosen = {"1": 1, '"1"': "1", "2.50": 2.5, "two words": "two words", '"two words"': "two words", " true ": True}
+    for text, value in chosen.items():
+        field.write(text)
+        assert exact(built.arguments()) == exact({"x": value}), text
+    field.write("3")
+    assert errors(built) == {"/x": 'must be one of "1", 1, 2.5, "two words", true, not "3"'}
+
+
 @pytest.mark.parametrize(
     ("schema", "kind", "nullable", "label"),
     [
@@ -476,6 +486,9 @@ def test_a_row_of_text_may_be_empty() -> None:
     field.add()
     field.add().set_null()
     assert built.arguments() == {"x": ["", None]}
+    for text in ("a", ""):
+        field.rows[0].write(text)
+        assert built.arguments() == {"x": [text, None]}
 
 
 @pytest.mark.promise("TUI-3")
@@ -634,6 +647,15 @@ def test_a_form_of_a_changed_schema_has_its_own_default_unless_the_user_changed_
     before.fields[0].touched = True
     after.take_over(before)
     assert after.draft() == {"b": 7, "c": 2}
+
+
+def test_a_form_whose_union_has_other_variants_keeps_the_value_in_the_one_that_fits() -> None:
+    variants: list[JsonValue] = [{"type": "integer"}, {"type": "array", "items": {"type": "integer"}}]
+    for others in (variants[::-1], [{"type": "boolean"}, *variants], variants[1:] * 2):
+        before, after = form({"a": {"anyOf": variants}}), form({"a": {"anyOf": others}})
+        before.load({"a": [5]})
+        after.take_over(before)
+        assert after.arguments() == {"a": [5]}, others
 
 
 @pytest.mark.promise("TUI-3")

@@ -166,6 +166,32 @@ def test_saving_replaces_unless_forbidden_and_renaming_never_does(presets: Prese
     assert [(preset.name, preset.arguments) for preset in presets.of(TOOL)] == [("A", {"x": 2}), ("b", {"x": 3})]
 
 
+def test_a_preset_may_be_renamed_to_its_own_name(presets: Presets) -> None:
+    presets.save(TOOL, "Überblick", {"n": 1})
+    for name in ("Überblick", "  U\u0308berblick "):
+        presets.rename(TOOL, name, name)
+    assert [(preset.name, preset.arguments) for preset in presets.of(TOOL)] == [("Überblick", {"n": 1})]
+    presets.delete(TOOL, " U\u0308berblick")
+    assert presets.of(TOOL) == presets.tools() == ()
+
+
+@pytest.mark.promise("STO-3")
+def test_the_problem_of_a_file_or_folder_disappears_when_it_can_be_read(presets: Presets, tmp_path: Path) -> None:
+    presets.save(TOOL, "a", {"n": 1})
+    (folder,) = (tmp_path / "presets").iterdir()
+    (folder / ".draft.toml").write_text("n = 2\n")
+    (folder / "b.toml").write_text("n = = 2\n")
+    assert ([preset.name for preset in presets.of(TOOL)], len(presets.problems)) == (["a"], 1)
+    (folder / "b.toml").write_text("n = 2\n")
+    assert ([preset.name for preset in presets.of(TOOL)], presets.problems) == (["a", "b"], ())
+    folder.rename(tmp_path / "moved")
+    folder.write_text("in the way")
+    assert (presets.of(TOOL), len(presets.problems)) == ((), 1)
+    folder.unlink()
+    (tmp_path / "moved").rename(folder)
+    assert ([preset.name for preset in presets.of(TOOL)], presets.problems) == (["a", "b"], ())
+
+
 def test_the_case_of_a_name_can_change_where_both_names_are_one_file(
     presets: Presets, monkeypatch: pytest.MonkeyPatch
 ) -> None:
