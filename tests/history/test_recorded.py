@@ -212,6 +212,43 @@ def test_deleted_calls_are_gone_everywhere_and_can_be_restored(history: History,
 
 
 @pytest.mark.promise("ACT-2")
+def test_restoring_a_call_leaves_those_deleted_that_were_deleted_before_it(
+    history: History, calls: RecordedCalls
+) -> None:
+    script = add(history, "script.run")
+    first, second = (add(history, "fs.read", parent=script) for _ in range(2))
+    assert calls.delete([first]) == (first,)
+    assert set(calls.delete([script])) == {script, second}
+    assert set(calls.restore([script])) == {script, second}
+    assert found(calls, f"parent:{script}") == [second]
+    assert calls.restore([first]) == (first,)
+
+
+@pytest.mark.promise("ACT-1")
+def test_a_tool_filter_names_a_tool_a_pack_or_a_pattern(history: History, calls: RecordedCalls) -> None:
+    fs, fsx, other = (add(history, tool) for tool in ("fs.read", "fsx.read", "x.fs"))
+    for text, ids in (
+        ("fs", [fs]),
+        ("fs.read", [fs]),
+        ("fs*", [fsx, fs]),
+        ("*.read", [fsx, fs]),
+        ("fs.rea", []),
+        ("fsx,x", [other, fsx]),
+    ):
+        assert found(calls, f"tool:{text}") == ids, text
+
+
+@pytest.mark.promise("ACT-1")
+def test_a_page_that_ends_with_the_last_call_is_the_last(history: History, calls: RecordedCalls) -> None:
+    listed = [add(history) for _ in range(4)]
+    newest = calls.page(HistoryQuery(), limit=2)
+    oldest = calls.page(HistoryQuery(), before=newest.next, limit=2)
+    assert [call.id for call in (*newest.calls, *oldest.calls)] == listed[::-1]
+    assert oldest.next is None
+    assert calls.page_after(HistoryQuery(), newest.calls[-1].position - 1, limit=2).next is None
+
+
+@pytest.mark.promise("ACT-2")
 def test_pinned_calls_are_listed_and_survive_the_size_limit(open_history: OpenHistory) -> None:
     history = open_history(size_limit=100_000)
     calls = RecordedCalls(history)
@@ -240,6 +277,7 @@ def test_a_call_is_found_by_the_unique_start_of_its_id(history: History, calls: 
     assert one is not None
     assert one.tool == "a.x"
     assert calls.get("beef") is None
+    assert calls.get(first[:3]) is None
     found_first = calls.get(first[:30])
     assert found_first is not None
     assert found_first.id == first

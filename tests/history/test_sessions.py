@@ -181,6 +181,31 @@ def test_a_session_has_one_owner_and_is_released_when_its_process_is_killed(sess
 
 
 @pytest.mark.promise("ASK-6")
+def test_a_session_that_is_continued_keeps_its_system_prompt_unless_another_is_given(sessions: Sessions) -> None:
+    seen = []
+    for model, system in (("a", "Be brief."), ("b", None), ("c", ""), ("d", None)):
+        sessions.start("s", model=model, system=system)
+        session = sessions.get("s")
+        assert session is not None
+        seen.append((session.model, session.system))
+    assert seen == [("a", "Be brief."), ("b", "Be brief."), ("c", ""), ("d", "")]
+
+
+@pytest.mark.promise("ASK-6")
+def test_a_session_is_cut_before_a_message_and_can_be_continued(sessions: Sessions) -> None:
+    _talk(sessions, "s", "one", "two", "three")
+    _talk(sessions, "other", "four")
+    sessions.cut("s", 1)
+    sessions.append("s", UserMessage(text="five"))
+    said = {name: [(entry.position, entry.message.text) for entry in sessions.entries(name)] for name in ("s", "other")}
+    assert said == {"s": [(0, "one"), (1, "five")], "other": [(0, "four")]}
+    with sessions.held("s"), pytest.raises(SessionError, match="in use"):
+        sessions.cut("s", 0)
+    with pytest.raises(SessionError, match="doesn't exist"):
+        sessions.cut("nothing", 0)
+
+
+@pytest.mark.promise("ASK-6")
 def test_a_session_that_is_released_leaves_no_lock_file_and_never_has_two_owners(
     sessions: Sessions, tmp_path: Path
 ) -> None:

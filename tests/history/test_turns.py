@@ -193,3 +193,17 @@ def test_a_tool_that_is_called_turn_is_a_call(history: History, calls: RecordedC
     call = add(history, "turn")
     assert ids(calls, "tool:turn") == ids(calls, LINES) == [call]
     assert not get(calls, call).is_turn
+
+
+@pytest.mark.promise("ACT-1", "ACT-2")
+def test_a_turn_counts_only_the_calls_that_are_listed_below_it(history: History, calls: RecordedCalls) -> None:
+    started = begin(history)
+    turn = started[0].id
+    script = add(history, "script.run", turn=turn)
+    add(history, parent=script)
+    gone = add(history, turn=turn)
+    end(history, started)
+    assert get(calls, turn).calls == 2
+    calls.delete([gone])
+    assert get(calls, turn).calls == 1
+    assert ids(calls, f"parent:{turn}") == [script]
