@@ -200,3 +200,16 @@ def test_a_refusal_says_how_to_allow_the_tool_unless_the_configuration_is_the_re
 def test_an_allow_list_is_parsed_from_comma_separated_patterns() -> None:
     assert str(AllowList.parse(" fs.* , time.now")) == "fs.*, time.now"
     assert not AllowList.parse("").admits(_spec("time.now"))
+
+
+@pytest.mark.promise("SEC-2")
+def test_a_list_within_another_allows_only_what_both_allow() -> None:
+    outer, inner = AllowList.parse("fs.*, time.now"), AllowList.parse("fs.read, web.*")
+    for both in (inner.within(outer), outer.within(inner)):
+        names = ("fs.read", "fs.write", "time.now", "web.get")
+        assert [name for name in names if both.admits(_spec(name))] == ["fs.read"]
+    assert AllowList().within(outer).admits(_spec("time.now"))
+    assert not AllowList().within(outer).admits(_spec("web.get"))
+    assert str(inner.within(outer)) == "fs.read, web.*, within fs.*, time.now"
+    assert str(AllowList().within(outer)) == "every tool, within fs.*, time.now"
+    assert outer.within(AllowList((), reason="it is damaged.")).refusal(_spec("fs.read")).endswith("it is damaged.")
