@@ -11,6 +11,7 @@ from pydantic import JsonValue
 from pegboard.history import History
 from pegboard.history.query import parse_query
 from pegboard.history.recorded import RecordedCalls
+from pegboard.history.statistics import timeline
 from pegboard.models import Agent, CallSource, HistoryQuery, JsonObject, ResultMeta, ToolCall, ToolResult
 
 NOW = datetime.now(UTC)
@@ -310,3 +311,17 @@ def test_a_beginning_finds_all_words_with_it_few_or_many(
         assert found(calls, "custx") == []
         assert found(calls, "customer cust", limit=1) == [wanted["Customer"]]
         assert calls.count(parse_query("cus").query).calls == 5
+
+
+@pytest.mark.promise("ACT-1")
+def test_a_timeline_has_a_gap_only_where_nothing_runs(history: History, calls: RecordedCalls) -> None:
+    at: dict[str, float] = {"outer": 0, "inner": 1, "next": 10.2, "later": 16, "last": 16.01}
+    lasts = {"outer": 10_000, "inner": 500, "next": 800, "later": 100, "last": 3_000}
+    for name, seconds in at.items():
+        add(history, name, session="s", ago=timedelta(hours=1, seconds=-seconds), ms=lasts[name])
+    shown = timeline(calls.reader, "s")
+    start = shown.bars[0].start
+    assert [bar.label for bar in shown.bars] == [*at]
+    assert [((gap.start - start).total_seconds(), (gap.end - start).total_seconds()) for gap in shown.gaps] == [
+        (11.0, 16.0)
+    ]

@@ -351,10 +351,10 @@ async def test_a_call_of_another_process_appears_while_it_runs_and_then_as_done(
 async def test_nothing_watches_the_history_after_the_app_is_closed(
     runtime: Runtime, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(feed, "_PAUSE_SECONDS", 60)  # the app is closed while the page pauses after a change
     recorder.add("time.now")
     async with on_activity(runtime) as stage:
         await settle(stage)
+        monkeypatch.setattr(feed, "_PAUSE_SECONDS", 60)  # the app is closed while the page pauses after a change
         recorder.add("gate.shout")
         await stage.until(lambda: "gate.shout" in rows(stage)[0], "the new call is shown")
     watching = [thread for thread in threading.enumerate() if thread.name == "pegboard-watch"]
