@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import commands
@@ -684,3 +685,53 @@ def test_questions_cross_processes_and_a_dead_app_does_not_count(home: Path, que
     assert "No Pegboard app is open" in answer.reason
     assert not questions.is_anyone_present()
     end()
+
+
+@pytest.mark.promise("WAT-4")
+def test_the_wait_for_an_app_starts_again_when_the_last_one_closes(
+    questions: Questions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr("pegboard.brake.questions.time", SimpleNamespace(monotonic=lambda: now, time=time.time))
+    asked = questions.open(Question("a.b", {}, "agent", "a", "Why."), wait=30)
+    for seconds in (0, 20):
+        now += seconds
+        assert asked.poll() is None
+    with questions.announce():
+        now += 20
+        assert asked.poll() is None
+    for seconds in (1, 29):
+        now += seconds
+        assert asked.poll() is None
+    now += 1
+    answer = asked.poll()
+    assert answer is not None
+    assert (answer.kind, answer.by_person) == ("reject", False)
+
+
+@pytest.mark.promise("WAT-4")
+def test_pending_questions_are_listed_the_oldest_first(questions: Questions) -> None:
+    ages = (3.0, 1.0, 5.0, 2.0, 4.0)
+    with questions.announce():
+        asked = [questions.open(Question(f"a.{age:.0f}", {}, "agent", "a", "Why.", asked_at=age)) for age in ages]
+        assert [one.tool for one in questions.pending()] == ["a.1", "a.2", "a.3", "a.4", "a.5"]
+        questions.answer(asked[1].question.id, Answer("reject", "No."))
+        assert [one.tool for one in questions.pending()] == ["a.2", "a.3", "a.4", "a.5"]
+        assert [questions.is_pending(one.question) for one in asked] == [True, False, True, True, True]
+    for one in asked:
+        one.close("The test ends.")
+    assert questions.pending() == ()
+
+
+@pytest.mark.promise("WAT-4")
+def test_a_paused_call_waits_without_an_app_until_calls_are_resumed_or_stopped(questions: Questions) -> None:
+    for act, kind, by in ((questions.brake.resume, "approve", "pegboard resume"), (questions.brake.stop, "reject", "")):
+        questions.brake.pause()
+        asked = questions.open(Question("a.b", {}, "agent", "a", "Why.", kind="paused"))
+        assert [asked.poll(), asked.poll()] == [None, None]
+        act()
+        answer = asked.poll()
+        assert answer is not None
+        assert (answer.kind, answer.by_person) == (kind, False)
+        assert answer.by == (by or "pegboard stop")
+    questions.brake.resume()
