@@ -237,7 +237,14 @@ def test_choices_keep_their_types_and_null_is_a_state() -> None:
 
 def test_a_typed_choice_is_the_one_that_is_written_so_or_an_equal_one() -> None:
     built, field = only({"enum": ["1", 1, 2.5, "two words", True]})
-    chosen = {"1": 1, '"1"': "1", "2.50": 2.5, "two words": "two words", '"two words"': "two words", " true ": True}
+    chosen: JsonObject = {
+        "1": 1,
+        '"1"': "1",
+        "2.50": 2.5,
+        "two words": "two words",
+        '"two words"': "two words",
+        " true ": True,
+    }
     for text, value in chosen.items():
         field.write(text)
         assert exact(built.arguments()) == exact({"x": value}), text
@@ -577,8 +584,7 @@ def test_json_text_and_fields_can_be_edited_alternately_without_loss() -> None:
 @pytest.mark.promise("TUI-3")
 def test_another_type_of_an_equal_value_in_the_json_text_is_an_edit() -> None:
     either: JsonValue = {"anyOf": [{"type": "integer"}, {"type": "boolean"}]}
-    schema: JsonValue
-    for schema, before, after in (
+    edits: list[tuple[JsonValue, str, str]] = [
         ({}, "1", "true"),
         ({"type": "number"}, "1", "1.0"),
         (either, "1", "true"),
@@ -588,7 +594,8 @@ def test_another_type_of_an_equal_value_in_the_json_text_is_an_edit() -> None:
         ({"prefixItems": [{}, {}]}, "[1, 0]", "[1, false]"),
         ({"type": "object", "properties": {"y": {}}}, '{"y": 1}', '{"y": true}'),
         ({"type": "object", "additionalProperties": either}, '{"y": 1}', '{"y": true}'),
-    ):
+    ]
+    for schema, before, after in edits:
         built, _ = only(schema)
         built.load_text(f'{{"x": {before}}}')
         built.load_text(f'{{"x": {after}}}')
@@ -651,7 +658,8 @@ def test_a_form_of_a_changed_schema_has_its_own_default_unless_the_user_changed_
 
 def test_a_form_whose_union_has_other_variants_keeps_the_value_in_the_one_that_fits() -> None:
     variants: list[JsonValue] = [{"type": "integer"}, {"type": "array", "items": {"type": "integer"}}]
-    for others in (variants[::-1], [{"type": "boolean"}, *variants], variants[1:] * 2):
+    changed: list[list[JsonValue]] = [variants[::-1], [{"type": "boolean"}, *variants], variants[1:] * 2]
+    for others in changed:
         before, after = form({"a": {"anyOf": variants}}), form({"a": {"anyOf": others}})
         before.load({"a": [5]})
         after.take_over(before)

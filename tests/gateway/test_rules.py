@@ -521,7 +521,7 @@ def test_a_rule_applies_to_the_default_of_a_union_and_only_a_prohibition_to_null
 ) -> None:
     pack = 'def go(*, to: str | int = "prod", via: str | None = None) -> None:\n    """Go."""\n'
     runtime = open_runtime(write_pack("book.py", pack))
-    for rule, args, action in (
+    cases: list[tuple[str, JsonObject, str]] = [
         ('deny = "book.go"\nwhere = { to = "prod" }', {}, "deny"),
         ('deny = "book.go"\nwhere = { to = "prod" }', {"to": "test"}, "ask"),
         ('allow = "book.go"\nwhere = { to = "prod" }', {}, "allow"),
@@ -529,7 +529,8 @@ def test_a_rule_applies_to_the_default_of_a_union_and_only_a_prohibition_to_null
         ('allow = "book.go"\nwhere = { via = "*" }', {}, "ask"),
         ('allow = "book.go"\nwhere = { via = "null" }', {"via": None}, "allow"),
         ('deny = "book.go"\nwhere = { via = "*" }', {"via": None}, "deny"),
-    ):
+    ]
+    for rule, args, action in cases:
         _rule(runtime, f"[[rule]]\n{rule}\n")
         assert _action(runtime, "go", args) == action, (rule, args)
 

@@ -172,7 +172,7 @@ def test_a_preset_may_be_renamed_to_its_own_name(presets: Presets) -> None:
         presets.rename(TOOL, name, name)
     assert [(preset.name, preset.arguments) for preset in presets.of(TOOL)] == [("Überblick", {"n": 1})]
     presets.delete(TOOL, " U\u0308berblick")
-    assert presets.of(TOOL) == presets.tools() == ()
+    assert (presets.of(TOOL), presets.tools()) == ((), ())
 
 
 @pytest.mark.promise("STO-3")
