@@ -90,6 +90,7 @@ QUICK = (
     "tui/test_headless.py",
     "tui/test_key_table.py",
     "tui/test_script_bash.py",
+    "tui/test_story.py",
     "tui/test_whole.py",
     "watch/test_brake.py",
 )

@@ -98,7 +98,7 @@ class CallBlock(Block):
     """Whether the call awaiting approval is destructive."""
     keys: CardKeys = NO_KEYS
     is_old: bool = False
-    """Whether it was loaded from a session, which stores the result only as the model reads it."""
+    """Whether it was loaded from a session, and has its result only as the model reads it."""
 
     def __post_init__(self) -> None:
         """Start without events."""

@@ -319,12 +319,11 @@ def _identify(block: CallBlock, call_id: str, recorded: Recorded, text: str) -> 
 
 def _finish_recalled(block: CallBlock, result: ToolResult, text: str, *, is_whole: bool) -> None:
     """Set a call's result; of a large one keep only the model's text until the user opens it."""
-    if is_whole and result.meta.size <= _HELD_BYTES:
-        block.is_old = False
-    elif not is_whole and not result.ok and (error := failure_in(text)) is not None:
+    if not is_whole and not result.ok and (error := failure_in(text)) is not None:
         # A call that never ran has no record.
         result = result.model_copy(update={"error": error})
-    else:
+    elif not is_whole or result.meta.size > _HELD_BYTES:
+        block.is_old = True
         result = result.model_copy(update={"data": text})
     block.finish(None, result, text)
 
@@ -344,5 +343,4 @@ def _recalled(proposed: ProposedCall, name: str, unfold: Unfold) -> CallBlock:
         call=call,
         from_text=proposed.from_text,
         unfold=unfold,
-        is_old=True,
     )
