@@ -42,6 +42,22 @@ def test_a_missing_file_counts_as_empty(user: User) -> None:
 
 
 @pytest.mark.promise("CFG-1", "SEC-2")
+def test_an_unknown_setting_that_may_be_the_place_of_the_model_lets_no_model_be_used(user: User) -> None:
+    for text, is_blocked in (
+        ('[model]\nendpoint = "https://example.org/v1"', True),
+        ("[model]\nbase_ur = 5", True),
+        ('[modell]\nbase_url = "x"', True),
+        ('host = "http://127.0.0.1:1"', True),
+        ('[model]\nendpoint = "x"', False),
+        ('[packs.ckan]\nendpoint = "https://example.org"', False),
+        ('[mcp]\nendpoint = "https://example.org"', False),
+    ):
+        user.write(text)
+        found = [problem.fix.endswith("No model is used until this is fixed.") for problem in user.load()[1]]
+        assert any(found) is is_blocked, text
+
+
+@pytest.mark.promise("CFG-1", "SEC-2")
 def test_a_setting_like_roots_confines_a_pack_to_no_folder_unless_it_has_roots(user: User) -> None:
     for own, roots, count in (("", [], 1), ('roots = ["data"]', ["data"], 0)):
         user.write(f'[packs.fs]\nroot = ["x"]\n{own}\n')
