@@ -302,9 +302,8 @@ def test_csv_keeps_every_value_but_protects_spreadsheets_from_formulas() -> None
 
 
 def test_the_width_and_the_kind_of_a_column_follow_from_its_first_and_last_rows() -> None:
-    table = Table.of(
-        [{"id": number, "text": "a", "on": True} for number in range(299)] + [{"id": "x", "text": "b" * 9}]
-    )
+    rows: list[JsonValue] = [{"id": number, "text": "a", "on": True} for number in range(299)]
+    table = Table.of([*rows, {"id": "x", "text": "b" * 9}])
     assert table is not None
     assert [table.width(column) for column in range(3)] == [3, 9, 4]
     assert [table.width(column, 3) for column in range(3)] == [3, 3, 3]

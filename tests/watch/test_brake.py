@@ -735,3 +735,33 @@ def test_a_paused_call_waits_without_an_app_until_calls_are_resumed_or_stopped(q
         assert (answer.kind, answer.by_person) == (kind, False)
         assert answer.by == (by or "pegboard stop")
     questions.brake.resume()
+
+
+@pytest.mark.promise("WAT-4", "SEC-4")
+def test_a_pause_that_cannot_be_read_is_a_pause(questions: Questions) -> None:
+    questions.brake.stop()
+    assert questions.brake.state == "stopped"
+    for content in ("{", "[]", '{"state": "running"}', '{"state": "stopped", "since": "yesterday"}', "[" * 100_000):
+        questions.brake.file.write_text(content)
+        assert questions.brake.read() == ("paused", None), content[:40]
+    questions.brake.resume()
+    assert questions.brake.read() == ("running", None)
+
+
+@pytest.mark.promise("WAT-4")
+def test_an_app_notices_that_the_process_that_asked_was_killed(home: Path, questions: Questions) -> None:
+    code = (
+        "import sys, time; from pathlib import Path; from pegboard.brake import Question, Questions\n"
+        "Questions(Path(sys.argv[1])).open(Question('a.b', {}, 'agent', 'a', 'Why.'))\n"
+        "print('asked', flush=True); time.sleep(60)"
+    )
+    asking = subprocess.Popen([sys.executable, "-c", code, str(home / "state")], stdout=subprocess.PIPE)
+    assert asking.stdout is not None
+    asking.stdout.readline()
+    noticed = threading.Event()
+    end = questions.subscribe(noticed.set, 0.01)
+    asking.kill()
+    asking.communicate()
+    assert noticed.wait(30)
+    assert questions.pending() == ()
+    end()
