@@ -14,7 +14,9 @@ from pathlib import Path
 import commands
 import pytest
 
-from pegboard.models import ToolResult
+from pegboard.cli.arguments import ArgumentError, read_arguments
+from pegboard.models import JsonObject, ToolResult
+from pegboard.runtime import Runtime
 
 Command = Callable[..., commands.Done]
 
@@ -571,3 +573,39 @@ def test_only_data_is_the_whole_of_a_large_text_unchanged(pegboard: Command, pac
     done = pegboard(*line, "--data")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == 'aé\n"\\😀' * count + "\n"
+
+
+@pytest.mark.promise("CLI-1", "EXE-3")
+def test_each_argument_that_cannot_be_read_is_reported_once_with_all_other_errors(
+    write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime]
+) -> None:
+    pack = 'def go(*, at: list[int], n: int, to: str, limit: int = 5) -> None:\n    """Go."""\n'
+    runtime = open_runtime(write_pack("trip.py", pack))
+    spec = runtime.tools.get("trip.go")
+    assert spec is not None
+    with pytest.raises(ArgumentError) as found:
+        read_arguments(runtime, spec, '{"limit": "all"}', ["at=1", "at=x", "n=y"])
+    assert sorted(fault.path for fault in found.value.faults) == ["/at/1", "/limit", "/n", "/to"]
+
+
+@pytest.mark.promise("CLI-1", "CLI-2")
+def test_a_parameter_that_was_probably_meant_is_named_unless_it_was_given_or_the_schema_decides(
+    write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime], capsys: pytest.CaptureFixture[str]
+) -> None:
+    runtime = open_runtime(write_pack("trip.py", 'def go(*, path: str = "") -> None:\n    """Go."""\n'))
+    spec = runtime.tools.get("trip.go")
+    assert spec is not None
+    properties: JsonObject = {"path": {}, "limit": {}}
+    cases: list[tuple[JsonObject, str, str]] = [
+        ({}, '{"pathh": 1}', "'path'"),
+        ({"additionalProperties": True}, '{"limt": 1, "path": 1}', "'limit'"),
+        ({}, '{"pathh": 1, "path": 2}', ""),
+        ({}, '{"other": 1}', ""),
+        ({"additionalProperties": False}, '{"pathh": 1}', ""),
+        ({"additionalProperties": {"type": "string"}}, '{"pathh": "a"}', ""),
+    ]
+    for more, args, meant in cases:
+        schema: JsonObject = {"type": "object", "properties": properties, **more}
+        read_arguments(runtime, spec.model_copy(update={"input_schema": schema}), args, [])
+        shown = capsys.readouterr().err
+        assert (f"Did you mean {meant}?" in shown) if meant else not shown, (more, args)

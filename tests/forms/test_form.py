@@ -388,7 +388,7 @@ def test_rows_are_added_removed_and_moved_and_a_cleared_list_is_not_sent() -> No
     assert errors(built) == {"/x/0": "is empty"}
 
 
-def test_each_move_of_a_row_gives_the_others_their_new_place() -> None:
+def test_after_each_move_of_a_row_every_row_has_its_new_place() -> None:
     built, field = only({"type": "array", "items": {"type": "integer"}})
     assert isinstance(field, ListField)
     for index, by in ((0, 9), (3, -2), (1, 1)):
