@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shlex
@@ -14,7 +15,7 @@ from pathlib import Path
 import commands
 import pytest
 
-from pegboard.cli.arguments import ArgumentError, read_arguments
+from pegboard.cli.arguments import ArgumentError, read_arguments, read_object
 from pegboard.models import JsonObject, ToolResult
 from pegboard.runtime import Runtime
 
@@ -609,3 +610,28 @@ def test_a_parameter_that_was_probably_meant_is_named_unless_it_was_given_or_the
         read_arguments(runtime, spec.model_copy(update={"input_schema": schema}), args, [])
         shown = capsys.readouterr().err
         assert (f"Did you mean {meant}?" in shown) if meant else not shown, (more, args)
+
+
+@pytest.mark.promise("CLI-1")
+def test_arguments_that_are_no_json_object_are_refused_with_their_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "args.json"
+    file.write_text("{}")
+    hint = "To read arguments from a file, write `--args - < FILE`."
+    for text, stdin, reason in (
+        ("-", b'{"a": "\xff"}', "--args from stdin is not UTF-8."),
+        ("-", b"{", "--args from stdin is not JSON"),
+        ("-", b"[1]", '--args from stdin must be a JSON object such as \'{"path": "."}\', not a list.'),
+        ("\udcff", b"", "--args is not UTF-8."),
+        (str(file), b"", hint),
+        (f"@{file}", b"", hint),
+        ("true", b"", "not a boolean."),
+    ):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        with pytest.raises(ArgumentError) as refused:
+            read_object(text)
+        assert reason in str(refused.value)
+        assert (hint in str(refused.value)) == (reason == hint)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b'{"a": "\xc3\xa4"}\n')))
+    assert (read_object("-"), read_object(None)) == ({"a": "ä"}, {})

@@ -217,7 +217,8 @@ def read_object(text: str | None) -> JsonObject:
     _check_text(source, text)
     try:
         if text == "-":
-            source, text = "--args from stdin", sys.stdin.buffer.read().decode()
+            source = "--args from stdin"
+            text = sys.stdin.buffer.read().decode()
         value = parse(text)
     except UnicodeDecodeError as error:
         raise ArgumentError(f"{source} is not UTF-8.") from error
