@@ -100,6 +100,18 @@ def test_the_answer_alone_is_on_stdout(pegboard: Command) -> None:
     assert "→" not in done.stdout
 
 
+@pytest.mark.promise("CLI-2", "CLI-3")
+def test_a_question_on_stdin_in_another_encoding_is_a_usage_error() -> None:
+    # As in a locale such as en_US.UTF-8; in the locale C, Python accepts any bytes.
+    env = {**os.environ, "PYTHONIOENCODING": "utf-8:strict"}
+    command = [sys.executable, "-m", "pegboard", "ask", "-"]
+    done = subprocess.run(
+        command, input="Grüße".encode("latin-1"), capture_output=True, env=env, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"Standard input is not UTF-8." in done.stderr
+
+
 @pytest.mark.promise("CLI-3")
 @pytest.mark.parametrize(
     ("arguments", "uses_tools"),

@@ -104,7 +104,10 @@ def ask(
     tools = with_tools.casefold()
     if tools not in (*_TRUE, *_FALSE):
         raise typer.BadParameter(f"--with-tools must be true or false, not {with_tools!r}.", param_hint="--with-tools")
-    text = sys.stdin.read() if question == "-" else question
+    try:
+        text = sys.stdin.read() if question == "-" else question
+    except UnicodeDecodeError as error:
+        raise typer.BadParameter(f"Standard input is not {error.encoding.upper()}.", param_hint="QUESTION") from error
     if not text.strip():
         raise typer.BadParameter("The question is empty.", param_hint="QUESTION")
     runtime = scanned(context, tool_allow, connects=True)
