@@ -635,3 +635,20 @@ def test_arguments_that_are_no_json_object_are_refused_with_their_source(
         assert (hint in str(refused.value)) == (reason == hint)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b'{"a": "\xc3\xa4"}\n')))
     assert (read_object("-"), read_object(None)) == ({"a": "ä"}, {})
+
+
+@pytest.mark.promise("CLI-1")
+def test_required_constants_and_defaults_apply_unless_args_or_a_preset_decide(
+    write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime]
+) -> None:
+    runtime = open_runtime(write_pack("trip.py", 'def go(*, path: str = "") -> None:\n    """Go."""\n'))
+    spec = runtime.tools.get("trip.go")
+    assert spec is not None
+    runtime.presets.save("trip.go", "mine", {"n": 3})
+    properties: JsonObject = {"kind": {"const": "a"}, "n": {"type": "integer", "default": 5}, "path": {"default": "."}}
+    schema: JsonObject = {"type": "object", "properties": properties, "required": ["kind", "n"]}
+    spec = spec.model_copy(update={"input_schema": schema})
+    assert read_arguments(runtime, spec, None, []) == {"kind": "a", "n": 5}
+    assert read_arguments(runtime, spec, None, ["n=1"]) == {"kind": "a", "n": 1}
+    assert read_arguments(runtime, spec, "{}", []) == {}
+    assert read_arguments(runtime, spec, '{"path": "x"}', ["n=1"], "mine") == {"n": 1, "path": "x"}
