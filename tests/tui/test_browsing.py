@@ -76,6 +76,9 @@ async def test_backspace_ctrl_w_and_ctrl_u_shorten_the_filter(given: GivenRuntim
         assert stage.marked == "fs.list_dir"
         await stage.press("ctrl+w")
         assert stage.list.sought.strip() == "list"
+        await stage.press("space", "ctrl+w")
+        assert not stage.list.sought
+        await stage.type("list")
         await stage.press("ctrl+u")
         assert not stage.list.sought
 
