@@ -51,6 +51,12 @@ def test_the_delimiter_is_found_in_the_header(read: Read, delimiter: str, name: 
     assert values(read(f'"a,b"{delimiter}c\n1{delimiter}2\n', name)) == [{"a,b": "1", "c": "2"}]
 
 
+def test_the_header_is_the_first_line_with_text_and_its_names_have_no_spaces_around_them(read: Read) -> None:
+    for first in ("", "sep=,\n", "\nsep=,\r\n"):
+        [found] = read(f"\n\r\n{first}\n name ,\ttext\n a , b\n")
+        assert (found.values, found.line) == ({"name": " a ", "text": " b"}, 5 + first.count("\n"))
+
+
 @pytest.mark.parametrize("line", ["sep=;\r\n", "SEP=;\n", '"sep=;"\n'])
 def test_a_first_line_may_name_the_delimiter_for_excel(read: Read, line: str) -> None:
     [found] = read(f"{line}a,b;c\n1,2;3\n")

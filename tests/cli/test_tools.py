@@ -613,7 +613,7 @@ def test_a_parameter_that_was_probably_meant_is_named_unless_it_was_given_or_the
 
 
 @pytest.mark.promise("CLI-1")
-def test_arguments_that_are_no_json_object_are_refused_with_their_source(
+def test_arguments_other_than_a_json_object_are_refused_with_their_source(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "args.json"
