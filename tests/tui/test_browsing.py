@@ -81,6 +81,8 @@ async def test_backspace_ctrl_w_and_ctrl_u_shorten_the_filter(given: GivenRuntim
         await stage.type("list")
         await stage.press("ctrl+u")
         assert not stage.list.sought
+        await stage.press("space")
+        assert not stage.list.sought
 
 
 @pytest.mark.parametrize("key", ["f2", "alt+c"])
@@ -106,6 +108,19 @@ async def test_back_in_the_list_a_letter_begins_a_new_filter_and_a_space_or_back
         assert stage.list.sought == "rea"
         await stage.press(key, "o", "w")
         assert stage.list.sought == sought
+
+
+async def test_a_filter_continues_when_the_terminal_has_the_focus_again(given: GivenRuntime) -> None:
+    from textual import events
+
+    async with on_stage(given) as stage:
+        await stage.type("rea")
+        stage.app.post_message(events.AppBlur())
+        await stage.until(lambda: not stage.list.has_focus, "the terminal has lost the focus")
+        stage.app.post_message(events.AppFocus())
+        await stage.until(lambda: stage.list.has_focus, "the list has the focus")
+        await stage.type("d")
+        assert stage.list.sought == "read"
 
 
 async def test_pasted_text_filters(given: GivenRuntime) -> None:
