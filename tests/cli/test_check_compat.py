@@ -208,6 +208,18 @@ def test_since_a_revision_a_pack_that_cannot_be_parsed_now_is_a_failure(
 
 
 @pytest.mark.promise("BAT-4")
+def test_since_a_revision_the_only_pack_that_cannot_be_parsed_now_is_the_failure(
+    pegboard: Command, packs: Path, tmp_path: Path
+) -> None:
+    _commit(tmp_path)
+    (packs / "shop.py").write_text("def broken(:\n")
+    code, found, errors = _compat(pegboard, packs, "--since", "HEAD")
+    assert (code, found) == (1, {})
+    assert f"Not compared, because its tools can't be read: {packs / 'shop.py'}." in errors
+    assert "--packs" not in errors
+
+
+@pytest.mark.promise("BAT-4")
 @pytest.mark.parametrize("is_worktree", [False, True])
 def test_since_a_revision_works_in_a_folder_of_a_repository_or_worktree_whose_files_are_elsewhere(
     home: Path, packs: Path, tmp_path: Path, is_worktree: bool

@@ -179,7 +179,7 @@ class Compatibility:
             removed: Whether to report the tools of packs that no longer exist, too.
 
         Raises:
-            CheckError: No tool is in a repository, or the repository or the revision can't be read.
+            CheckError: No pack is in a repository, or the repository or the revision can't be read.
         """
         files: dict[str, list[ToolSpec]] = {}
         for spec in specs:
@@ -203,7 +203,7 @@ class Compatibility:
                 lost.append(old[file])
         gone = {name: None for tools in lost for name in tools if self._is_missing(name)}
         found += [ToolCompatibility(tool=name, status="removed", since=revision) for name in gone]
-        if not found:
+        if not found and not (removed and self.unread()):
             raise CheckError(_nothing_compared(specs, revision))
         return tuple(found)
 
