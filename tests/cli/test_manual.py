@@ -42,6 +42,18 @@ def test_help_as_json_describes_every_command_with_its_options_and_exit_codes(pe
     assert all(command["help"] for command in by_name.values())
 
 
+@pytest.mark.promise("CFG-2", "CLI-7")
+def test_every_command_accepts_packs_and_servers_after_its_name(pegboard: Command) -> None:
+    commands_ = json.loads(pegboard("--help", "--json").stdout)["commands"]
+    lacking = {
+        command["name"]
+        for command in commands_
+        if not {"--packs", "--mcp"} <= {name for option in command["options"] for name in option["names"]}
+    }
+    assert not lacking
+    assert pegboard("trust", "--list", "--packs", ".").returncode == 0
+
+
 @pytest.mark.promise("CLI-7")
 @pytest.mark.parametrize(
     ("words", "name", "inner"),

@@ -126,7 +126,7 @@ CommandT = TypeVar("CommandT", bound=Callable[..., object])
 
 
 class _Typer(typer.Typer):
-    """A typer whose commands all accept `--mcp`."""
+    """A typer whose commands all accept `--packs` and `--mcp`."""
 
     def command(self, name: str | None = None, **options: Any) -> Callable[[CommandT], CommandT]:  # noqa: ANN401 - typer's
         """Register a command; the list of commands shows the first sentence of its help, uncut."""
@@ -135,25 +135,30 @@ class _Typer(typer.Typer):
             line = (options.get("help") or inspect.getdoc(function) or "").partition("\n")[0]
             summary = f"{line.partition('. ')[0].removesuffix('.')}."
             register = super(_Typer, self).command(name, **{"short_help": summary, **options})
-            register(_with_servers(function))
+            register(_with_common_options(function))
             return function
 
         return decorate
 
 
-def _with_servers(function: Callable[..., object]) -> Callable[..., object]:
-    """Return a command with the parameter of `--mcp`, whose values `_collect_servers` has collected by then."""
+def _with_common_options(function: Callable[..., object]) -> Callable[..., object]:
+    """Return a command with the parameters of `--packs` and `--mcp`, whose values were collected by then."""
 
     @wraps(function)
-    def run(*, _mcp: object = None, **arguments: object) -> object:
+    def run(*, _mcp: object = None, _packs: object = None, **arguments: object) -> object:
         return function(**arguments)
 
     signature = inspect.signature(function, eval_str=True)
-    servers = inspect.Parameter("_mcp", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=ServersOption)
+    common = (
+        {"_mcp": ServersOption} if "packs" in signature.parameters else {"_packs": PacksOption, "_mcp": ServersOption}
+    )
     run.__signature__ = signature.replace(  # type: ignore[attr-defined]  # which `inspect.signature` reads
         parameters=[
             *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in signature.parameters.values()),
-            servers,
+            *(
+                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=option)
+                for name, option in common.items()
+            ),
         ]
     )
     run.__annotations__ = {one.name: one.annotation for one in run.__signature__.parameters.values()}  # type: ignore[attr-defined]
