@@ -55,6 +55,15 @@ def test_every_command_accepts_packs_and_servers_after_its_name(pegboard: Comman
 
 
 @pytest.mark.promise("CLI-7")
+def test_arguments_have_plain_names_in_the_usage_and_in_the_json(pegboard: Command) -> None:
+    commands_ = json.loads(pegboard("--help", "--json").stdout)["commands"]
+    names = {argument["name"] for command in commands_ for argument in command["arguments"]}
+    assert {"QUERY", "TOOL", "ID", "ACTION"} <= names
+    assert not [name for name in names if set(name) & set("[].{}") or name.islower()]
+    assert "[[" not in pegboard("history", "list", "--help").stdout
+
+
+@pytest.mark.promise("CLI-7")
 @pytest.mark.parametrize(
     ("words", "name", "inner"),
     [

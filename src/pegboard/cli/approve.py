@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @app.command()
 def approve(
     context: typer.Context,
-    call: Annotated[str | None, typer.Argument(metavar="[ID]", help="Id of the waiting call to answer.")] = None,
+    call: Annotated[str | None, typer.Argument(metavar="ID", help="Id of the waiting call to answer.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Approve the call.")] = False,
     session: Annotated[
         bool,

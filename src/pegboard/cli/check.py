@@ -268,7 +268,7 @@ def watch(context: typer.Context, pattern: PatternArgument = None, packs: PacksO
 def compat(
     context: typer.Context,
     tool: Annotated[
-        str | None, typer.Argument(metavar="[TOOL]", help="Only this tool, or the tools of this pack.")
+        str | None, typer.Argument(metavar="TOOL", help="Only this tool, or the tools of this pack.")
     ] = None,
     since: Annotated[
         str | None,

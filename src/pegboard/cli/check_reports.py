@@ -22,7 +22,7 @@ ReportT = TypeVar("ReportT", bound="CheckReport")
 PatternArgument = Annotated[
     str | None,
     typer.Argument(
-        metavar="[PATTERN]",
+        metavar="PATTERN",
         help="Only checks with this text in their name or tool, or that match a pattern such as 'fs.*'.",
     ),
 ]

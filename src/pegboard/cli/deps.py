@@ -29,7 +29,7 @@ def deps(
     context: typer.Context,
     tool: Annotated[
         str | None,
-        typer.Argument(metavar="[TOOL]", help="Check only this tool or pack.", autocompletion=complete_tools),
+        typer.Argument(metavar="TOOL", help="Check only this tool or pack.", autocompletion=complete_tools),
     ] = None,
     json: JsonOption = False,
     tool_allow: AllowOption = None,

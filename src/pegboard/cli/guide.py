@@ -20,7 +20,7 @@ def complete_pages(incomplete: str) -> list[str]:
 @app.command()
 def guide(
     page: Annotated[
-        str | None, typer.Argument(metavar="[PAGE]", help="Name of the page.", autocompletion=complete_pages)
+        str | None, typer.Argument(metavar="PAGE", help="Name of the page.", autocompletion=complete_pages)
     ] = None,
     search: Annotated[
         str, typer.Option("--search", metavar="TEXT", help="Print only lines with this text, from all pages.")

@@ -75,8 +75,8 @@ def _options() -> None:
 commands.info.help = _HELP
 
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="Id of a call, or its first characters.")]
-IdsArgument = Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of calls, or their first characters.")]
-QueryArgument = Annotated[list[str] | None, typer.Argument(metavar="[QUERY]...", help="Words and filters.")]
+IdsArgument = Annotated[list[str], typer.Argument(metavar="ID", help="Ids of calls, or their first characters.")]
+QueryArgument = Annotated[list[str] | None, typer.Argument(metavar="QUERY", help="Words and filters.")]
 
 
 @commands.command("list")
@@ -315,7 +315,7 @@ def redact(context: typer.Context, json: JsonOption = False, packs: PacksOption 
 @commands.command()
 def stats(
     context: typer.Context,
-    tool: Annotated[list[str] | None, typer.Argument(metavar="[TOOL]...", help="Only these tools.")] = None,
+    tool: Annotated[list[str] | None, typer.Argument(metavar="TOOL", help="Only these tools.")] = None,
     session: Annotated[
         str | None,
         typer.Option(
@@ -404,7 +404,7 @@ def delete(context: typer.Context, ids: IdsArgument, packs: PacksOption = None) 
 @commands.command()
 def restore(
     context: typer.Context,
-    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of deleted calls.")],
+    ids: Annotated[list[str], typer.Argument(metavar="ID", help="Ids of deleted calls.")],
     packs: PacksOption = None,
 ) -> None:
     """Restore calls that were deleted within the last hour, with the calls that they made."""

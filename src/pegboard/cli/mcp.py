@@ -40,7 +40,7 @@ ServerArgument = Annotated[
 ]
 OptionalServer = Annotated[
     str | None,
-    typer.Argument(metavar="[NAME]", help="Name of the server, unless --mcp has it.", autocompletion=complete_servers),
+    typer.Argument(metavar="NAME", help="Name of the server, unless --mcp has it.", autocompletion=complete_servers),
 ]
 KeepOption = Annotated[
     bool, typer.Option("--keep-literals", help="Leave credentials in the file instead of moving them to secrets.")

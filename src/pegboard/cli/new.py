@@ -136,7 +136,7 @@ def test_a_folder_is_measured(folder: Path) -> None:
 @app.command()
 def new(
     context: typer.Context,
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Name of the pack; its file is NAME.py.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Name of the pack; its file is NAME.py.")] = None,
     folder: Annotated[
         Path,
         typer.Option("--dir", metavar="DIR", help="Write the files to this folder; the working directory by default."),

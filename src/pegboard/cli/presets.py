@@ -33,7 +33,7 @@ PresetArgument = Annotated[
 @presets.command("list")
 def list_(
     context: typer.Context,
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="List only presets of this tool.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="List only presets of this tool.")] = None,
     json: JsonOption = False,
     packs: PacksOption = None,
 ) -> None:

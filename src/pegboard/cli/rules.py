@@ -80,11 +80,13 @@ def try_(
 @rules.command()
 def add(
     context: typer.Context,
-    action: Annotated[Literal["allow", "ask", "deny"], typer.Argument(help="What happens to the calls.")],
+    action: Annotated[
+        Literal["allow", "ask", "deny"], typer.Argument(metavar="ACTION", help="What happens to the calls.")
+    ],
     tools: Annotated[
         list[str],
         typer.Argument(
-            metavar="TOOL…", help="Names of tools, or patterns such as 'fs.*'.", autocompletion=complete_tools
+            metavar="TOOL", help="Names of tools, or patterns such as 'fs.*'.", autocompletion=complete_tools
         ),
     ],
     where: Annotated[

@@ -184,7 +184,7 @@ def show(context: typer.Context, name: SavedArgument, packs: PacksOption = None)
 def save(
     context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="SCRIPT", help="Name to save it under.")],
-    file: Annotated[str | None, typer.Argument(metavar="[FILE]", help="Script file; - reads it from stdin.")] = None,
+    file: Annotated[str | None, typer.Argument(metavar="FILE", help="Script file; - reads it from stdin.")] = None,
     call: Annotated[
         list[str] | None,
         typer.Option("--call", metavar="ID", help="Save a script that repeats this recorded call; can be repeated."),

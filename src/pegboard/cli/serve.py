@@ -34,7 +34,7 @@ def serve(
     port: Annotated[
         int | None,
         typer.Argument(
-            metavar="[PORT]", min=0, max=65535, help="Port of --http; 0 chooses a free one.", show_default=str(PORT)
+            metavar="PORT", min=0, max=65535, help="Port of --http; 0 chooses a free one.", show_default=str(PORT)
         ),
     ] = None,
     http: Annotated[bool, typer.Option("--http", help="Serve over HTTP on 127.0.0.1 instead of stdio.")] = False,

@@ -46,7 +46,7 @@ def list_(
     pattern: Annotated[
         str | None,
         typer.Argument(
-            metavar="[PATTERN]",
+            metavar="PATTERN",
             help="List only tools with this text in their name, alias or summary, or whose name matches a pattern such"
             " as 'fs.*'.",
             autocompletion=complete_tools,
