@@ -39,6 +39,9 @@ def test_help_as_json_describes_every_command_with_its_options_and_exit_codes(pe
     assert options["--arg"]["repeatable"]
     assert options["--data"]["value"] is None
     assert by_name["pegboard deps"]["exitCodes"] == {"1": "a requirement is missing or unsuitable"}
+    assert by_name["pegboard history redact"]["exitCodes"] == {"1": "the value may remain somewhere"}
+    assert by_name["pegboard check run"]["exitCodes"] == {"1": "a check failed, or couldn't run"}
+    assert by_name["pegboard history show"]["exitCodes"] == {"3": "unknown call"}
     assert all(command["help"] for command in by_name.values())
 
 

@@ -15,7 +15,16 @@ if TYPE_CHECKING:
     from pegboard.models import JsonObject
 
 _OWN_CODES: Final = {
+    "approve": {3: "no such call waits"},
+    "batch": {1: "a row failed"},
+    "check ask": {1: "a model didn't make an expected call, or a question couldn't be asked"},
+    "check compat": {1: "a schema change is breaking, or something couldn't be compared"},
+    "check run": {1: "a check failed, or couldn't run"},
     "deps": {1: "a requirement is missing or unsuitable"},
+    **{f"history {name}": {3: "unknown call"} for name in ("delete", "diff", "pin", "restore", "show")},
+    "history redact": {1: "the value may remain somewhere"},
+    "history rerun": {3: "unknown call or tool"},
+    "history stats": {3: "unknown session"},
     "script run": {1: "the script can't run; otherwise the script's own code"},
     "script check": {2: "a call of the script can't work"},
     "trust": {1: "the folder is not trusted"},
