@@ -407,6 +407,15 @@ def test_a_timeout_says_how_to_allow_more_time(pegboard: Command, packs: str, ho
     assert "timed out after 0.5 s.\n" in chosen
 
 
+@pytest.mark.promise("CLI-2")
+def test_a_lack_of_memory_says_how_to_allow_more(pegboard: Command, home: Path, tmp_path: Path) -> None:
+    (home / "config.toml").write_text('[tools]\nmemory_limit = "100 MiB"\n')
+    (tmp_path / "eater.py").write_text('def eat() -> int:\n    """Eat."""\n    return len(bytearray(200 * 2**20))\n')
+    done = pegboard("tools", "invoke", "eater.eat", "--packs", str(tmp_path))
+    assert done.returncode == 1
+    assert "MemoryError. Request less data, or raise memory_limit under [tools] in the config.\n" in done.stderr
+
+
 @pytest.mark.promise("CFG-1")
 def test_a_broken_configuration_is_reported_and_stops_nothing(pegboard: Command, home: Path) -> None:
     (home / "config.toml").write_text('[tools]\ntimeuot = 3\n[ui]\nvim_keys = "maybe"\n')

@@ -335,12 +335,16 @@ def recorded_call(runtime: Runtime, call_id: str) -> RecordedCall:
 
 
 def advice_on(error: ToolError, runtime: Runtime, name: str) -> str:
-    """Return the sentence to add to the message of an unknown tool; otherwise nothing.
+    """Return the sentence to add to the message of an unknown tool or of a lack of memory; otherwise nothing.
 
-    It says how to load the tool's pack from this folder, or how to list the tools if the message names no similar one.
+    For an unknown tool, it says how to load its pack from this folder, or how to list the tools if the message names no
+    similar one.
     """
     from pegboard.cli.unloaded import unloaded_pack
+    from pegboard.results.advice import advice
 
+    if error.detail == "out_of_memory" and not error.said:
+        return f"{'' if error.message.endswith('.') else '.'} {advice(error)}"
     if error.code != "tool_not_found" or not error.message.startswith("No tool is named "):
         return ""
     listing = "" if "Nearest:" in error.message else " `pegboard tools list` lists the tools."
