@@ -241,6 +241,22 @@ def test_the_servers_that_it_configures_have_no_problem_and_the_commands_add_the
     assert "${HUB_TOKEN}" in (home / "config.toml").read_text(encoding="utf-8")
 
 
+@pytest.mark.promise("CFG-1", "DOC-1")
+def test_the_guide_describes_every_setting() -> None:
+    from pegboard.config.settings import Section, Settings
+
+    sections = {name: field.annotation for name, field in Settings.model_fields.items()}
+    lines = DOCUMENTS.splitlines()
+    missing = [
+        f"{section}.{key}"
+        for section, model in sections.items()
+        if isinstance(model, type) and issubclass(model, Section)
+        for key in model.model_fields
+        if not any(re.search(rf"\b{key}\b(`| = )|\[{section}\.{key}\b", line) for line in lines)
+    ]
+    assert not missing
+
+
 def test_the_theme_that_it_shows_has_no_problem(tmp_path: Path) -> None:
     from pegboard.tui.shell import themes
 
