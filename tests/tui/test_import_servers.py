@@ -13,6 +13,7 @@ from stage import Stage, on_stage
 from test_configured_servers import config, packs, run_command
 from test_servers import ready
 
+from pegboard.config.client_files import CLIENTS
 from pegboard.runtime import Runtime
 from pegboard.tui.dialogs.configured_servers import ServerChangesScreen
 from pegboard.tui.dialogs.import_servers import ImportServersScreen
@@ -38,6 +39,18 @@ async def open_list(stage: Stage) -> None:
     """Open the list of servers."""
     await run_command(stage, "import mcp servers")
     await stage.until(lambda: isinstance(stage.app.screen, ImportServersScreen), "the list is open")
+
+
+@pytest.mark.promise("MCP-3")
+async def test_the_palette_finds_the_import_by_the_name_of_every_client() -> None:
+    async with on_stage(Runtime.from_environment()) as stage:
+        for client in CLIENTS:
+            await stage.press("ctrl+p")
+            await stage.until(lambda: stage.app.screen is not stage.screen, "the palette is open")
+            await stage.press(*f"import {client}")
+            await stage.until_seen("Import MCP servers…")
+            await stage.press("escape")
+            await stage.until(lambda: stage.app.screen is stage.screen, "the palette is closed")
 
 
 @pytest.mark.promise("MCP-3")

@@ -164,8 +164,8 @@ APP_COMMANDS: Final[tuple[Command, ...]] = (
         "",
         "import_servers",
         "Import MCP servers…",
-        "Add MCP servers of Claude Code, Claude Desktop, Cursor or VS Code.",
-        words="add client copy",
+        "Add the MCP servers of other clients, such as Claude Code, Codex or VS Code.",
+        words="add client copy claude-code claude-desktop codex copilot cursor gemini opencode vscode windsurf",
     ),
     Command(
         "app.apply_servers",
