@@ -285,7 +285,8 @@ def redact(context: typer.Context, json: JsonOption = False, packs: PacksOption 
 
     That is: arguments, results, chat sessions, the search index, presets, scripts, your own checks, drafts, logs and
     caches. Pegboard asks for the value without showing it, or reads it from stdin if that is a pipe. Exit code 1: it
-    may remain somewhere; stderr says where. To redact it from future calls too, store it with `pegboard auth set`.
+    may remain somewhere; stderr says where. To redact it from future calls too, write it to the `.env` file beside the
+    configuration file, under a name such as OLD_TOKEN.
     """
     from pegboard.cli.auth import ask_value
     from pegboard.cli.output import narrate, print_json

@@ -152,7 +152,7 @@ class Activity:
     def redact(self, value: str) -> RedactionReport:
         """Replace a value in the history, results, sessions, presets, scripts, checks, drafts, logs and caches.
 
-        To redact it in future calls too, store it as a secret (`pegboard auth set`).
+        To redact it in future calls too, the user writes it to the `.env` file beside the configuration file.
 
         Args:
             value: The value, at least 6 characters.

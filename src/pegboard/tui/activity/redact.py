@@ -20,7 +20,8 @@ arguments and results of calls, result files, chat sessions, the search index, p
 logs and caches.
 
 This can't be undone. Text that is open in a form, the script editor or a chat stays there until you change it. To \
-redact the value in future calls too, store it with `pegboard auth set`."""
+redact the value in future calls too, write it to the `.env` file beside the configuration file, under a name such as \
+OLD_TOKEN."""
 
 _TOO_SHORT: Final = f"Enter at least {SHORTEST} characters: a shorter value would match unrelated text."
 
