@@ -11,6 +11,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -227,6 +228,17 @@ def test_the_configuration_that_it_shows_has_no_problem(tmp_path: Path, home: Pa
     assert listed.returncode == 0
     assert KEPT_OUT.fullmatch(listed.stderr)
     assert {line.split(".")[0] for line in listed.stdout.splitlines()} == {"fs", "time"}
+
+
+@pytest.mark.promise("CFG-1", "DOC-1")
+def test_the_keys_that_it_assigns_have_no_problem() -> None:
+    from pegboard.config import Settings
+    from pegboard.tui.app import PegboardApp
+    from pegboard.tui.shell.keymap import command_groups, key_problems
+    from pegboard.tui.tools.screen import ToolsScreen
+
+    keys = tomllib.loads(_block("toml", "[packs]"))["keys"]
+    assert key_problems(Settings(keys=keys), command_groups(PegboardApp, ToolsScreen)) == []
 
 
 @pytest.mark.promise("MCP-3", "MCP-1")
