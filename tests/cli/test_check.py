@@ -194,6 +194,16 @@ def test_each_expectation_is_verified(
 
 
 @pytest.mark.promise("BAT-3")
+def test_an_update_that_stores_no_snapshot_says_that_something_else_differs(
+    pegboard: Command, packs: str, check_file: Callable[[str, str], Path]
+) -> None:
+    check_file("one", 'tool = "shop.items"\n[expect]\njq = ["false"]\nsnapshot = {}\n')
+    done = pegboard("check", "run", "--update", "--packs", packs)
+    assert (done.returncode, "No snapshot is stored yet." in done.stdout) == (1, True)
+    assert "`pegboard check run --update` stores it if nothing else differs." in done.stdout
+
+
+@pytest.mark.promise("BAT-3")
 @pytest.mark.parametrize(
     ("tool", "schema", "message"),
     [

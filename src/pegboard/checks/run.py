@@ -219,7 +219,7 @@ def _of_snapshot(expect: Expectations, data: JsonValue) -> tuple[FailedExpectati
     if snapshot is None:
         return ()
     if not snapshot.is_stored:
-        message = "No snapshot is stored yet. Run `pegboard check run --update` to store this result."
+        message = "No snapshot is stored yet. `pegboard check run --update` stores it if nothing else differs."
         return (FailedExpectation(expectation="snapshot", path="", message=message, got=data),)
     return differences("snapshot", snapshot.data, data, ignore=snapshot.ignore)
 
