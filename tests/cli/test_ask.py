@@ -176,8 +176,12 @@ def test_only_calls_that_a_rule_allows_run(
 ) -> None:
     packs = str(write_pack("pad.py", PACK))
     question = ["ask", "pad.scribble text=x", "--packs", packs, "--json"]
-    told = json.loads(pegboard(*question).stdout)
+    done = pegboard(*question)
+    told = json.loads(done.stdout)
     assert told["toolResults"][0]["error"]["detail"] == "denied"
+    hint = "To allow such a call, add a rule (`pegboard rules add --help`) or pass --approve pad.scribble\n"
+    assert hint in done.stderr
+    assert hint not in pegboard(*question, "--approve", "pad.scribble").stderr
     (home / "approvals.toml").write_text('[[rule]]\nallow = "pad.*"\nwhere = { text = "x" }\n')
     told = json.loads(pegboard(*question).stdout)
     assert told["toolResults"][0]["data"] == "x"

@@ -36,6 +36,8 @@ _LIMITS = {
     "filter": ". The answer is incomplete: the provider's content filter ended it.",
     "unknown": ". The answer may be incomplete: the provider ended it for an unknown reason.",
 }
+_UNASKED = "can't ask for approval"
+"""Part of the message of a call that was rejected because there is no terminal."""
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
@@ -133,8 +135,10 @@ def ask(
         print_json(outcome)
     else:
         output.answer(outcome)
-        if session is None and outcome.stopped_by != "model_error" and runtime.unrecorded() is None:
-            narrate(_continuation(outcome.session_id, model, has_base_url=base_url is not None))
+    if unasked := _unasked(outcome):
+        narrate(f"To allow such a call, add a rule (`pegboard rules add --help`) or pass --approve {unasked}")
+    if not json and session is None and outcome.stopped_by != "model_error" and runtime.unrecorded() is None:
+        narrate(_continuation(outcome.session_id, model, has_base_url=base_url is not None))
     raise typer.Exit(interruption or _exit_code(outcome))
 
 
@@ -145,6 +149,16 @@ def _continuation(session: str, model: str | None, *, has_base_url: bool) -> str
     same_model = f" --model {shlex.quote(model)}" if model else ""
     same_server = ' --base-url "…"' if has_base_url else ""
     return f'To continue: pegboard ask --session {session}{same_model}{same_server} "…"'
+
+
+def _unasked(outcome: Outcome) -> str:
+    """Return the first tool whose call was rejected because no terminal could ask for approval, for a shell."""
+    import shlex
+
+    for one in outcome.tool_results:
+        if one.error is not None and _UNASKED in one.error.message:
+            return _clean_line(shlex.quote(one.tool))
+    return ""
 
 
 def _exit_code(outcome: Outcome) -> int:
