@@ -269,6 +269,17 @@ def test_the_guide_describes_every_setting() -> None:
     assert not missing
 
 
+@pytest.mark.promise("ASK-5", "DOC-1")
+def test_the_guide_lists_every_provider_with_its_keys() -> None:
+    from pegboard.ask.providers.endpoint import PROVIDERS
+
+    page = (GUIDE / "models.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \|(.+)", page, re.MULTILINE))
+    for name, provider in PROVIDERS.items():
+        assert provider.title in rows[name]
+        assert [key for key in provider.secrets if f"`{key}`" not in rows[name]] == []
+
+
 def test_the_theme_that_it_shows_has_no_problem(tmp_path: Path) -> None:
     from pegboard.tui.shell import themes
 
