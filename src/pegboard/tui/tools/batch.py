@@ -160,8 +160,8 @@ class BatchScreen(Dialog[None]):
         event.stop()
         if event.input is self._file:
             self._maps.focus()
-        else:
-            self.action_run()
+        else:  # Nothing runs before the preview was shown.
+            self.notify(f"Press {self._run_key} to run the tool with every row.", markup=False)
 
     @work(exclusive=True, group="preview")
     async def _show_preview(self) -> None:
