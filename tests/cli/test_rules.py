@@ -95,6 +95,16 @@ def test_only_the_problems_of_the_rule_that_is_added_are_printed(pegboard: Comma
 
 
 @pytest.mark.promise("STO-3")
+@pytest.mark.promise("SEC-4")
+@pytest.mark.parametrize("words", [["list"], ["test", "fs.read_file", "--arg", "path=a"]])
+def test_listing_and_testing_rules_name_one_that_can_never_match(
+    pegboard: Command, home: Path, words: list[str]
+) -> None:
+    (home / "approvals.toml").write_text('[[rule]]\nask = "fs.read_file"\nwhere = { file = "a" }\n')
+    done = pegboard("rules", *words)
+    assert (done.returncode, "In rule 1, fs.read_file has no argument 'file'." in done.stderr) == (0, True)
+
+
 def test_rules_that_processes_add_concurrently_are_all_added(pegboard: Command) -> None:
     names = [f"tool{number}.x" for number in range(8)]
     with ThreadPoolExecutor(len(names)) as threads:

@@ -24,9 +24,11 @@ NumberArgument = Annotated[int, typer.Argument(metavar="NUMBER", min=1, help="Nu
 @rules.command("list")
 def list_(context: typer.Context, json: JsonOption = False, packs: PacksOption = None) -> None:
     """List the rules in their order: the last one that matches a call applies, but a matching deny always does."""
-    from pegboard.cli.output import print_json, print_table
+    from pegboard.cli.output import narrate_problems, print_json, print_table
 
-    found = _read(open_runtime(context))
+    runtime = scanned(context)
+    found = _read(runtime)
+    narrate_problems(runtime.rules.problems(missing=True))
     if json:
         print_json([{"number": number, **_as_json(rule)} for number, rule in enumerate(found.rules, 1)])
         return
@@ -51,7 +53,7 @@ def try_(
 
     Example: `pegboard rules test fs.read_file --arg path=a.txt`.
     """
-    from pegboard.cli.output import narrate, print_json, print_text
+    from pegboard.cli.output import narrate, narrate_problems, print_json, print_text
     from pegboard.errors import FormFaults
     from pegboard.models import ToolCall
     from pegboard.results.clean import clean_line
@@ -59,6 +61,7 @@ def try_(
     runtime = scanned(context, connects=True, tool=name)
     spec = find(runtime, name)
     _read(runtime)
+    narrate_problems(runtime.rules.problems(missing=False))
     try:
         arguments = read_arguments(runtime, spec, args, arg or [])
     except ArgumentError as error:
