@@ -333,6 +333,15 @@ def test_a_credential_of_a_server_in_plain_text_is_a_warning(pegboard: Command, 
 
 
 @pytest.mark.promise("CFG-1", "TUI-6")
+def test_a_theme_whose_file_is_invalid_is_not_called_unknown(pegboard: Command, home: Path) -> None:
+    (home / "data" / "themes").mkdir(parents=True)
+    (home / "data" / "themes" / "mine.toml").write_text('name = "mine"\n')
+    done = pegboard("config", "set", "ui.theme", "mine")
+    assert "The theme mine.toml can't be used: `primary`: Field required." in done.stderr
+    assert "Unknown theme" not in done.stderr
+
+
+@pytest.mark.promise("CFG-1", "TUI-6")
 @pytest.mark.parametrize(
     ("key", "value", "warning"),
     [

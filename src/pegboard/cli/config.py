@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -171,8 +172,13 @@ def _theme_problems(runtime: Runtime) -> Iterator[Problem]:
 
     from pegboard.tui.shell import themes
 
-    known = {*BUILTIN_THEMES, *(theme.name for theme in themes.load((themes.shipped(), folder))[0])}
+    found, damaged = themes.load((themes.shipped(), folder))
+    known = {*BUILTIN_THEMES, *(theme.name for theme in found)}
     if settings.ui.theme not in known:
+        own = [one for one in damaged if one.file and one.file.endswith(f"{os.sep}{settings.ui.theme}.toml")]
+        if own:  # The theme exists, but can't be used.
+            yield from own
+            return
         from difflib import get_close_matches
 
         near = get_close_matches(settings.ui.theme, known, n=1)
