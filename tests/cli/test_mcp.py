@@ -378,6 +378,21 @@ def test_a_server_that_cannot_be_added_changes_nothing(
     assert config(home) == before
 
 
+@pytest.mark.promise("MCP-2", "CLI-2")
+def test_an_option_that_would_have_no_effect_on_the_added_server_is_refused(pegboard: Command, home: Path) -> None:
+    url = ("--url", "http://127.0.0.1:1/mcp")
+    for options, reason in (
+        ((*url, "--env", "A=b"), "--env has no effect on a server with a URL."),
+        ((*url, "--cwd", "."), "--cwd has no effect on a server with a URL."),
+        ((*url, "--client-secret", "KEY"), "--client-secret needs --client-id."),
+        (("--header", "A: b", "--", "python"), "--header has no effect on a server with a command."),
+        (("--client-id", "one", "--", "python"), "--client-id has no effect on a server with a command."),
+    ):
+        done = pegboard("mcp", "add", "one", *options)
+        assert (done.returncode, reason in done.stderr) == (2, True), options
+    assert not (home / "config.toml").exists()
+
+
 @pytest.mark.promise("MCP-3", "MCP-5")
 def test_a_server_is_added_with_the_newest_protocol_version_to_use(pegboard: Command, home: Path) -> None:
     start = ["--", sys.executable, str(SDK_SERVER)]

@@ -109,9 +109,9 @@ def add(
         entry["headers"] = dict(pair(text, ":", "--header") for text in header)
     limits = {"cwd": str(cwd.absolute()) if cwd else None, "timeout": timeout, "protocol": protocol}
     entry |= {key: value for key, value in limits.items() if value is not None}
-    if client_id is not None:
-        secret = {} if client_secret is None else {"client_secret": f"${{{client_secret}}}"}
-        entry["oauth"] = {"client_id": client_id, **secret}
+    oauth = {"client_id": client_id, "client_secret": client_secret and f"${{{client_secret}}}"}
+    if any(oauth.values()):
+        entry["oauth"] = {key: value for key, value in oauth.items() if value is not None}
     check_entry(runtime, name, entry)
     write_entries(runtime, {name: entry}, keep_literals=keep_literals)
     narrate(f"Added {name} to {runtime.paths.config_file}. Test it with `pegboard mcp test {name}`.")

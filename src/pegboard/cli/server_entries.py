@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from pegboard.config.client_files import FoundServer
     from pegboard.runtime import Runtime
 
+_OF_COMMANDS: Final = {"env": "--env", "cwd": "--cwd"}
+_OF_URLS: Final = {"headers": "--header", "oauth": "--client-id"}
+"""Options of one transport by the keys of the entry; they would have no effect on the other one."""
+
 
 def check_entry(runtime: Runtime, name: str, entry: Mapping[str, object]) -> None:
     """Exit if a server can't be added."""
@@ -24,9 +28,19 @@ def check_entry(runtime: Runtime, name: str, entry: Mapping[str, object]) -> Non
     complaint = entry_complaint(name, entry, pack_names(runtime))
     if is_server_name(name) and "command" not in entry and "url" not in entry:
         complaint = f"Add a command after `--`, or --url: pegboard mcp add {name} -- COMMAND ARGS…"
-    if complaint:
+    if complaint := complaint or _unused_options(entry):
         narrate(f"{name!r} was not added. {complaint}")
         raise typer.Exit(USAGE)
+
+
+def _unused_options(entry: Mapping[str, object]) -> str:
+    """Return why options would have no effect; empty if all have one."""
+    transport, unused = ("a command", _OF_URLS) if "command" in entry else ("a URL", _OF_COMMANDS)
+    for key, option in unused.items():
+        if key in entry:
+            return f"{option} has no effect on a server with {transport}."
+    oauth = entry.get("oauth")
+    return "--client-secret needs --client-id." if isinstance(oauth, dict) and "client_id" not in oauth else ""
 
 
 def pack_names(runtime: Runtime) -> frozenset[str]:
