@@ -427,6 +427,8 @@ def test_credentials_become_secrets_unless_the_user_keeps_them(pegboard: Command
     dotenv = home / ".env"  # this machine has no keyring
     assert dotenv.read_text() == f"HUB_TOKEN='{TOKEN}'\n"
     assert dotenv.stat().st_mode & 0o777 == 0o600
+    assert pegboard("mcp", "add", "other", "--env", "NOWHERE", "--env", "HUB_TOKEN", "--", "x").returncode == 0
+    assert f"its secrets stay: HUB_TOKEN ({dotenv}). Delete" in pegboard("mcp", "remove", "other").stderr
     done = pegboard("mcp", "add", "plain", "--env", f"API_KEY={TOKEN}", "--keep-literals", "--", "x")
     assert TOKEN in config(home)
     assert "plain text" in done.stderr

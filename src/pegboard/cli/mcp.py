@@ -14,6 +14,7 @@ from pegboard.cli.server_entries import (
     check_entry,
     found_row,
     note_relative_files,
+    note_stored_secrets,
     pack_names,
     pair,
     print_found,
@@ -151,7 +152,6 @@ def remove(context: typer.Context, name: ServerArgument, packs: PacksOption = No
     """Remove a server from the configuration file. Its secrets stay."""
     from pegboard.cli.output import narrate
     from pegboard.config.server_file import ServerFile
-    from pegboard.config.servers import SECRET
     from pegboard.errors import ConfigError
 
     runtime = open_runtime(context)
@@ -165,9 +165,7 @@ def remove(context: typer.Context, name: ServerArgument, packs: PacksOption = No
         raise typer.Exit(USAGE) from None
     narrate(f"Removed {name} from {runtime.paths.config_file}.")
     if known is not None:
-        names = sorted({one for text in (*known.env.values(), *known.headers.values()) for one in SECRET.findall(text)})
-        if names:
-            narrate(f"note: its secrets stay: {', '.join(names)}. Delete one with `pegboard auth remove NAME`.")
+        note_stored_secrets(runtime, (*known.env.values(), *known.headers.values()))
 
 
 @mcp.command("test")

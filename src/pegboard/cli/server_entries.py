@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
@@ -109,6 +109,19 @@ def print_found(runtime: Runtime, found: FoundServer, *, is_added: bool, dry_run
     print(clean_line(f"{'would add' if dry_run else 'added'} {found.new_name}: {row['target']}{''.join(more)}"))
     for note in found.notes:
         print(clean_line(f"  {note}"))
+
+
+def note_stored_secrets(runtime: Runtime, texts: Iterable[str]) -> None:
+    """Say where the secrets stay that the texts of a removed server refer to."""
+    from pegboard.config import Secrets
+    from pegboard.config.servers import SECRET
+
+    secrets = Secrets(runtime.paths)
+    found = [secrets.find(name) for name in sorted({one for text in texts for one in SECRET.findall(text)})]
+    stored = [f"{one.name} ({one.place})" for one in found if one is not None and one.source != "environment"]
+    if stored:
+        how = "Delete one of the keyring with `pegboard auth remove NAME`, one of a file with an editor."
+        narrate(f"note: its secrets stay: {', '.join(stored)}. {how}")
 
 
 def note_relative_files(command: Sequence[str]) -> None:
