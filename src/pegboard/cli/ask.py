@@ -156,7 +156,8 @@ def _unasked(outcome: Outcome) -> str:
     import shlex
 
     for one in outcome.tool_results:
-        if one.error is not None and _UNASKED in one.error.message:
+        error = one.error
+        if error is not None and error.detail == "denied" and not error.said and _UNASKED in error.message:
             return _clean_line(shlex.quote(one.tool))
     return ""
 
