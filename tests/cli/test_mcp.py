@@ -586,6 +586,23 @@ enabled = false
 
 
 @pytest.mark.promise("MCP-3")
+def test_variables_in_a_file_of_copilot_become_references(
+    pegboard: Command, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = {"command": "npx", "args": ["one"], "env": {"A": "$A_KEY", "B": "${B_KEY}"}, "tools": ["*"]}
+    for name, folder in ((".github/mcp.json", tmp_path), ("mcp-config.json", tmp_path / "elsewhere")):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(json.dumps({"mcpServers": {folder.name: {**entry, "args": [folder.name]}}}))
+    monkeypatch.setenv("COPILOT_HOME", str(tmp_path / "elsewhere"))
+    done = pegboard("mcp", "import", "copilot")
+    assert "import it with `pegboard mcp import .github/mcp.json`" in done.stderr
+    pegboard("mcp", "import", ".github/mcp.json")
+    found = {name: entry["env"] for name, entry in tomllib.loads(config(home))["mcp"]["servers"].items()}
+    references = {"A": "${A_KEY}", "B": "${B_KEY}"}
+    assert found == {"elsewhere": references, tmp_path.name: references}
+
+
+@pytest.mark.promise("MCP-3")
 def test_a_clients_file_in_the_working_directory_is_not_read_by_the_clients_name(
     pegboard: Command, home: Path, tmp_path: Path
 ) -> None:

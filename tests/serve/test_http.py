@@ -239,7 +239,7 @@ def test_other_machines_are_served_only_with_an_explicit_token(tmp_path: Path) -
     assert f"chmod 600 {file}" in open_.stderr
 
 
-CLIENTS = ["claude-code", "claude-desktop", "codex", "cursor", "gemini", "opencode", "vscode", "windsurf"]
+CLIENTS = ["claude-code", "claude-desktop", "codex", "cursor", "gemini", "opencode", "vscode", "windsurf", "copilot"]
 HOLDERS = {"codex": "mcp_servers", "opencode": "mcp", "vscode": "servers"}
 
 

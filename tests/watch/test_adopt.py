@@ -398,6 +398,28 @@ def test_the_files_of_clients_are_found(
     assert after in file.read_text()
 
 
+@pytest.mark.promise("WAT-2")
+@pytest.mark.parametrize(
+    ("variable", "client", "place"),
+    [
+        ("CLAUDE_CONFIG_DIR", "claude-code", ".claude.json"),
+        ("CODEX_HOME", "codex", "config.toml"),
+        ("COPILOT_HOME", "copilot", "mcp-config.json"),
+        ("GEMINI_CLI_HOME", "gemini", ".gemini/settings.json"),
+    ],
+)
+def test_the_files_of_a_client_that_keeps_them_elsewhere_are_found(
+    variable: str, client: str, place: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "elsewhere" / place
+    file.parent.mkdir(parents=True)
+    codex = '[mcp_servers.x]\ncommand="y"\n'
+    file.write_text(codex if client == "codex" else '{"mcpServers":{"x":{"command":"y"}}}')
+    elsewhere = dict(os.environ) | {variable: str(tmp_path / "elsewhere")}
+    assert commands.pegboard("adopt", client, env=elsewhere).returncode == 0
+    assert '"watch", "--name", "x"' in file.read_text()
+
+
 @pytest.mark.promise("WAT-2", "MCP-3")
 def test_the_help_names_every_client_whose_files_are_found() -> None:
     for command in (["adopt"], ["mcp", "import"]):

@@ -335,8 +335,13 @@ def test_a_prompt_that_claude_code_queues_ends_no_call(home: Path) -> None:
 
 
 @pytest.mark.promise("WAT-1")
-def test_a_turn_that_the_user_of_copilot_aborts_ends_its_calls(home: Path) -> None:
-    file = home / ".copilot/session-state/s-1/events.jsonl"
+@pytest.mark.parametrize("folder", [".copilot", "elsewhere"])
+def test_a_turn_that_the_user_of_copilot_aborts_ends_its_calls(
+    home: Path, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if folder == "elsewhere":
+        monkeypatch.setenv("COPILOT_HOME", str(home / folder))
+    file = home / folder / "session-state/s-1/events.jsonl"
     file.parent.mkdir(parents=True)
     file.touch()
     copilot = Hooked(agent="copilot", sessionId="s-1")
@@ -1081,6 +1086,27 @@ def test_each_agent_gets_hooks_in_its_own_form(
     assert "0 entries adopted" in commands.pegboard("adopt", agent, "--hooks").stderr
     commands.pegboard("adopt", agent, "--hooks", "--undo")
     assert not (home / file).exists()
+
+
+@pytest.mark.promise("WAT-2")
+@pytest.mark.parametrize(
+    ("variable", "agent", "place"),
+    [
+        ("CLAUDE_CONFIG_DIR", "claude-code", "settings.json"),
+        ("CODEX_HOME", "codex", "hooks.json"),
+        ("COPILOT_HOME", "copilot", "hooks/pegboard.json"),
+        ("GEMINI_CLI_HOME", "gemini", ".gemini/settings.json"),
+        ("QWEN_HOME", "qwen", "settings.json"),
+    ],
+)
+def test_hooks_are_written_where_the_agent_keeps_its_settings(
+    variable: str, agent: str, place: str, tmp_path: Path
+) -> None:
+    elsewhere = dict(os.environ) | {variable: str(tmp_path / "elsewhere")}
+    file = tmp_path / "elsewhere" / place
+    file.parent.mkdir(parents=True)
+    assert commands.pegboard("adopt", agent, "--hooks", env=elsewhere).returncode == 0
+    assert f"--hook {agent}" in file.read_text()
 
 
 @pytest.mark.promise("WAT-2")

@@ -52,8 +52,8 @@ def serve(
         typer.Option(
             "--print-config",
             metavar="CLIENT",
-            help="Print the entry for a client and exit: claude-code, claude-desktop, codex, cursor, gemini, opencode,"
-            " vscode or windsurf.",
+            help="Print the entry for a client and exit: claude-code, claude-desktop, codex, copilot, cursor, gemini,"
+            " opencode, vscode or windsurf.",
             autocompletion=_clients,
         ),
     ] = None,

@@ -34,10 +34,11 @@ _Entry: TypeAlias = dict[str, object]
 _EXPECTED: Final = 'Expected JSON such as {"mcpServers": {"NAME": {"command": "…"}}}, or TOML with [mcp_servers.NAME].'
 
 _COMMON_KEYS: Final = {"environment": "env", "http_headers": "headers"}
-_CLIENT_FOLDERS: Final = frozenset({".vscode", ".cursor", ".codex", ".gemini", ".qwen"})
+_CLIENT_FOLDERS: Final = frozenset({".vscode", ".cursor", ".codex", ".gemini", ".github", ".qwen"})
 _OPENCODE_VARIABLE: Final = re.compile(r"(?<!\$)\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
 _OPENCODE_FILE: Final = re.compile(r"(?<!\$)\{file:[^{}]+\}")
 _BARE_VARIABLE: Final = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
+_OF_COPILOT: Final = "mcp-config.json"
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TRANSPORTS: Final = {
     "stdio": "",
@@ -97,6 +98,22 @@ class _SkippedError(Exception):
     """A server can't be imported; the message says why."""
 
 
+def client_home(client: str) -> Path:
+    """Return the folder in which a client with a command line keeps its settings, as its environment variable says."""
+    home = Path.home()
+    variable, default = {
+        "claude-code": ("CLAUDE_CONFIG_DIR", home / ".claude"),
+        "codex": ("CODEX_HOME", home / ".codex"),
+        "copilot": ("COPILOT_HOME", home / ".copilot"),
+        "gemini": ("GEMINI_CLI_HOME", home / ".gemini"),
+        "qwen": ("QWEN_HOME", home / ".qwen"),
+    }[client]
+    given = os.environ.get(variable)
+    if not given:
+        return default
+    return Path(given) / ".gemini" if client == "gemini" else Path(given)
+
+
 def client_files(client: str) -> tuple[Path, ...]:
     """Return the files in which the user configures a client, in order; they needn't exist.
 
@@ -109,12 +126,14 @@ def client_files(client: str) -> tuple[Path, ...]:
     )
     settings = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
     return {
-        "claude-code": (home / ".claude.json",),
+        "claude-code": (
+            (client_home("claude-code") if os.environ.get("CLAUDE_CONFIG_DIR") else home) / ".claude.json",
+        ),
         "claude-desktop": (support / "Claude/claude_desktop_config.json",),
-        "codex": (Path(os.environ.get("CODEX_HOME") or home / ".codex") / "config.toml",),
-        "copilot": (home / ".copilot/mcp-config.json",),
+        "codex": (client_home("codex") / "config.toml",),
+        "copilot": (client_home("copilot") / _OF_COPILOT,),
         "cursor": (home / ".cursor/mcp.json",),
-        "gemini": (home / ".gemini/settings.json",),
+        "gemini": (client_home("gemini") / "settings.json",),
         "opencode": tuple(settings / "opencode" / f"opencode.{suffix}" for suffix in ("json", "jsonc")),
         "vscode": (support / "Code/User/mcp.json", support / "Code/User/settings.json"),
         "windsurf": (home / ".codeium/windsurf/mcp_config.json",),
@@ -131,6 +150,7 @@ def folder_file(client: str) -> Path | None:
     found = {
         "claude-code": ".mcp.json",
         "codex": ".codex/config.toml",
+        "copilot": ".github/mcp.json",
         "cursor": ".cursor/mcp.json",
         "gemini": ".gemini/settings.json",
         "opencode": "opencode.json",
@@ -243,7 +263,7 @@ class _Reader:
     def __init__(self, file: Path, is_set: Callable[[str], bool], environ: Mapping[str, str]) -> None:
         folder = file.absolute().parent
         self._folder = folder.parent if folder.name in _CLIENT_FOLDERS else folder
-        self._has_bare_variables = folder.name in {".gemini", ".qwen"}
+        self._has_bare_variables = folder.name in {".gemini", ".github", ".qwen"} or file.name == _OF_COPILOT
         self._is_set = is_set
         self._environ = environ
         self.notes: list[str] = []

@@ -11,16 +11,17 @@ from pegboard.serve.token import VARIABLE
 NAME: Final = "pegboard"
 
 _FILES: Final = {
-    "codex": "~/.codex/config.toml",
-    "gemini": "~/.gemini/settings.json, or .gemini/settings.json of a project",
-    "opencode": "~/.config/opencode/opencode.json, or opencode.json of a project",
     "claude-code": ".mcp.json of a project, or ~/.claude.json",
     "claude-desktop": "claude_desktop_config.json (Settings → Developer → Edit Config)",
+    "codex": "~/.codex/config.toml",
     "cursor": "~/.cursor/mcp.json, or .cursor/mcp.json of a project",
-    "windsurf": "~/.codeium/windsurf/mcp_config.json",
+    "gemini": "~/.gemini/settings.json, or .gemini/settings.json of a project",
+    "opencode": "~/.config/opencode/opencode.json, or opencode.json of a project",
     "vscode": ".vscode/mcp.json, or the user's mcp.json (MCP: Open User Configuration)",
+    "windsurf": "~/.codeium/windsurf/mcp_config.json",
+    "copilot": "~/.copilot/mcp-config.json, or .github/mcp.json of a project",
 }
-CLIENTS: Final = tuple(sorted(_FILES))
+CLIENTS: Final = tuple(_FILES)
 """Clients whose configuration is known."""
 
 

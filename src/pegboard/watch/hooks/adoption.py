@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 from pydantic import JsonValue
 
 from pegboard import storage
+from pegboard.config.client_files import client_home
 from pegboard.config.client_formats import BOM
 from pegboard.config.files import shown
 from pegboard.data.json_edit import with_value, without
@@ -70,19 +71,16 @@ class AgentHooks:
 
 def agents() -> dict[str, AgentHooks]:
     """Return the agents whose hooks Pegboard can configure, by name."""
-    home = Path.home()
-    claude = Path(os.environ.get("CLAUDE_CONFIG_DIR") or home / ".claude")
-    codex = Path(os.environ.get("CODEX_HOME") or home / ".codex")
-    config = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
     restart = "opencode loads plugins when it starts: restart it."
     review = "Codex runs new hooks only after you trust them: enter /hooks in Codex."
     return {
-        "claude-code": AgentHooks(claude / "settings.json", _CLAUDE_EVENTS),
-        "codex": AgentHooks(codex / "hooks.json", _CODEX_EVENTS, remark=review),
-        "copilot": AgentHooks(home / ".copilot/hooks/pegboard.json", _COPILOT_EVENTS, is_flat=True),
-        "gemini": AgentHooks(home / ".gemini/settings.json", _GEMINI_EVENTS, second=1000),
+        "claude-code": AgentHooks(client_home("claude-code") / "settings.json", _CLAUDE_EVENTS),
+        "codex": AgentHooks(client_home("codex") / "hooks.json", _CODEX_EVENTS, remark=review),
+        "copilot": AgentHooks(client_home("copilot") / "hooks/pegboard.json", _COPILOT_EVENTS, is_flat=True),
+        "gemini": AgentHooks(client_home("gemini") / "settings.json", _GEMINI_EVENTS, second=1000),
         "opencode": AgentHooks(config / "opencode/plugins/pegboard.js", plugin="opencode.js", remark=restart),
-        "qwen": AgentHooks(home / ".qwen/settings.json", _QWEN_EVENTS, second=1000),
+        "qwen": AgentHooks(client_home("qwen") / "settings.json", _QWEN_EVENTS, second=1000),
     }
 
 

@@ -14,13 +14,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from pegboard.config.client_files import client_home
+
 EVERY_CALL: Final = ""
 """Instead of an id: all calls in flight."""
 
 _PATHS: Final = {"claude-code": "transcript_path", "copilot": "transcriptPath"}
 """Keys of the path in events, by agent."""
-_OF_COPILOT: Final = ".copilot/session-state/{}/events.jsonl"
-"""The path of a session of Copilot CLI, which names it only after the first turn."""
+_OF_COPILOT: Final = "session-state/{}/events.jsonl"
+"""The path of a session in the folder of Copilot CLI, which names it only after the first turn."""
 _SESSION: Final = re.compile(r"[A-Za-z0-9-]+")
 _DENIALS: Final = ("user-rejected", "interrupted")
 _REJECTED: Final = "User rejected tool use"
@@ -53,7 +55,7 @@ class SessionTranscript:
         path = event.get(_PATHS.get(agent, ""))
         session = event.get("sessionId")
         if agent == "copilot" and path is None and isinstance(session, str) and _SESSION.fullmatch(session):
-            path = self._path or str(Path.home() / _OF_COPILOT.format(session))
+            path = self._path or str(client_home("copilot") / _OF_COPILOT.format(session))
         if isinstance(path, str) and path != self._path and (size := _size(path)) is not None:
             self._path, self._read, self._rest = path, size, b""
 
