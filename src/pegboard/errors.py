@@ -109,6 +109,10 @@ class StoreError(PegboardError):
     """The history can't be opened or written; the message is a sentence or the database's own words."""
 
 
+class ShortValueError(StoreError):
+    """A value is too short to be redacted; the message is a sentence with the reason."""
+
+
 class ReadOnlyError(StoreError):
     """Recorded data can't be changed, because the file can't be written; the message is a sentence with the reason."""
 

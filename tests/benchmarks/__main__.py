@@ -14,9 +14,13 @@ Row = tuple[str, float, float, str]
 
 
 def main(names: list[str]) -> int:
-    """Measure the named modules, or all; return 1 if a figure exceeds its limit."""
+    """Measure the named modules, or all; return 1 if a figure exceeds its limit, 2 for an unknown name."""
     here = Path(__file__).parent
-    chosen = names or sorted(file.stem for file in here.glob("[!_]*.py"))
+    known = sorted(file.stem for file in here.glob("[!_]*.py"))
+    if unknown := sorted({*names} - {*known}):
+        print(f"Unknown: {', '.join(unknown)}. The benchmarks are {', '.join(known)}.", file=sys.stderr)
+        return 2
+    chosen = names or known
     over = 0
     print(f"{'figure':<72} {'measured':>10} {'limit':>8}")
     for name in chosen:

@@ -236,6 +236,8 @@ def test_a_running_call_is_not_deleted_and_a_message_says_why(pegboard: Command,
 def test_a_value_is_redacted_from_stdin_and_never_an_argument(
     pegboard: Command, recorded: list[str], home: Path
 ) -> None:
+    short = pegboard("history", "redact", stdin="Ada\n")
+    assert (short.returncode, "fewer than 6 characters" in short.stderr) == (2, True)
     refused = pegboard("history", "redact", "Ada Lovelace")
     assert (refused.returncode, "can't be an argument" in refused.stderr) == (2, True)
     done = pegboard("history", "redact", stdin="Ada Lovelace\n")

@@ -290,6 +290,7 @@ def redact(context: typer.Context, json: JsonOption = False, packs: PacksOption 
     """
     from pegboard.cli.auth import ask_value
     from pegboard.cli.output import narrate, print_json
+    from pegboard.errors import ShortValueError
 
     if context.args:
         narrate(
@@ -300,7 +301,11 @@ def redact(context: typer.Context, json: JsonOption = False, packs: PacksOption 
     value = ask_value("Value to redact: ")
     runtime = open_runtime(context)
     with _exit_on_error("The value may remain in what Pegboard has stored because the history can't be changed"):
-        report = runtime.activity.redact(value)
+        try:
+            report = runtime.activity.redact(value)
+        except ShortValueError as error:
+            narrate(str(error))
+            raise typer.Exit(USAGE) from error
     for remaining in report.remaining:
         narrate(remaining)
     if json:

@@ -17,7 +17,7 @@ from pegboard.config import Redactor
 from pegboard.config.redaction import SHORTEST
 from pegboard.config.trust import CHECKS, TrustFile
 from pegboard.data.mask import REDACTED
-from pegboard.errors import StoreError
+from pegboard.errors import ShortValueError
 from pegboard.models.erasure import RedactionReport
 
 if TYPE_CHECKING:
@@ -44,14 +44,15 @@ def redact(parts: Parts, value: str) -> RedactionReport:
         value: The value; it is also found escaped, quoted for URLs, and in base64.
 
     Raises:
-        StoreError: The value is too short, or the history can't be read or written.
+        ShortValueError: The value is too short.
+        StoreError: The history can't be read or written.
     """
     from pegboard.history.erase import Replacement, erase
 
     value = value.strip("\r\n")
     redactor = Redactor({"redacted": value}, REDACTED)
     if not redactor.forms:
-        raise StoreError(
+        raise ShortValueError(
             f"Nothing was redacted: the value has fewer than {SHORTEST} characters, which would match unrelated text."
         )
     replacement = Replacement(redactor.forms, redactor.text, redactor.value)
