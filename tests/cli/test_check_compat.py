@@ -96,6 +96,33 @@ def test_the_baseline_stays_before_a_breaking_change_whatever_changes_later(pegb
     assert _compat(pegboard, packs)[0] == 0
 
 
+@pytest.mark.promise("BAT-4", "SDK-14")
+def test_a_new_name_with_the_earlier_one_as_alias_is_compatible_and_keeps_what_callers_rely_on(
+    pegboard: Command, packs: Path, tmp_path: Path
+) -> None:
+    _commit(tmp_path)
+    pegboard("--packs", str(packs), "tools", "invoke", "shop.search", "--arg", "query=x")
+    _compat(pegboard, packs)
+    imported = "from pegboard.sdk import aliases\n" + BEFORE.replace("query: str", "text: str")
+    renamed = imported.replace("[query]", "[text]").replace(
+        "def search", '@aliases("shop.search", text="query")\ndef find'
+    )
+    (packs / "shop.py").write_text(renamed)
+    for options in ((), ("--since", "HEAD")):
+        code, found, _ = _compat(pegboard, packs, *options)
+        assert (code, [*found]) == (0, ["shop.find", "shop.other"])
+        assert (found["shop.find"]["status"], found["shop.find"]["calls"]) == ("compatible", 1)
+        assert found["shop.find"]["changes"] == []
+    (packs / "shop.py").write_text(renamed.replace("limit: int = 5", "limit: int"))
+    for options in ((), ("--since", "HEAD")):
+        code, found, _ = _compat(pegboard, packs, *options)
+        assert (code, _breaking(found["shop.find"])) == (1, ["`limit` is now required"])
+        assert found["shop.find"]["broken"] == 1
+    (packs / "shop.py").write_text(renamed.replace('"shop.search", text="query"', '"shop.seek"'))
+    code, found, _ = _compat(pegboard, packs)
+    assert (code, found["shop.search"]["status"]) == (1, "removed")
+
+
 @pytest.mark.promise("BAT-4")
 def test_a_removed_tool_is_breaking_but_not_one_whose_file_cannot_be_parsed(pegboard: Command, packs: Path) -> None:
     _compat(pegboard, packs)

@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from heapq import merge
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, Literal
@@ -17,7 +19,15 @@ from pegboard.checks.comparable import is_comparable
 from pegboard.checks.compat import SchemaChange
 from pegboard.checks.file import CheckError, Checks
 from pegboard.checks.revision import PacksAtRevision, UnparsablePackError, is_built_in, repository_of, resolved
-from pegboard.checks.schemas import SchemaVersion, SeenPack, SeenSchemas, changes_since, origin_of
+from pegboard.checks.schemas import (
+    SchemaVersion,
+    SeenPack,
+    SeenSchemas,
+    changes_since,
+    named,
+    origin_of,
+    with_current_names,
+)
 from pegboard.data.pointer import pointer
 from pegboard.errors import FormFaults
 from pegboard.models import CallRecord, DataModel, Fault, McpHandler, PackHandler, ToolSpec
@@ -118,7 +128,7 @@ class Compatibility:
             known = before[spec.name]
             if known is None or known.baseline == self.seen.digest(spec):
                 continue
-            if self._is_used(spec.name):
+            if any(map(self._is_used, (spec.name, *spec.aliases))):
                 found.append(self._compare(spec, known.base))
             else:
                 unused.append(spec)
@@ -193,7 +203,7 @@ class Compatibility:
         found: list[ToolCompatibility] = []
         for file, tools in files.items():
             for spec in tools:
-                version = _named(known, spec)
+                version = named(known, spec)
                 found.append(
                     _new(spec)
                     if version is None
@@ -277,22 +287,30 @@ class Compatibility:
         from pegboard.schema.arguments import prepare
         from pegboard.schema.validation import validator
 
-        old = validator(version.input_schema) if version is not None and changes else None
+        names = spec.parameter_aliases
+        old = validator(with_current_names(version.input_schema, names)) if version is not None and changes else None
         is_same = version is not None and not any(change.side == "input" for change in changes)
         clauses = {change.path: change.message for change in changes if change.breaking and change.side == "input"}
         valid, broken = 0, []
-        for record in self._runtime.history.records(tool=spec.name, limit=_MOST_CALLS):
-            if not _was_accepted(record) or (old is not None and old.faults(record.args)):
+        for record in self._records(spec):
+            args = {names.get(name, name): value for name, value in record.args.items()}
+            if not _was_accepted(record) or (old is not None and old.faults(args)):
                 continue
             valid += 1
             if is_same:
                 continue
             try:
-                prepare(spec, record.args)
+                prepare(spec, args)
             except FormFaults as faults:
                 reason = _reason(faults.faults[0], clauses)
                 broken.append(BrokenCall(id=record.id, at=record.at, reason=reason))
         return valid, broken
+
+    def _records(self, spec: ToolSpec) -> Iterable[CallRecord]:
+        """Return the latest recorded calls of a tool, newest first, also those by a name that is an alias now."""
+        names = (spec.name, *spec.aliases)
+        found = [self._runtime.history.records(tool=name, limit=_MOST_CALLS) for name in names]
+        return islice(merge(*found, key=lambda record: record.at, reverse=True), _MOST_CALLS)
 
     def _removed(self, moment: datetime | None = None) -> Iterable[ToolCompatibility]:
         """Return the tools that were seen and no longer exist; packs that can't be read now are left out.
@@ -331,11 +349,6 @@ class Compatibility:
 def is_date(text: str) -> bool:
     """Return whether a text names a date rather than a git revision."""
     return _DATE.fullmatch(text) is not None
-
-
-def _named(old: dict[str, SchemaVersion], spec: ToolSpec) -> SchemaVersion | None:
-    """Return the earlier version of a tool, which may have had another name that is now an alias."""
-    return next((old[name] for name in (spec.name, *spec.aliases) if name in old), None)
 
 
 def _nothing_compared(specs: Sequence[ToolSpec], revision: str) -> str:

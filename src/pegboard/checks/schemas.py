@@ -9,12 +9,12 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 from pydantic import Field
 
@@ -25,6 +25,7 @@ from pegboard.models import DataModel, JsonObject, McpHandler, PackHandler, Prob
 from pegboard.presets.files import file_name
 
 _MOST_VERSIONS: Final = 30
+_T = TypeVar("_T")
 
 
 class SchemaVersion(DataModel):
@@ -87,9 +88,9 @@ class SeenSchemas:
         self._digests: dict[str, tuple[ToolSpec, str]] = {}
 
     def of(self, spec: ToolSpec) -> SeenTool | None:
-        """Return the versions of a tool, or None if it was never seen."""
+        """Return the versions of a tool, or None if it was never seen, not even by a name that is an alias now."""
         origin = origin_of(spec)
-        return None if origin is None else self._read(self._file(spec.pack, origin), origin).tools.get(spec.name)
+        return None if origin is None else named(self._read(self._file(spec.pack, origin), origin).tools, spec)
 
     def digest(self, spec: ToolSpec) -> str:
         """Return the digest of the schemas of a tool, without their texts."""
@@ -172,10 +173,12 @@ class SeenSchemas:
             version = SchemaVersion(
                 at=at, digest=digest, input_schema=spec.input_schema, output_schema=spec.output_schema
             )
-            seen = tools.get(spec.name)
+            seen = named(tools, spec)
             if seen is None:
                 tools[spec.name] = SeenTool(baseline=digest, versions=(version,))
-            elif seen.versions[-1].digest != digest:
+                continue
+            tools[spec.name] = seen
+            if seen.versions[-1].digest != digest:
                 base = seen.base
                 kept = (*seen.versions, version)[-_MOST_VERSIONS:]
                 if base not in kept:
@@ -238,9 +241,34 @@ def _digest(spec: ToolSpec) -> str:
     return sha256(text.encode()).hexdigest()[:24]
 
 
+def named(tools: Mapping[str, _T], spec: ToolSpec) -> _T | None:
+    """Return the entry of a tool, which may have had another name that is an alias now."""
+    return next((tools[name] for name in (spec.name, *spec.aliases) if name in tools), None)
+
+
 def changes_since(version: SchemaVersion, spec: ToolSpec) -> tuple[SchemaChange, ...]:
-    """Return the changes of arguments and results between a version and the current schemas of a tool."""
+    """Return the changes of arguments and results between a version and the current schemas of a tool.
+
+    A parameter whose earlier name is an alias now was not removed.
+    """
     return (
-        *schema_changes("input", version.input_schema, spec.input_schema),
+        *schema_changes("input", with_current_names(version.input_schema, spec.parameter_aliases), spec.input_schema),
         *schema_changes("output", version.output_schema, spec.output_schema),
     )
+
+
+def with_current_names(schema: JsonObject, names: Mapping[str, str]) -> JsonObject:
+    """Return a schema of arguments in which parameters have their current names.
+
+    Args:
+        schema: The schema.
+        names: Earlier name → current name.
+    """
+    properties, required = schema.get("properties"), schema.get("required")
+    if not isinstance(properties, dict):
+        return schema
+    new = {name: names[name] for name in properties if name in names and names[name] not in properties}
+    renamed: JsonObject = {**schema, "properties": {new.get(name, name): part for name, part in properties.items()}}
+    if isinstance(required, list):
+        renamed["required"] = [new.get(name, name) if isinstance(name, str) else name for name in required]
+    return renamed
