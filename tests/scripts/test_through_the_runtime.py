@@ -55,6 +55,32 @@ async def test_a_script_calls_tools_of_packs(shop: Runtime, script: str, printed
     assert await _stdout(shop, script) == printed
 
 
+RENAMED = '''
+from pegboard.sdk import aliases
+
+@aliases("desk.lookup", "cat", "desk.count", text="query")
+def find(*, text: str) -> str:
+    """Find."""
+    return f"found {text}"
+
+def count(*, n: int = 0) -> int:
+    """Count."""
+    return n
+'''
+
+
+@pytest.mark.promise("SCR-1", "SDK-14")
+async def test_earlier_names_of_a_tool_are_commands_and_names_without_a_pack_hide_no_command(
+    write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime]
+) -> None:
+    runtime = open_runtime(write_pack("desk.py", RENAMED))
+    script = "desk.lookup --query saw; desk_lookup nail; desk.find --text peg; desk.count; echo ok | cat"
+    assert await _stdout(runtime, script) == "found saw\nfound nail\nfound peg\n0\nok\n"
+    calls = runtime.scripts.orchestrator().analyze("desk.lookup --query saw").calls
+    assert [(call.tool, call.args) for call in calls] == [("desk.find", {"text": "saw"})]
+    assert "Also called desk_find, desk.lookup, desk_lookup." in str(await _stdout(runtime, "help desk.lookup"))
+
+
 ODD = '''
 """Has an odd name."""
 def größe(*, n: int = 1) -> int:

@@ -327,7 +327,8 @@ def commands_of(
     """Return the commands by all their names.
 
     A tool `fs.list_dir` is also called `fs_list_dir`, unless that is ambiguous. A tool whose name isn't valid for a
-    command, such as `1st.list_dir`, is only called `_1st_list_dir`.
+    command, such as `1st.list_dir`, is only called `_1st_list_dir`. Its qualified aliases are names, too; an alias
+    without a dot isn't, because it could hide a command of bash.
 
     Args:
         specs: Tools of the registry.
@@ -338,10 +339,13 @@ def commands_of(
         ValueError: Two tools have one name, or the name of a `CallableTool` isn't valid for a command.
     """
     wanted: list[tuple[str, Callable[[tuple[str, ...]], ScriptCommand]]] = []
+    aliases: dict[str, list[str]] = {}
     for spec in specs:
         if calls is None:
             raise ValueError(f"{spec.name} can't be a command without a call pipeline.")
         wanted.append((spec.name, _tool_command(spec, calls)))
+        qualified = [alias for alias in spec.aliases if "." in alias]
+        aliases[spec.name] = [name for alias in qualified for name in (alias, plain_name(alias)) if is_command(name)]
     for tool, seconds in tools:
         if not is_command(tool.name):
             raise ValueError(f"The tool {tool.name!r} can't be a command because its name isn't valid for one.")
@@ -359,7 +363,8 @@ def commands_of(
         if not names:
             numbered = (f"{other}_{number}" for number in count(2))
             names.append(next(one for one in numbered if one not in taken | times.keys() | found.keys()))
-        made = command(tuple(names))
+        names += [one for one in aliases.get(name, ()) if one not in taken | times.keys() | found.keys()]
+        made = command(tuple(dict.fromkeys(names)))
         found.update(dict.fromkeys(names, made))
     return found
 
