@@ -736,3 +736,17 @@ def test_the_tag_of_a_union_is_sent_even_if_the_schema_does_not_require_it() -> 
     assert form.arguments() == {"shape": {"kind": "circle", "size": 3}}
     form.load({"shape": {"size": 3}})
     assert form.draft() == {"shape": {"size": 3}}
+
+
+@pytest.mark.promise("SDK-14", "TUI-3")
+def test_loaded_arguments_may_have_other_names_of_the_parameters() -> None:
+    form = Form(
+        {"type": "object", "properties": {"text": {"type": "string"}, "limit": {"type": "integer"}}},
+        {"query": "text", "q": "text", "max": "limit"},
+    )
+    form.load({"query": "a", "limit": 1})
+    assert form.arguments() == {"text": "a", "limit": 1}
+    form.load_text('{"q": "b", "max": 2}')
+    assert form.arguments() == {"text": "b", "limit": 2}
+    form.load({"query": "a", "text": "b", "q": "c"})
+    assert form.draft() == {"text": "b", "query": "a", "q": "c"}, "both spellings are an error, as in a call"

@@ -302,6 +302,31 @@ def test_only_their_owner_reads_presets_because_they_may_hold_secrets(presets: P
     assert (tmp_path / "presets" / TOOL / "x.toml").stat().st_mode & 0o077 == 0
 
 
+def test_presets_of_a_tool_that_was_renamed_are_those_of_its_alias(
+    write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime]
+) -> None:
+    pack = 'from pegboard.sdk import aliases\n\n{}def {}(*, {}: str) -> str:\n    """Greet."""\n    return {}\n'
+    folder = write_pack("greet.py", pack.format("", "hello", "name", "name"))
+    before = open_runtime(folder)
+    for name in ("you", "me"):
+        before.presets.save("greet.hello", name, {"name": name})
+    write_pack("greet.py", pack.format('@aliases("greet.hello", whom="name")\n', "greet", "whom", "whom"))
+    after = open_runtime(folder)
+    after.presets.save("greet.greet", "all", {"whom": "all"})
+    after.presets.save("greet.greet", "you", {"whom": "you"})
+    with pytest.raises(PresetError, match="already exists"):
+        after.presets.save("greet.greet", "me", {}, replace=False)
+    found = after.presets.list("greet.greet")
+    assert [(one.tool, one.name, one.arguments) for one in found] == [
+        ("greet.greet", "all", {"whom": "all"}),
+        ("greet.greet", "me", {"name": "me"}),
+        ("greet.greet", "you", {"whom": "you"}),
+    ]
+    after.presets.rename("greet.greet", "me", "us")
+    after.presets.delete("greet.greet", "you")
+    assert [one.name for one in after.presets.list("greet.hello")] == ["all", "us"]
+
+
 def test_the_runtime_keeps_them_in_the_data_folder_under_the_tools_full_name(
     home: Path, write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime]
 ) -> None:

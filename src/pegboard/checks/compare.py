@@ -284,7 +284,7 @@ class Compatibility:
         self, spec: ToolSpec, version: SchemaVersion | None, changes: Sequence[SchemaChange]
     ) -> tuple[int, list[BrokenCall]]:
         """Return the number of recorded calls with valid arguments, and those that no longer validate."""
-        from pegboard.schema.arguments import prepare
+        from pegboard.schema.arguments import by_parameter, prepare
         from pegboard.schema.validation import validator
 
         names = spec.parameter_aliases
@@ -293,7 +293,7 @@ class Compatibility:
         clauses = {change.path: change.message for change in changes if change.breaking and change.side == "input"}
         valid, broken = 0, []
         for record in self._records(spec):
-            args = {names.get(name, name): value for name, value in record.args.items()}
+            args = by_parameter(record.args, names)
             if not _was_accepted(record) or (old is not None and old.faults(args)):
                 continue
             valid += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from pegboard.data.json_text import JsonTextError, parse, write
@@ -13,6 +13,7 @@ from pegboard.forms.masks import Masks
 from pegboard.forms.sections import SectionField
 from pegboard.forms.variants import VariantField
 from pegboard.models import Fault
+from pegboard.schema.arguments import by_parameter
 from pegboard.schema.validation import validator
 
 if TYPE_CHECKING:
@@ -30,9 +31,11 @@ class Form:
 
     Args:
         schema: Schema of the argument object. Any other JSON value results in a form too; the constructor never raises.
+        aliases: Other names of parameters, alias → parameter, which loaded arguments may have.
     """
 
-    def __init__(self, schema: JsonValue) -> None:
+    def __init__(self, schema: JsonValue, aliases: Mapping[str, str] | None = None) -> None:
+        self._aliases = aliases or {}
         self.validator: Validator = validator(schema)
         self.root = Builder(self.validator).root()
         """Field of the whole object: a section, or a variant field if the schema is a union."""
@@ -76,7 +79,7 @@ class Form:
     def load(self, arguments: JsonObject) -> None:
         """Replace all content with an argument object. Values that do not fit are kept as validation errors."""
         self._text = None
-        self.root.load(arguments)
+        self.root.load(by_parameter(arguments, self._aliases))
 
     def take_over(self, other: Form) -> None:
         """Copy user input from the form of another schema into fields of the same names.
@@ -151,7 +154,7 @@ class Form:
         """
         self._text = text
         try:
-            edited = self._masks.reveal(_object(text), self.root)
+            edited = self._masks.reveal(by_parameter(_object(text), self._aliases), self.root)
         except JsonTextError as error:
             self._text_faults = (Fault(path="", message=str(error)),)
         except FormFaults as error:

@@ -44,6 +44,10 @@ class Presets:
         """Return the presets of a tool, sorted by name. Unreadable files are in `problems` instead."""
         return tuple(preset for name, file in self._files(tool) if (preset := self._read(tool, name, file)))
 
+    def has(self, tool: str, name: str) -> bool:
+        """Return whether a tool has a preset, even a damaged one."""
+        return normal(name) in dict(self._files(tool))
+
     def tools(self) -> tuple[str, ...]:
         """Return the names of all tools that have presets."""
         names = sorted(plain_name(folder.name) for folder in self._list(self._root) if folder.is_dir())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import deepcopy
 
 from pegboard.data.pointer import pointer
@@ -42,6 +43,20 @@ def prepare(spec: ToolSpec, args: JsonObject) -> JsonObject:
     if faults:
         raise FormFaults(faults)
     return prepared
+
+
+def by_parameter(args: JsonObject, aliases: Mapping[str, str]) -> JsonObject:
+    """Return arguments by parameter name; an alias of a parameter that is also set keeps its name.
+
+    Args:
+        args: Arguments; not changed.
+        aliases: Other names of parameters: alias → parameter.
+    """
+    found: JsonObject = {}
+    for name, value in args.items():
+        parameter = aliases.get(name, name)
+        found[name if parameter in args or parameter in found else parameter] = value
+    return found
 
 
 def _missing_defaults(schema: JsonObject, args: JsonObject) -> JsonObject:

@@ -65,6 +65,21 @@ async def test_one_key_switches_between_unset_empty_and_null_and_the_state_is_sh
         ]
 
 
+@pytest.mark.promise("SDK-14", "TUI-3")
+async def test_arguments_of_an_earlier_call_may_have_other_names_of_the_parameters(app: FormApp) -> None:
+    spec = spec_of({"text": {"type": "string"}}, "text").model_copy(update={"parameter_aliases": {"query": "text"}})
+    async with app.run_test(size=SIZE) as pilot:
+        await show(pilot, spec_of({"text": {"type": "string"}}, "text"))
+        app.pane.show(spec, {"query": "saw"})
+        await until(pilot, lambda: "saw" in app.text)
+        assert "query" not in app.text
+        assert app.pane.submit() == {"text": "saw"}
+        await pilot.press("ctrl+t")
+        await pilot.press("ctrl+a", "delete", *'{"query":"nail"}', "ctrl+t")
+        await until(pilot, lambda: "nail" in app.text)
+        assert app.pane.submit() == {"text": "nail"}
+
+
 STATES = ("  unset", "empty string", "  null")
 
 

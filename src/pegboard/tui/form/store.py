@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
@@ -25,7 +26,9 @@ class KeptForm:
     """Form of a tool with its folds, scroll position and focus."""
 
     schema: JsonValue
-    form: Form
+    aliases: Mapping[str, str]
+    """Other names of parameters: alias → parameter."""
+    form: Form = field(init=False)
     earlier: Form | None = None
     """The form before it was last filled or reset."""
     discarded: str = ""
@@ -39,6 +42,10 @@ class KeptForm:
     """The cursor in the field that was focused last, until the field is focused again."""
     was_run: bool = False
     """Whether all errors are shown, even those of untouched fields, since the user tried to run the tool."""
+
+    def __post_init__(self) -> None:
+        """Begin with an untouched form."""
+        self.form = self._untouched()
 
     @property
     def can_restore(self) -> bool:
@@ -54,13 +61,13 @@ class KeptForm:
 
     def fill(self, arguments: JsonObject) -> None:
         """Replace the form by one with these arguments; `restore` undoes it."""
-        form = Form(self.schema)
+        form = self._untouched()
         form.load(arguments)
         self._fill(form)
 
     def reset(self) -> None:
         """Replace the form by an untouched one; `restore` undoes it."""
-        self._fill(Form(self.schema))
+        self._fill(self._untouched())
         self.was_run = False
 
     def restore(self) -> None:
@@ -75,7 +82,7 @@ class KeptForm:
         """Copy the values that fit from the form of an earlier schema, and those that `restore` would show."""
         self.form.take_over(before.form)
         if before.earlier is not None:
-            self.earlier = Form(self.schema)
+            self.earlier = self._untouched()
             self.earlier.take_over(before.earlier)
         self.discarded = before.discarded
         self.folds.take_over(before.folds, self.form)
@@ -90,6 +97,9 @@ class KeptForm:
             return ""
         self.focused = self.caret = None
         return f"The field {clean_line(readable(lost))} no longer exists. Keys go nowhere until you select a field."
+
+    def _untouched(self) -> Form:
+        return Form(self.schema, self.aliases)
 
     def _fill(self, form: Form) -> None:
         """Replace the form; if both have the same content, keep the earlier one that `restore` would show."""
@@ -125,7 +135,7 @@ class FormStore:
         """Make the form of a tool current; if the schema has changed, keep the values that fit."""
         if not self._has(spec):
             before = self._forms.get(spec.name)
-            kept = KeptForm(spec.input_schema, Form(spec.input_schema))
+            kept = KeptForm(spec.input_schema, spec.parameter_aliases)
             if before is not None:
                 kept.take_over(before)
             self._forms[spec.name] = kept
@@ -150,7 +160,9 @@ class FormStore:
 
     def _has(self, spec: ToolSpec) -> bool:
         kept = self._forms.get(spec.name)
-        return kept is not None and (kept.schema is spec.input_schema or identical(kept.schema, spec.input_schema))
+        if kept is None or kept.aliases != spec.parameter_aliases:
+            return False
+        return kept.schema is spec.input_schema or identical(kept.schema, spec.input_schema)
 
     def _drop_unused(self) -> None:
         kept = self.current

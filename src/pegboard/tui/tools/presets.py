@@ -212,7 +212,7 @@ async def _confirmed(app: App[object], verb: str, preset: Preset) -> bool:
 
 def _previewed(spec: ToolSpec, arguments: JsonObject) -> tuple[str, int]:
     """Return arguments as JSON with masked secrets, and the number of validation errors."""
-    form = Form(spec.input_schema)
+    form = Form(spec.input_schema, spec.parameter_aliases)
     form.load(arguments)
     text = form.text(masked=True)
     cut = f"{text[:_LONGEST]}\n… {len(text) - _LONGEST:,} more characters" if len(text) > _LONGEST else text
