@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import pwd
 import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -47,6 +49,20 @@ def test_the_platforms_folders_are_the_default(tmp_path: Path, monkeypatch: pyte
     paths = Paths.from_environment({"PEGBOARD_DATA_DIR": ""})
     assert all(place.is_relative_to(tmp_path) for place in (paths.config_file, paths.data, paths.state, paths.cache))
     assert not any(tmp_path.iterdir()), "nothing is made"
+
+
+def test_without_a_home_folder_the_error_names_what_to_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_user(number: int) -> NoReturn:
+        raise KeyError(number)
+
+    for variable in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", no_user)
+    with pytest.raises(OSError, match=r"home folder is unknown\. Set HOME"):
+        Paths.from_environment({"PEGBOARD_CONFIG": str(tmp_path / "c.toml")})
+    given = {f"PEGBOARD_{name}_DIR": str(tmp_path / name) for name in ("DATA", "STATE", "CACHE")}
+    paths = Paths.from_environment({**given, "PEGBOARD_CONFIG": str(tmp_path / "c.toml")})
+    assert paths.state == tmp_path / "STATE"
 
 
 @pytest.mark.promise("CFG-2", "DSC-1")

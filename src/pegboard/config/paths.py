@@ -46,6 +46,9 @@ class Paths:
 
         Args:
             environ: The environment; the process's own by default.
+
+        Raises:
+            OSError: The user has no home folder, and variables don't name all folders.
         """
         environ = os.environ if environ is None else environ
 
@@ -58,10 +61,16 @@ class Paths:
             from platformdirs import PlatformDirs
 
             usual = PlatformDirs("pegboard", appauthor=False)
-            config = config or usual.user_config_path / "config.toml"
-            data = data or usual.user_data_path
-            state = state or usual.user_state_path
-            cache = cache or usual.user_cache_path
+            try:
+                config = config or usual.user_config_path / "config.toml"
+                data = data or usual.user_data_path
+                state = state or usual.user_state_path
+                cache = cache or usual.user_cache_path
+            except RuntimeError as error:
+                raise OSError(
+                    "The home folder is unknown. Set HOME to an absolute path, or set PEGBOARD_CONFIG,"
+                    " PEGBOARD_DATA_DIR, PEGBOARD_STATE_DIR and PEGBOARD_CACHE_DIR."
+                ) from error
         packs = environ.get("PEGBOARD_PACKS", "").split(os.pathsep)
         return cls(config, data, state, cache, tuple(absolute(folder) for folder in packs if folder))
 
