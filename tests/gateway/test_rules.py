@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pegboard.errors import RulesError
-from pegboard.gateway.rules import Rules
+from pegboard.gateway.rules import Rules, Verdict
 from pegboard.models import (
     ApprovalRequested,
     CallEvent,
@@ -24,7 +24,7 @@ from pegboard.models import (
     ToolSpec,
 )
 from pegboard.models.approval import AddedRule, Approval, ApprovalAnswer
-from pegboard.models.rule import Rule
+from pegboard.models.rule import Rule, RuleFile
 from pegboard.models.rule_scope import exact_rule, pattern_rule, session_rule, suggested_patterns
 from pegboard.runtime import Runtime
 
@@ -264,6 +264,39 @@ async def test_an_approval_whose_rule_cannot_be_written_applies_to_the_call_and_
     assert (await _call(runtime, "write"))[1].result.ok
     assert any("was not added" in problem.message for problem in runtime.problems())
     assert "was not added" in added[0].problem
+
+
+@pytest.mark.promise("ASK-7", "SEC-4")
+@pytest.mark.parametrize("old", [None, '[[rule]]\nallow = "book.*"'], ids=["first", "changed"])
+async def test_a_call_that_comes_while_the_rules_are_read_waits_for_them(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch, old: str | None
+) -> None:
+    is_reading, go, read, verdict = threading.Event(), threading.Event(), Rules.read, Rules.verdict
+    waiting: list[ToolCall] = []
+
+    def read_slowly(self: Rules) -> RuleFile:
+        found = read(self)
+        is_reading.set()
+        assert go.wait(30)
+        return found
+
+    def count(self: Rules, spec: ToolSpec, call: ToolCall) -> Verdict:
+        waiting.append(call)
+        if len(waiting) == 2:
+            go.set()
+        return verdict(self, spec, call)
+
+    if old is not None:
+        _rule(runtime, old)
+        assert await _made(runtime, "read", {})
+    _rule(runtime, '[[rule]]\ndeny = "book.read"')
+    monkeypatch.setattr(Rules, "read", read_slowly)
+    monkeypatch.setattr(Rules, "verdict", count)
+    first = asyncio.create_task(_made(runtime, "read", {}))
+    assert await asyncio.to_thread(is_reading.wait, 30)
+    second = asyncio.create_task(_made(runtime, "read", {}))
+    second.add_done_callback(lambda _: go.set())
+    assert not any(await asyncio.wait_for(asyncio.gather(first, second), 30))
 
 
 @pytest.mark.promise("ASK-5")

@@ -52,6 +52,14 @@ class _SessionRule(NamedTuple):
         return self.destructive or not spec.hints.destructive
 
 
+class _LastRead(NamedTuple):
+    """The rules as last read."""
+
+    mark: tuple[int, ...] | None = None
+    """The mark of their file before it was read; None if it was never read."""
+    file: RuleFile = RuleFile(file="")
+
+
 class Rules:
     """The rules of the file, which is read again when it changes, and the approvals of this process's sessions.
 
@@ -67,11 +75,9 @@ class Rules:
         self._path = str(file)
         self._roots = roots
         self._lock = Lock()
-        self._mark: tuple[int, ...] | None = None
-        self._text = ""
+        self._last = _LastRead()
+        """Replaced as a whole, because `quick_verdict` reads it without the lock."""
         self._checked: tuple[object, tuple[Problem, ...]] | None = None
-        self._rules: tuple[Rule, ...] = ()
-        self._problem: Problem | None = None
         self._not_added: Problem | None = None
         self._sessions: dict[str, tuple[_SessionRule, ...]] = {}
         self._approved_in_advance = AllowList(())
@@ -79,7 +85,7 @@ class Rules:
     @property
     def problems(self) -> tuple[Problem, ...]:
         """Problems of the file from the last time it was read or written."""
-        return tuple(problem for problem in (self._problem, self._not_added) if problem is not None)
+        return tuple(problem for problem in (self._last.file.problem, self._not_added) if problem is not None)
 
     def verdict(self, spec: ToolSpec, call: ToolCall) -> Verdict:
         """Return the decision on a call; read the file if it changed.
@@ -90,16 +96,18 @@ class Rules:
         """
         with self._lock:
             self._refresh()
-            rules, problem = self._rules, self._problem
-        return self._decided(spec, call, rules, problem)
+            read = self._last.file
+        return self._decided(spec, call, read)
 
     def quick_verdict(self, spec: ToolSpec, call: ToolCall) -> Verdict | None:
         """Return the decision on a call; None if it must read the file or resolve paths, which needs a thread."""
-        if self._mark != self._current_mark() or any(rule.where for rule in self._rules):
+        last = self._last
+        if last.mark != self._current_mark() or any(rule.where for rule in last.file.rules):
             return None
-        return self._decided(spec, call, self._rules, self._problem)
+        return self._decided(spec, call, last.file)
 
-    def _decided(self, spec: ToolSpec, call: ToolCall, rules: tuple[Rule, ...], problem: Problem | None) -> Verdict:
+    def _decided(self, spec: ToolSpec, call: ToolCall, read: RuleFile) -> Verdict:
+        rules, problem = read.rules, read.problem
         folders = self._folders(spec)
         matching = [(number, rule.action) for number, rule in enumerate(rules) if matches(rule, spec, call, folders)]
         if is_unsaved(spec):  # Another server may have had its name when the rules were made; to deny is always safe.
@@ -150,7 +158,7 @@ class Rules:
         """
         with self._lock:
             self._refresh()
-            seen = (self._mark, missing, tuple(map(id, specs)), frozenset(servers))
+            seen = (self._last.mark, missing, tuple(map(id, specs)), frozenset(servers))
             if self._checked is None or self._checked[0] != seen:
                 self._checked = (seen, tuple(self._unmatchable(specs, servers, missing=missing)))
             return (*self.problems, *self._checked[1])
@@ -158,7 +166,7 @@ class Rules:
     def _unmatchable(self, specs: Sequence[ToolSpec], servers: Collection[str], *, missing: bool) -> Iterator[Problem]:
         from pegboard.gateway.rule_check import findings
 
-        for number, rule in enumerate(self._rules):
+        for number, rule in enumerate(self._last.file.rules):
             for found in findings(rule, specs, servers):
                 if not (missing or found.is_final):
                     continue
@@ -167,7 +175,7 @@ class Rules:
                     fix=found.fix,
                     severity=found.severity(rule),
                     file=shown(self._file),
-                    line=line_of(self._text, number, found.about),
+                    line=line_of(self._last.file.text, number, found.about),
                 )
 
     def approve_in_advance(self, patterns: Sequence[str]) -> None:
@@ -295,10 +303,8 @@ class Rules:
 
     def _refresh(self) -> None:
         mark = self._current_mark()
-        if mark is not None and mark != self._mark:
-            self._mark = mark
-            read = self.read()
-            self._rules, self._problem, self._text = read.rules, read.problem, read.text
+        if mark is not None and mark != self._last.mark:
+            self._last = _LastRead(mark, self.read())
 
 
 def _saved_text(file: Path) -> str | Problem:
