@@ -83,6 +83,23 @@ async def test_s_approves_the_tool_in_this_session_only(tmp_path: Path) -> None:
         await stage.idle()
 
 
+@pytest.mark.promise("ASK-7", "SEC-6")
+async def test_a_call_written_as_text_offers_no_rule_because_none_would_apply(tmp_path: Path) -> None:
+    written = says('{"name": "work_remove", "arguments": {"path": "a.txt"}}')
+    async with on_chat(tmp_path, written, says("Done"), config="[model]\ntext_calls = true\n") as stage:
+        await stage.say("Remove")
+        await stage.select()
+        assert "Every call written as text needs approval, because no rule applies to it." in stage.text
+        assert "a once   r reject   R reject with reason   e edit" in stage.text
+        bindings = stage.app.screen.active_bindings
+        assert ["s" in bindings, "A" in bindings, "a" in bindings] == [False, False, True]
+        await stage.press("s", "A")
+        await click(stage, "once")
+        await stage.idle()
+        assert results(stage) == ["removed a.txt"]
+        assert stage.notes == []
+
+
 @pytest.mark.promise("ASK-7")
 async def test_r_rejects_the_call_and_the_model_continues(tmp_path: Path) -> None:
     async with on_chat(tmp_path, calls(REMOVE), says("As you like")) as stage:

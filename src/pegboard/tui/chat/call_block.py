@@ -47,6 +47,8 @@ ANSWERS: Final = (
     ("edit", "talk.edit_call", "edit"),
 )
 """Answers to a call awaiting approval: answer, command, label."""
+_OF_RULES: Final = {"session", "always"}
+"""Answers that add a rule."""
 
 
 class CardKeys(NamedTuple):
@@ -166,6 +168,16 @@ class CallBlock(Block):
     def asks_about(self) -> str:
         """ID of the call awaiting approval; empty if none is."""
         return self.asked_for.id if self.state == "asking" and self.asked_for is not None else ""
+
+    @property
+    def answers(self) -> tuple[tuple[str, str, str], ...]:
+        """The `ANSWERS` to the call awaiting approval: no rule applies to a call that the model wrote as text."""
+        is_text = self.asked_for is not None and self.asked_for.from_text
+        return tuple(one for one in ANSWERS if not (is_text and one[0] in _OF_RULES))
+
+    def accepts(self, answer: str) -> bool:
+        """Return whether the call awaiting approval can be answered so."""
+        return any(known == answer for known, _, _ in self.answers)
 
     @property
     def is_selected(self) -> bool:
@@ -389,6 +401,8 @@ class CallBlock(Block):
         if not self.is_selected:
             way = f"{self.keys.select} or a click" if self.keys.select else "a click"
             text = f"  Not selected: {way} selects this call, then:"
+        elif not self.accepts("session"):
+            text = "  Selected. Every call written as text needs approval, because no rule applies to it."
         else:
             what = "exactly these arguments" if self.is_destructive else "any arguments"
             text = f"  Selected. {self.keys.answers.get('session') or 'session'} allows {what} in this session."
@@ -396,11 +410,12 @@ class CallBlock(Block):
         return MarkdownRow(text, ((2, len(text), "warning" if self.is_selected else "muted"),))
 
     def _answer_row(self, width: int) -> BlockRow:
-        keys = [self.keys.answers.get(answer, "") for answer, *_ in ANSWERS]
-        labels = [f"{key} {words}".lstrip() for key, (_, _, words) in zip(keys, ANSWERS, strict=True)]
+        answers = self.answers
+        keys = [self.keys.answers.get(answer, "") for answer, *_ in answers]
+        labels = [f"{key} {words}".lstrip() for key, (_, _, words) in zip(keys, answers, strict=True)]
         gap = "   " if len("   ".join(labels)) + 2 <= width else "  "
         text, pieces, spans = "  ", list[Piece](), list[tuple[int, int, str]]()
-        for (answer, *_), key, words in zip(ANSWERS, keys, labels, strict=True):
+        for (answer, *_), key, words in zip(answers, keys, labels, strict=True):
             pieces.append((len(text), len(text) + len(key), "key" if self.is_selected else "muted"))
             spans.append((len(text), len(text) + len(words), answer))
             text += words + gap

@@ -184,7 +184,7 @@ class Transcript(BlockLines):
         if answer is not None:
             event.stop()
             event.prevent_default()
-            if self.guard.accepts(block.asks_about, answer_guard.clock.of(event)):
+            if block.accepts(answer) and self.guard.accepts(block.asks_about, answer_guard.clock.of(event)):
                 self._answer(block, answer)
                 return
         if event.is_printable:
@@ -290,7 +290,7 @@ class Transcript(BlockLines):
         block = self.marked
         match action:
             case "answer":
-                return self.selected is not None
+                return self.selected is not None and self.selected.accepts(str(parameters[0]))
             case "unfold":
                 return isinstance(block, ThoughtBlock | UserBlock) or (
                     isinstance(block, CallBlock) and block.state != "asking"
@@ -311,7 +311,7 @@ class Transcript(BlockLines):
     def action_answer(self, answer: str) -> None:
         """Answer the selected card from the command palette. Keys are handled by `on_key`."""
         block = self.selected
-        if block is not None and answer in {known for known, _, _ in ANSWERS}:
+        if block is not None and block.accepts(answer):
             self._answer(block, answer)
 
     def _answer(self, block: CallBlock, answer: str) -> None:
