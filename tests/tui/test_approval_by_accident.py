@@ -288,6 +288,52 @@ async def test_a_click_on_an_answer_selects_only_and_the_next_one_counts_after_t
 
 
 @pytest.mark.promise("SEC-2")
+async def test_a_click_that_brings_the_terminal_to_the_front_answers_no_card(
+    tmp_path: Path, clock: StandingClock
+) -> None:
+    async with on_question(tmp_path) as stage:
+        await stage.press("tab")
+        await stage.until(lambda: stage.can_answer, "it is selected")
+        clock.seconds += 60
+        for event in (events.AppBlur(), events.AppFocus()):
+            clock.seconds += 60
+            stage.app.post_message(event)
+            await stage.pilot.pause()
+        assert selected(stage) is stage.cards[0]
+        clock.seconds += EARLY
+        await stage.pilot.click(offset=place(stage, "a once"))
+        await stage.pilot.click("KeysLine", offset=(stage.lines[-1].index("a Once"), 0))
+        assert stage.cards[0].state == "asking"
+        clock.seconds += LATE
+        await stage.pilot.click(offset=place(stage, "a once"))
+        await stage.idle()
+        assert approved(stage)
+
+
+@pytest.mark.promise("SEC-2")
+async def test_a_click_that_brings_the_terminal_to_the_front_answers_no_dialog(
+    given: GivenRuntime, clock: StandingClock
+) -> None:
+    async with on_stage(given) as stage:
+        await ask_in_form(stage)
+        clock.seconds += 60
+        await stage.pilot.pause()
+        for event in (events.AppBlur(), events.AppFocus()):
+            clock.seconds += 60
+            stage.app.post_message(event)
+            await stage.pilot.pause()
+        clock.seconds += EARLY
+        await stage.pilot.click("#yes")
+        assert isinstance(stage.app.screen, Confirm)
+        assert not given.calls
+        clock.seconds += LATE
+        yes = stage.app.screen.query_one("#yes", Button)
+        await stage.until(lambda: not yes.has_class("-active"), "the button is released")
+        await stage.pilot.click("#yes")
+        await stage.until(lambda: given.calls, "it runs")
+
+
+@pytest.mark.promise("SEC-2")
 async def test_answering_one_card_never_selects_or_answers_the_other(tmp_path: Path) -> None:
     async with on_chat(tmp_path, TWO, says("Done"), config=PARALLEL) as stage:
         await stage.say("Go")

@@ -83,6 +83,14 @@ class Transcript(BlockLines):
         self._pressed: tuple[float, str] = (0.0, "")
         """Time and answer of the last mouse press."""
 
+    def on_mount(self) -> None:
+        """Watch whether the terminal has the focus."""
+        self.watch(self.app, "app_focus", self._restart_delay, init=False)
+
+    def _restart_delay(self) -> None:
+        """Restart the delay: a click may only bring the terminal to the front."""
+        self.guard.typed()
+
     # Mark and selection
 
     def show(self, blocks: list[Block]) -> None:
@@ -172,8 +180,6 @@ class Transcript(BlockLines):
         """Deselect, unless the whole app lost focus."""
         if self.app.app_focus:
             self.deselect()
-        else:
-            self.guard.typed()
 
     def on_key(self, event: events.Key) -> None:
         """Answer the selected card, unless the guard rejects the key as accidental."""

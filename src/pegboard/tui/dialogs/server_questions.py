@@ -123,6 +123,9 @@ class ElicitationScreen(ServerQuestion[ElicitationAnswer | None]):
         if not self.accepts_now and not isinstance(self.focused, Button):
             self.set_focus(None)
 
+    def restart_delay(self) -> None:
+        """Do nothing: what the user types as soon as the terminal has the focus again belongs to the form."""
+
     def action_answer(self, action: ElicitationAction) -> None:
         """Close with an answer; an accepted form must be valid."""
         self._answer(action)

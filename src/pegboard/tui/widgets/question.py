@@ -42,6 +42,14 @@ class QuestionScreen(Dialog[ResultT], Generic[ResultT]):
         self._guard = AnswerGuard()
         self._down_at: float | None = None
 
+    def on_mount(self) -> None:
+        """Watch whether the terminal has the focus."""
+        self.watch(self.app, "app_focus", self.restart_delay, init=False)
+
+    def restart_delay(self) -> None:
+        """Restart the delay: a click may only bring the terminal to the front."""
+        self._guard.typed()
+
     def on_screen_resume(self) -> None:
         """Start the delay once the dialog is visible."""
         self._guard.show({})
