@@ -6,6 +6,7 @@ import codecs
 import json
 import os
 import pty
+import shlex
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ from pathlib import Path
 import commands
 import pytest
 import terminals
+from servers import SDK_SERVER, start_of
 from serving import records
 
 PACK = '''
@@ -25,6 +27,21 @@ def scribble(*, text: str) -> str:
     """Scribbles."""
     Path("scribbled").write_text(text)
     return text
+'''
+
+BOTH = '''
+import time
+from pathlib import Path
+from pegboard.sdk import batch_execute, call_tool, hints
+
+@hints(read_only=True, timeout=60)
+def run(*, gate: str) -> str:
+    """Runs both."""
+    def one(name: str) -> str:
+        while name == "pad.scribble" and not Path(gate).exists():
+            time.sleep(0.01)
+        return str(call_tool(name, **({"text": "x"} if name == "pad.scribble" else {})))
+    return batch_execute(["fixture.greet", "pad.scribble"], one)
 '''
 
 
@@ -121,6 +138,32 @@ def test_input_typed_before_the_question_is_discarded(on_terminal: OnTerminal, t
         terminal.type("\n")
         terminal.end()
     assert not (tmp_path / "scribbled").exists()
+
+
+@pytest.mark.promise("SEC-2", "MCP-5")
+def test_the_question_of_a_server_and_that_of_a_call_are_never_open_together(
+    on_terminal: OnTerminal, tmp_path: Path, write_pack: Callable[[str, str], Path]
+) -> None:
+    gate = tmp_path / "gate"
+    write_pack("both.py", BOTH)
+    server = f"fixture={shlex.join(start_of(SDK_SERVER))}"
+    arguments = ("--mcp", server, "--approve", "fixture.greet")
+    with on_terminal(f"both.run gate={gate}", *arguments) as terminal:
+        terminal.until("\nAnswer? [y/N/c] ")
+        gate.touch()
+        end = time.monotonic() + 60
+        while not json.loads(commands.pegboard("history", "list", "status:waiting", "--json").stdout):
+            assert time.monotonic() < end, "the call waits for approval"
+        terminal.type("y\n")
+        terminal.until("name (Name; string; required): ")
+        terminal.type("y\n")
+        terminal.until("default 30): ")
+        terminal.type("\n")
+        terminal.until("\nRun pad.scribble? [y/N/e] ")
+        assert not (tmp_path / "scribbled").exists()
+        terminal.type("y\n")
+        assert terminal.end() == 0
+    assert (tmp_path / "scribbled").exists()
 
 
 @pytest.mark.promise("ASK-7", "ASK-4")

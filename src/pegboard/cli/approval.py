@@ -8,8 +8,8 @@ import os
 import sys
 import tempfile
 import termios
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
@@ -65,23 +65,40 @@ class MaskedArguments:
         return changed
 
 
+class TerminalTurns:
+    """Turns of everything that asks on the terminal: an answer must not reach another question than the one above it.
+
+    Args:
+        before: Called before a question is shown, to end an unfinished line.
+    """
+
+    def __init__(self, before: Callable[[], object] = lambda: None) -> None:
+        self._before = before
+        self._one_at_a_time = asyncio.Lock()
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Wait until no other question is open."""
+        async with self._one_at_a_time:
+            self._before()
+            yield
+
+
 class TerminalApprover:
     """Approver on the terminal, for one call after the other. A `pegboard.ports.Approver`.
 
     Args:
         runtime: Runtime with the secrets that are masked.
-        before: Called before anything is shown, to end an unfinished line.
+        turns: The turns of the terminal's questions.
     """
 
-    def __init__(self, runtime: Runtime, before: Callable[[], None]) -> None:
+    def __init__(self, runtime: Runtime, turns: TerminalTurns) -> None:
         self._runtime = runtime
-        self._before = before
-        self._one_at_a_time = asyncio.Lock()
+        self._turns = turns
 
     async def decide(self, spec: ToolSpec, call: ToolCall) -> Approval:
         """Show a call and wait for the answer; any answer but `y` or `e` rejects it."""
-        async with self._one_at_a_time:
-            self._before()
+        async with self._turns.turn():
             arguments = await asyncio.to_thread(MaskedArguments.of, self._runtime, call.args)
             args, edited = arguments.shown, False
             while True:

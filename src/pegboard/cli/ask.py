@@ -116,11 +116,11 @@ def ask(
     if base_url is not None and runtime.models.is_offline(model):
         message = f"The offline model has no server, so {base_url!r} would not be used. Add --model PROVIDER:NAME."
         raise typer.BadParameter(message, param_hint="--base-url")
-    answer_questions(context, runtime, elicit)
+    output = _AskOutput(streams=not json and sys.stdout.isatty())
+    answer_questions(context, runtime, elicit, output.turns)
     narrate_problems(runtime.problems(packs=False))
     if approve:
         narrate_problems(runtime.rules.approve_in_advance([one.strip() for text in approve for one in text.split(",")]))
-    output = _AskOutput(streams=not json and sys.stdout.isatty())
     try:
         outcome, interruption = asyncio.run(
             _run(runtime, text, output, session=session, model=model, base_url=base_url, with_tools=tools in _TRUE)
@@ -190,7 +190,7 @@ async def _run(
     # The user named both the provider, with its key, and the server.
     asking = runtime.ask(session, model=model, base_url=base_url, with_tools=with_tools, send_key=True)
     if can_ask():
-        runtime.rules.approve_with(TerminalApprover(runtime, output.end_line))
+        runtime.rules.approve_with(TerminalApprover(runtime, output.turns))
     outcome: Outcome | None = None
     with interruptible(asking.interrupt) as interruption:
         async with runtime, aclosing(asking.run(text)) as events:
@@ -207,9 +207,15 @@ class _AskOutput:
 
     Args:
         streams: Whether to print the text as it arrives.
+
+    Attributes:
+        turns: The turns of the terminal's questions.
     """
 
     def __init__(self, *, streams: bool) -> None:
+        from pegboard.cli.approval import TerminalTurns
+
+        self.turns = TerminalTurns(self.end_line)
         self._streams = streams
         self._in_line = False
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from pegboard.cli.approval import ask_line
+from pegboard.cli.approval import TerminalTurns, ask_line
 from pegboard.cli.output import narrate
 from pegboard.data.json_text import write
 from pegboard.models.server import Elicitation, ElicitationAnswer, SamplingRequest
@@ -27,18 +27,21 @@ class TerminalQuestions:
     Args:
         prepared: Answers to the first questions; the last one answers all that follow.
         can_ask: Whether a person can see a question and answer it. Otherwise other questions are declined.
+        turns: The turns of the terminal's questions; None if nothing else asks.
     """
 
-    def __init__(self, prepared: Sequence[ElicitationAnswer] = (), *, can_ask: bool) -> None:
+    def __init__(
+        self, prepared: Sequence[ElicitationAnswer] = (), *, can_ask: bool, turns: TerminalTurns | None = None
+    ) -> None:
         self._prepared = list(prepared)
         self._can_ask = can_ask
+        self._turns = turns or TerminalTurns()
         self.was_invalid = False
         """Whether a prepared answer didn't match the question."""
-        self._one_at_a_time = asyncio.Lock()
 
     async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
         """Show a question, and read the answer."""
-        async with self._one_at_a_time:
+        async with self._turns.turn():
             narrate(_shown(elicitation))
             if self._prepared:
                 answer = self._prepared[0] if len(self._prepared) == 1 else self._prepared.pop(0)
@@ -64,7 +67,7 @@ class TerminalQuestions:
 
     async def approve_sampling(self, request: SamplingRequest) -> bool:
         """Show a server's prompt in full, and ask whether the model may answer it."""
-        async with self._one_at_a_time:
+        async with self._turns.turn():
             lines = [f"The MCP server {clean_line(request.server)} asks the configured model:"]
             if request.system:
                 lines.append(f"system: {clean(request.system)}")

@@ -14,6 +14,7 @@ import typer
 from pegboard.cli.exit_codes import OK, USAGE
 
 if TYPE_CHECKING:
+    from pegboard.cli.approval import TerminalTurns
     from pegboard.models import Problem, ServerState, ServerStatus, ToolSpec
     from pegboard.models.server_content import PromptInfo
     from pegboard.models.server_message import ServerMessage
@@ -160,10 +161,18 @@ def close(runtime: Runtime) -> None:
         asyncio.run(runtime.servers.close())
 
 
-def answer_questions(context: typer.Context, runtime: Runtime, prepared: Sequence[str] | None) -> None:
+def answer_questions(
+    context: typer.Context, runtime: Runtime, prepared: Sequence[str] | None, turns: TerminalTurns | None = None
+) -> None:
     """Answer what servers ask during a command: as `--elicit` says, else on the terminal, else by declining.
 
     Exits if a value of `--elicit` can't be used; the command then fails, also if one doesn't match its question.
+
+    Args:
+        context: The command's context.
+        runtime: The runtime with the servers.
+        prepared: The values of `--elicit`.
+        turns: The turns of the terminal's questions; None if the command asks nothing itself.
     """
     if not runtime.servers.all():
         return
@@ -188,7 +197,7 @@ def answer_questions(context: typer.Context, runtime: Runtime, prepared: Sequenc
             narrate('--elicit needs a JSON object such as {"name": "Ada"}.')
             raise typer.Exit(USAGE)
         answers.append(ElicitationAnswer(action="accept", content=value))
-    questions = TerminalQuestions(answers, can_ask=can_ask())
+    questions = TerminalQuestions(answers, can_ask=can_ask(), turns=turns)
     runtime.servers.ask_with(questions)
 
     def fail() -> None:
