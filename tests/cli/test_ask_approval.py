@@ -44,6 +44,24 @@ def run(*, gate: str) -> str:
     return batch_execute(["fixture.greet", "pad.scribble"], one)
 '''
 
+LOUD = '''
+import time
+from pathlib import Path
+from pegboard.sdk import batch_execute, call_tool, hints
+
+@hints(read_only=True, timeout=60)
+def run(*, gate: str) -> str:
+    """Writes, and prints something that looks like a question."""
+    def one(name: str) -> str:
+        if name == "pad.scribble":
+            return call_tool(name, text="x")
+        while not Path(gate).exists():
+            time.sleep(0.01)
+        print("Run time.now? [y/N/e] ")
+        return str(call_tool(name))
+    return batch_execute(["pad.scribble", "time.now"], one)
+'''
+
 
 class Terminal:
     """A process on its own terminal.
@@ -164,6 +182,25 @@ def test_the_question_of_a_server_and_that_of_a_call_are_never_open_together(
         terminal.type("y\n")
         assert terminal.end() == 0
     assert (tmp_path / "scribbled").exists()
+
+
+@pytest.mark.promise("SEC-2", "SEC-5")
+def test_the_output_of_a_tool_that_runs_meanwhile_appears_after_the_answer(
+    on_terminal: OnTerminal, tmp_path: Path, write_pack: Callable[[str, str], Path]
+) -> None:
+    gate = tmp_path / "gate"
+    write_pack("loud.py", LOUD)
+    with on_terminal(f"loud.run gate={gate}") as terminal:
+        terminal.until("\nRun pad.scribble? [y/N/e] ")
+        gate.touch()
+        end = time.monotonic() + 60
+        while not records("time.now"):
+            assert time.monotonic() < end, "the other call was made"
+        terminal.type("y\n")
+        assert terminal.end() == 0
+    assert "\nRun pad.scribble? [y/N/e] y\n" in terminal.seen
+    assert "\nRun time.now? [y/N/e] \n" in terminal.seen
+    assert "→ time.now" in terminal.seen
 
 
 @pytest.mark.promise("ASK-7", "ASK-4")

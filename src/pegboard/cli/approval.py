@@ -68,6 +68,8 @@ class MaskedArguments:
 class TerminalTurns:
     """Turns of everything that asks on the terminal: an answer must not reach another question than the one above it.
 
+    Output of tools that run meanwhile appears after the answer: it could look like another question.
+
     Args:
         before: Called before a question is shown, to end an unfinished line.
     """
@@ -75,13 +77,28 @@ class TerminalTurns:
     def __init__(self, before: Callable[[], object] = lambda: None) -> None:
         self._before = before
         self._one_at_a_time = asyncio.Lock()
+        self._held: list[Callable[[], object]] | None = None
+        """Output that waits for an answer; None if no question is open."""
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
         """Wait until no other question is open."""
         async with self._one_at_a_time:
             self._before()
-            yield
+            held = self._held = []
+            try:
+                yield
+            finally:
+                self._held = None
+                for write in held:
+                    write()
+
+    def write(self, write: Callable[[], object]) -> None:
+        """Write output: now, or after the answer to an open question."""
+        if self._held is None:
+            write()
+        else:
+            self._held.append(write)
 
 
 class TerminalApprover:

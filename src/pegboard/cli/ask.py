@@ -182,6 +182,7 @@ async def _run(
         The outcome, and the exit code if a signal interrupted it, else 0.
     """
     from contextlib import aclosing
+    from functools import partial
 
     from pegboard.cli.approval import TerminalApprover, can_ask
     from pegboard.cli.interruption import interruptible
@@ -195,7 +196,7 @@ async def _run(
     with interruptible(asking.interrupt) as interruption:
         async with runtime, aclosing(asking.run(text)) as events:
             async for event in events:
-                output.event(event)
+                output.turns.write(partial(output.event, event))
                 if isinstance(event, AskFinished):
                     outcome = event.outcome
     assert outcome is not None, "an ask always ends with AskFinished"
