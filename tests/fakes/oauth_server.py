@@ -36,6 +36,8 @@ class OAuthServer:
         """The authorization server in the metadata of the MCP server; this one by default."""
         self.registers = True
         """Whether clients can register themselves."""
+        self.call_scope = "write"
+        """The scope that calls require."""
         self.denies = False
         """Whether the user refuses the login."""
         self.revocation_status: int | None = None
@@ -166,8 +168,9 @@ class _Handler(BaseHTTPRequestHandler):
         if scope is None:
             self._answer({}, 401, {"WWW-Authenticate": f'{challenge}, scope="read"'})
             return
-        if message["method"] == "tools/call" and "write" not in scope.split():
-            self._answer({}, 403, {"WWW-Authenticate": f'{challenge}, error="insufficient_scope", scope="write"'})
+        if message["method"] == "tools/call" and state.call_scope not in scope.split():
+            missing = f'error="insufficient_scope", scope="{state.call_scope}"'
+            self._answer({}, 403, {"WWW-Authenticate": f"{challenge}, {missing}"})
             return
         results: dict[str, Any] = {
             "initialize": {

@@ -181,6 +181,21 @@ async def test_a_missing_permission_is_requested_at_the_next_login(server: OAuth
 
 
 @pytest.mark.promise("MCP-7")
+async def test_a_login_for_a_missing_permission_keeps_those_of_earlier_logins(
+    server: OAuthServer, session: object
+) -> None:
+    assert await session().log_in(Person()) == ""  # type: ignore[operator]
+    for scope in ("write", "delete"):
+        server.call_scope = scope
+        run = session()  # type: ignore[operator]
+        await run.connect()
+        assert (await run.save()).error is not None
+        assert await run.log_in(Person()) == ""
+    asked = [form["scope"].split() for path, form in server.requests if path == "/authorize"]
+    assert [sorted(scopes) for scopes in asked] == [["read"], ["read", "write"], ["delete", "read", "write"]]
+
+
+@pytest.mark.promise("MCP-7")
 async def test_a_login_that_fails_says_why(server: OAuthServer, session: object) -> None:
     run = session()  # type: ignore[operator]
     assert "The login was declined" in await run.log_in(Person(agrees=False))

@@ -237,7 +237,9 @@ class ServerAuthorization(OAuthClientProvider):
         scope = extract_scope_from_www_auth(response)
         self.needed = "The server requires more permissions" + (f": {scope}." if scope else ".")
         if scope:
-            await self._store.want(scope)
+            granted = self.context.current_tokens
+            # Most servers name only what this request needs, and the new login replaces the permissions of this one.
+            await self._store.want(union_scopes(granted.scope if granted else None, scope) or scope)
 
     async def _perform_authorization(self) -> httpx2.Request:
         metadata = self.context.client_metadata
