@@ -36,6 +36,8 @@ class OAuthServer:
         """The authorization server in the metadata of the MCP server; this one by default."""
         self.registers = True
         """Whether clients can register themselves."""
+        self.clients: list[str] = []
+        """Ids of the clients that registered themselves; requests of one that is removed are rejected."""
         self.call_scope = "write"
         """The scope that calls require."""
         self.denies = False
@@ -104,6 +106,9 @@ class _Handler(BaseHTTPRequestHandler):
                     "token_endpoint_auth_methods_supported": ["client_secret_basic", "none"],
                 }
             )
+        elif parts.path == "/authorize" and self._is_forgotten(query):
+            state.requests.append(("/authorize", query))
+            self._answer({"error": "invalid_client"}, 400)
         elif parts.path == "/authorize":
             state.requests.append(("/authorize", query))
             code = secrets.token_hex(8)
@@ -122,7 +127,8 @@ class _Handler(BaseHTTPRequestHandler):
             case "/register" if self.state.registers:
                 sent = json.loads(body)
                 self.state.requests.append(("/register", {"redirect": sent["redirect_uris"][0]}))
-                self._answer({**sent, "client_id": "registered"}, 201)
+                self.state.clients.append(f"registered-{len(self.state.requests)}")
+                self._answer({**sent, "client_id": self.state.clients[-1]}, 201)
             case "/token":
                 self._token({key: values[0] for key, values in parse_qs(body.decode()).items()})
             case "/revoke":
@@ -142,6 +148,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _token(self, form: dict[str, str]) -> None:
         state = self.state
         state.requests.append(("/token", {**form, "authorization": self.headers.get("Authorization", "")}))
+        if self._is_forgotten(form):
+            self._answer({"error": "invalid_client"}, 401)
+            return
         if form["grant_type"] == "refresh_token":
             if state.together is not None:
                 with suppress(threading.BrokenBarrierError):
@@ -160,6 +169,10 @@ class _Handler(BaseHTTPRequestHandler):
         digest = hashlib.sha256(form["code_verifier"].encode()).digest()
         assert base64.urlsafe_b64encode(digest).rstrip(b"=").decode() == asked["code_challenge"]
         self._answer(state.token(asked.get("scope", "read")))
+
+    def _is_forgotten(self, form: dict[str, str]) -> bool:
+        client = form.get("client_id", "")
+        return client.startswith("registered") and client not in self.state.clients
 
     def _message(self, message: dict[str, Any]) -> None:
         state = self.state

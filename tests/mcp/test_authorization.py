@@ -9,11 +9,13 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from oauth_server import OAuthServer
+from processes import until
 
 from pegboard.models import ServerConfig, ServerStatus, ToolCall, ToolResult
 from pegboard.models.server import Elicitation, ElicitationAnswer, OAuthClient, SamplingRequest
@@ -38,6 +40,7 @@ class Person:
         return self.agrees
 
     def _visit(self, url: str) -> None:
+        """Visit a page that leads back to Pegboard."""
         redirect = parse_qs(urlsplit(url).query)["redirect_uri"][0]
         with pytest.raises(urllib.error.HTTPError):  # another program can't end the login
             urllib.request.urlopen(f"{redirect}?code=stolen&state=guess", timeout=10)
@@ -49,6 +52,23 @@ class Person:
 
     async def approve_sampling(self, request: SamplingRequest) -> bool:
         raise AssertionError(request)
+
+
+class Stranded(Person):
+    """A person to whom the login page shows an error."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.has_seen = asyncio.Event()
+
+    async def log_in(self, server: str, url: str) -> bool:
+        await asyncio.to_thread(self._see, url)
+        self.has_seen.set()
+        return True
+
+    def _see(self, url: str) -> None:
+        with pytest.raises(urllib.error.HTTPError, match="400"):
+            urllib.request.urlopen(url, timeout=10)
 
 
 @pytest.fixture
@@ -224,6 +244,40 @@ async def test_an_authorization_server_that_registers_no_clients_needs_a_client_
     said = await session().log_in(Person())  # type: ignore[operator]
     assert "Registration failed: 404" in said
     assert "set `client_id` in `[mcp.servers.vault.oauth]`" in said
+
+
+@pytest.mark.promise("MCP-7")
+async def test_a_client_that_the_authorization_server_forgot_registers_again_after_a_login_without_an_answer(
+    server: OAuthServer, session: object, home: Path
+) -> None:
+    run = session()  # type: ignore[operator]
+    assert await run.log_in(Person()) == ""
+    server.clients.clear()
+    person = Stranded()
+    attempt = asyncio.create_task(run.log_in(person))
+    async with asyncio.timeout(20):
+        await person.has_seen.wait()
+    await until(lambda: json.loads(stored(home).read_text())["is_doubtful"])
+    attempt.cancel()
+    with suppress(asyncio.CancelledError):
+        await attempt
+    assert (await session().connect()).state == "ready", "the tokens are kept"  # type: ignore[operator]
+    assert await run.log_in(Person()) == ""
+    assert await run.log_in(Person()) == ""
+    assert server.paths().count("/register") == 2, "the second registration is used again"
+
+
+@pytest.mark.promise("MCP-7")
+async def test_a_client_whose_refresh_the_authorization_server_does_not_know_registers_again_at_the_next_login(
+    server: OAuthServer, session: object
+) -> None:
+    run = session()  # type: ignore[operator]
+    assert await run.log_in(Person()) == ""
+    server.clients.clear()
+    server.tokens.clear()
+    assert (await session().connect()).state == "needs login"  # type: ignore[operator]
+    assert await run.log_in(Person()) == ""
+    assert (await session().connect()).state == "ready"  # type: ignore[operator]
 
 
 @pytest.mark.promise("MCP-7")

@@ -45,6 +45,12 @@ _EARLY: Final = 30.0
 """Seconds before its expiry from which on an access token is refreshed."""
 
 
+class OAuthError(BaseModel):
+    """Body of an error of an authorization server."""
+
+    error: str
+
+
 class LoginError(OAuthFlowError):
     """The user isn't logged in; the message is a sentence."""
 
@@ -219,8 +225,9 @@ class ServerAuthorization(OAuthClientProvider):
                     f"The port {self._client.redirect_port} can't be used for the login: {reason}."
                 ) from None
             redirect = Redirect()
-        if registered != redirect.port and self._own_client is None:
-            self.context.client_info = None  # it was registered for another address
+        is_usable = registered == redirect.port and not self._store.login.is_doubtful
+        if not is_usable and self._own_client is None:
+            self.context.client_info = None  # it was registered for another address, or was forgotten
         self.context.client_metadata.redirect_uris = [AnyUrl(redirect.uri)]
         return redirect
 
@@ -255,6 +262,11 @@ class ServerAuthorization(OAuthClientProvider):
         await super()._handle_token_response(response)
         self.is_logged_in = True
 
+    async def _handle_refresh_response(self, response: httpx2.Response) -> bool:
+        if response.status_code in {400, 401} and _error_code(await response.aread()) == "invalid_client":
+            await self._store.doubt()
+        return await super()._handle_refresh_response(response)
+
     def _choose_client_authentication(self) -> None:
         """Send a client secret in the way that the authorization server supports.
 
@@ -276,6 +288,8 @@ class ServerAuthorization(OAuthClientProvider):
         self._redirect.expect(url)
         if not await self._log_in(url):
             raise LoginError("The login was declined.")
+        # A page about an unknown client doesn't lead back, so that no answer says that it is unknown.
+        await self._store.doubt()
 
     async def _receive(self) -> AuthorizationCodeResult:
         assert self._redirect is not None, "as above"
@@ -319,7 +333,7 @@ class _Store:
     async def want(self, scope: str) -> None:
         """Ask for a scope at the next login."""
         self.login.wanted_scope = union_scopes(self.login.wanted_scope, scope)
-        await self._write()
+        await self._write(self.login)
 
     async def get_tokens(self) -> OAuthToken | None:
         tokens: OAuthToken | None = _parsed(OAuthToken, self.login.tokens)
@@ -331,20 +345,28 @@ class _Store:
         self.login.expires_at = None if tokens.expires_in is None else time.time() + tokens.expires_in
         self.login.authorization_server = _dumped(context.oauth_metadata)
         self.login.protected_resource = _dumped(context.protected_resource_metadata)
-        await self._write()
+        self.login.is_doubtful = False
+        await self._write(self.login)
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         client: OAuthClientInformationFull | None = _parsed(OAuthClientInformationFull, self.login.client)
         return client
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        """Keep a registration, which is written with the tokens; until then, an earlier login stays."""
         self.login.client = _dumped(client_info)
         self.login.redirect_port = self._provider.redirect_port
-        await self._write()
-
-    async def _write(self) -> None:
         self._learn(dict(self.login.secrets()))
-        problem = await asyncio.to_thread(self._logins.write, self.login)
+
+    async def doubt(self) -> None:
+        """Register again at the next login, unless this one succeeds."""
+        found = await asyncio.to_thread(self._logins.read, self.login.url)
+        if isinstance(found, Login):
+            await self._write(found.model_copy(update={"is_doubtful": True}))
+
+    async def _write(self, login: Login) -> None:
+        self._learn(dict(login.secrets()))
+        problem = await asyncio.to_thread(self._logins.write, login)
         if problem is not None:
             raise LoginError(str(problem))
 
@@ -363,6 +385,14 @@ def _is_rejected(response: httpx2.Response) -> bool:
     if response.status_code == 401:
         return True
     return response.status_code == 403 and extract_field_from_www_auth(response, "error") == "insufficient_scope"
+
+
+def _error_code(body: bytes) -> str:
+    """Return the code of an error of the authorization server; empty if there is none."""
+    try:
+        return OAuthError.model_validate_json(body).error
+    except ValidationError:
+        return ""
 
 
 def _parsed(model: type[Any], value: object) -> Any:  # noqa: ANN401 - an SDK model or None

@@ -44,6 +44,8 @@ class Login(BaseModel):
     """A scope that a call lacked; the next login asks for it too."""
     redirect_port: int | None = None
     """Port of the redirect address that was registered."""
+    is_doubtful: bool = False
+    """Whether the authorization server may not know the registration, so that the next login registers again."""
 
     def secrets(self) -> Iterator[tuple[str, str]]:
         """Yield the name and the value of each secret in it."""
