@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,14 @@ from mcp_types import (
     ListRootsResult,
     PromptReference,
     ResourceLink,
+    ResourceListChangedNotification,
     Root,
     TextContent,
     TextResourceContents,
 )
 from pydantic import FileUrl
-from servers import HOSTILE_SERVER, SDK_SERVER, start_of
-from serving import Connect, allow
+from servers import CHANGING_SERVER, HOSTILE_SERVER, SDK_SERVER, start_of
+from serving import MODES, Connect, allow
 
 
 @pytest.fixture(autouse=True)
@@ -33,6 +35,13 @@ def servers(home: Path) -> None:
     entry = f"command = {json.dumps(command)}\nargs = {json.dumps(args)}\n"
     (home / "config.toml").write_text(f"[mcp.servers.one]\n{entry}[mcp.servers.two]\n{entry}")
     allow(home, "*")
+
+
+def configure_only(home: Path, name: str, file: Path) -> None:
+    """Configure one server in place of the two."""
+    command, *args = start_of(file)
+    entry = f"command = {json.dumps(command)}\nargs = {json.dumps(args)}\n"
+    (home / "config.toml").write_text(f"[mcp.servers.{name}]\n{entry}")
 
 
 async def answer_person(context: Any, params: ElicitRequestParams) -> ElicitResult:
@@ -162,6 +171,30 @@ async def test_resources_and_prompts_pass_through_with_unambiguous_names(connect
     assert prompts == {"review", "two.review"}
     assert prompt.messages[0].content == TextContent(type="text", text="Review walls.")
     assert completion.completion.values == []
+
+
+async def test_a_client_learns_that_a_server_has_changed_its_resources(
+    connect: Connect, version: str, home: Path
+) -> None:
+    changed = asyncio.Event()
+
+    async def on_message(message: object) -> None:
+        if isinstance(message, ResourceListChangedNotification):
+            changed.set()
+
+    configure_only(home, "memos", CHANGING_SERVER)
+    async with asyncio.timeout(60), connect(message_handler=on_message) as client:
+        before = await client.list_resources()
+        if MODES[version] == "legacy":
+            changed.clear()
+            await client.call_tool("memos_append", {})
+            await changed.wait()
+        else:
+            async with client.listen(resources_list_changed=True) as events:
+                await client.call_tool("memos_append", {})
+                await anext(aiter(events))
+        after = await client.list_resources(cache_mode="refresh")
+    assert {str(one.uri) for one in after.resources} - {str(one.uri) for one in before.resources} == {"memo://1"}
 
 
 async def test_resources_of_a_server_whose_tools_are_excluded_are_hidden(connect: Connect) -> None:

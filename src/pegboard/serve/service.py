@@ -115,14 +115,15 @@ class Service:
             self._runtime.rules.hold_with(self._approver.held)
             self._approver.is_shared = self._is_shared
         self._runtime.servers.pass_on_to(self._calls)
-        following = asyncio.create_task(self._follow())
+        following = {asyncio.create_task(self._follow()), asyncio.create_task(self._follow_servers())}
         try:
             yield
         finally:
             self._listening.close()
             await self._calls.close()
-            following.cancel()
-            await asyncio.wait({following})
+            for task in following:
+                task.cancel()
+            await asyncio.wait(following)
 
     async def cancel_calls(self) -> None:
         """Cancel all calls; the results for their clients say so."""
@@ -156,8 +157,7 @@ class Service:
     # Tools
 
     async def _follow(self) -> None:
-        """Follow the registry, and announce changes."""
-        servers = self._server_states()
+        """Follow the registry, and announce changes of the tools."""
         watching = self._runtime.tools.watch()
         settling: asyncio.Task[None] | None = None
         try:
@@ -167,13 +167,33 @@ class Service:
                     settling = asyncio.create_task(self._settle())
                 elif has_changed and self._ready.is_set():
                     await self._announce(ToolsListChanged(), "notifications/tools/list_changed")
-                if servers != (servers := self._server_states()) and self._ready.is_set():
-                    await self._announce(ResourcesListChanged(), "notifications/resources/list_changed")
-                    await self._announce(PromptsListChanged(), "notifications/prompts/list_changed")
         finally:
             if settling is not None:
                 settling.cancel()
             await watching.aclose()
+
+    async def _follow_servers(self) -> None:
+        """Follow the servers, and announce changes of the lists of resources and prompts."""
+        changed, loop = asyncio.Event(), asyncio.get_running_loop()
+
+        def wake() -> None:
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(changed.set)
+
+        ignore = self._runtime.servers.listen(wake)
+        servers = self._server_states()
+        try:
+            while True:
+                await changed.wait()
+                changed.clear()
+                if servers == (servers := self._server_states()):
+                    continue
+                await asyncio.to_thread(self._runtime.tools.scan)  # a server without allowed tools is hidden
+                if self._ready.is_set():
+                    await self._announce(ResourcesListChanged(), "notifications/resources/list_changed")
+                    await self._announce(PromptsListChanged(), "notifications/prompts/list_changed")
+        finally:
+            ignore()
 
     async def _settle(self) -> None:
         """Wait until all servers are connected or have failed, so that the first list of tools is complete."""
@@ -198,8 +218,10 @@ class Service:
                 async with asyncio.timeout(_INTRODUCTION_SECONDS):
                     await self._ready.wait()
 
-    def _server_states(self) -> tuple[tuple[str, str], ...]:
-        return tuple((status.name, status.state.value) for status in self._runtime.servers.all())
+    def _server_states(self) -> tuple[tuple[str, str, int], ...]:
+        """Return all on which the lists of resources and prompts depend."""
+        servers = self._runtime.servers.all()
+        return tuple((status.name, status.state.value, status.content_changes) for status in servers)
 
     async def _announce(self, event: ToolsListChanged | ResourcesListChanged | PromptsListChanged, method: str) -> None:
         await self._bus.publish(event)
