@@ -197,6 +197,16 @@ async def test_a_client_learns_that_a_server_has_changed_its_resources(
     assert {str(one.uri) for one in after.resources} - {str(one.uri) for one in before.resources} == {"memo://1"}
 
 
+async def test_a_client_is_not_promised_updates_of_resources(connect: Connect, version: str) -> None:
+    async with connect() as client:
+        resources = client.server_capabilities.resources
+        assert resources is not None
+        assert (resources.subscribe, resources.list_changed) == (False, True)
+        if MODES[version] != "legacy":
+            async with client.listen(resources_list_changed=True, resource_subscriptions=["memo://one"]) as events:
+                assert (events.honored.resources_list_changed, events.honored.resource_subscriptions) == (True, None)
+
+
 async def test_resources_of_a_server_whose_tools_are_excluded_are_hidden(connect: Connect) -> None:
     async with connect("--tool-allow", "one.*") as client:
         uris = {str(resource.uri) for resource in (await client.list_resources()).resources}

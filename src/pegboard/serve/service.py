@@ -66,8 +66,26 @@ class _Client(NamedTuple):
     session: str
 
 
+class _ListenHandler(ListenHandler):
+    """Handler of subscriptions to changes of the lists; it confirms none to a resource, as no update is passed on."""
+
+    async def __call__(
+        self, ctx: Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        """Serve one stream of events."""
+        wanted = params.notifications.model_copy(update={"resource_subscriptions": None})
+        return await super().__call__(ctx, params.model_copy(update={"notifications": wanted}))
+
+
 class _Server(Server[None]):
     """Server that announces changes of its lists to clients of the protocol 2025-11-25, too."""
+
+    def get_capabilities(self, *args: Any, **options: Any) -> types.ServerCapabilities:  # noqa: ANN401 - the SDK's
+        """Return the capabilities, without subscriptions to resources."""
+        capabilities = super().get_capabilities(*args, **options)
+        if capabilities.resources is not None:
+            capabilities.resources.subscribe = False
+        return capabilities
 
     def create_initialization_options(
         self,
@@ -101,7 +119,7 @@ class Service:
         self._calls = ServedCalls(runtime)
         self._contents = Contents(runtime)
         self._bus = InMemorySubscriptionBus()
-        self._listening = ListenHandler(self._bus)
+        self._listening = _ListenHandler(self._bus)
         self._connections: set[Connection] = set()
         self._agents: OrderedDict[tuple[str, str], _Client] = OrderedDict()
         self.server = self._make_server()
