@@ -12,6 +12,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import (
     CreateMessageRequestParams,
     CreateMessageResult,
+    CreateMessageResultWithTools,
     ElicitRequestParams,
     ElicitResult,
     ImageContent,
@@ -20,12 +21,38 @@ from mcp_types import (
     ResourceLink,
     ResourceListChangedNotification,
     Root,
+    SamplingCapability,
+    SamplingToolsCapability,
     TextContent,
     TextResourceContents,
+    ToolUseContent,
 )
 from pydantic import FileUrl
 from servers import CHANGING_SERVER, HOSTILE_SERVER, SDK_SERVER, start_of
 from serving import MODES, Connect, allow
+
+MODEL_WITH_TOOLS = '''
+from typing import Annotated
+
+from mcp.server.mcpserver import MCPServer, Resolve, Sample
+from mcp_types import CreateMessageResultWithTools, SamplingMessage, TextContent, Tool
+
+server = MCPServer("agent")
+
+
+async def sample() -> Sample:
+    prompt = SamplingMessage(role="user", content=TextContent(type="text", text="What is two plus three?"))
+    return Sample([prompt], max_tokens=10, tools=[Tool(name="add", input_schema={"type": "object"})])
+
+
+@server.tool(structured_output=False)
+async def plan(answer: Annotated[CreateMessageResultWithTools, Resolve(sample)]) -> str:
+    """Return the call that the client's model makes."""
+    return f"{answer.content[0].name} {answer.content[0].input}"
+
+
+server.run()
+'''
 
 
 @pytest.fixture(autouse=True)
@@ -37,10 +64,11 @@ def servers(home: Path) -> None:
     allow(home, "*")
 
 
-def configure_only(home: Path, name: str, file: Path) -> None:
+def configure_only(home: Path, name: str, file: Path, protocol: str | None = None) -> None:
     """Configure one server in place of the two."""
     command, *args = start_of(file)
     entry = f"command = {json.dumps(command)}\nargs = {json.dumps(args)}\n"
+    entry += "" if protocol is None else f'protocol = "{protocol}"\n'
     (home / "config.toml").write_text(f"[mcp.servers.{name}]\n{entry}")
 
 
@@ -137,6 +165,24 @@ async def test_questions_of_a_server_are_passed_to_the_client_that_called(connec
     assert person.content == [TextContent(type="text", text="Who are you is 7")]
     assert answer.content == [TextContent(type="text", text="oracle said 42 (Be brief., 100)")]
     assert where.content == [TextContent(type="text", text='["file:///srv/project"]')]
+
+
+@pytest.mark.promise("MCP-2")
+async def test_a_prompt_with_tools_is_passed_to_the_client_that_called(
+    connect: Connect, version: str, home: Path, tmp_path: Path
+) -> None:
+    async def answer_call(context: Any, params: CreateMessageRequestParams) -> CreateMessageResultWithTools:
+        [tool] = params.tools or []
+        call = ToolUseContent(type="tool_use", id="1", name=tool.name, input={"a": 2, "b": 3})
+        return CreateMessageResultWithTools(role="assistant", content=[call], model="oracle")
+
+    file = tmp_path / "agent.py"
+    file.write_text(MODEL_WITH_TOOLS)
+    configure_only(home, "agent", file, None if version == "2026-07-28" else version)
+    capabilities = SamplingCapability(tools=SamplingToolsCapability())
+    async with connect(sampling_callback=answer_call, sampling_capabilities=capabilities) as client:
+        answer = await client.call_tool("agent_plan", {})
+    assert answer.content == [TextContent(type="text", text="add {'a': 2, 'b': 3}")]
 
 
 async def test_questions_are_declined_for_a_client_that_does_not_support_them(connect: Connect, version: str) -> None:

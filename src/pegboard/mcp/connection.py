@@ -341,6 +341,7 @@ class ServerConnection:
             log_level="debug",
             elicitation_callback=self._questions.elicit,
             sampling_callback=self._questions.sample,
+            sampling_capabilities=self._questions.sampling,
             list_roots_callback=self._questions.roots,
             logging_callback=self._on_log,
             message_handler=self._on_message,

@@ -24,7 +24,9 @@ from mcp_types import (
     ErrorData,
     ListRootsResult,
     Root,
+    SamplingCapability,
     SamplingMessage,
+    SamplingToolsCapability,
     TextContent,
 )
 from pydantic import BaseModel, FileUrl, ValidationError
@@ -74,6 +76,11 @@ class RequestAnswers:
         self._note = note
         self._one_at_a_time = asyncio.Lock()
         self._asked = 0
+
+    @property
+    def sampling(self) -> SamplingCapability:
+        """Kinds of prompts that are answered: those with tools only by the model of an MCP client."""
+        return SamplingCapability(tools=SamplingToolsCapability() if self._services.user.requests is not None else None)
 
     def start_over(self) -> None:
         """Allow as many questions as at the start; the calls that asked have ended."""
