@@ -7,18 +7,21 @@ import base64
 import csv
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from PIL import Image
 from pydantic import JsonValue
 from rich.cells import cell_len
+from textual.message import Message
 from textual.widgets import Static
 
 from pegboard.models import ResultMeta, ToolCall, ToolResult, Truncation
 from pegboard.results.shorten import shorten
 from pegboard.results.stored.client import open_stored
 from pegboard.results.stored.values import StoredText
+from pegboard.tui.messages import OpenFile
 from pegboard.tui.result.chart import ChartView
 from pegboard.tui.result.image import ImageView, image_protocol
 from pegboard.tui.result.segments import SegmentView
@@ -305,6 +308,31 @@ async def test_an_image_of_a_server_is_drawn_and_saved(stage: OpenStage, tmp_pat
         assert (tmp_path / "r.png").read_bytes() == base64.b64decode(png())
         await on.show({"dots": 1}, ResultMeta(content=(f"image/png, 1 kB: {tmp_path / 'kept.png'}",)))
         await on.until(lambda: "30 × 20 pixels" in on.text, "the image beside structured content is drawn")
+
+
+async def test_the_image_that_is_shown_is_opened(
+    stage: OpenStage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    lines: list[JsonValue] = []
+    for name in ("one.png", "two.png"):
+        (tmp_path / name).write_bytes(base64.b64decode(png()))
+        lines.append(f"image/png, 1 kB: {tmp_path / name}")
+    async with stage(width=120) as on:
+        monkeypatch.setattr(on.pane, "post_message", _recorded(on.pane.post_message, opened))
+        await on.show({"figures": lines, "encoded": {"type": "image", "data": png(), "mimeType": "image/png"}})
+        await on.press("o", "right", "o", "right", "o")
+        assert opened == [str(tmp_path / "one.png"), str(tmp_path / "two.png")]
+
+
+def _recorded(post: Callable[[Message], bool], opened: list[str]) -> Callable[[Message], bool]:
+    """Return a function that posts a message and notes the files to open."""
+
+    def posted(message: Message) -> bool:
+        opened.extend([message.file] if isinstance(message, OpenFile) else [])
+        return post(message)
+
+    return posted
 
 
 async def test_an_object_whose_base64_was_saved_to_a_file_is_drawn(stage: OpenStage, tmp_path: Path) -> None:

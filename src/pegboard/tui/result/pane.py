@@ -474,10 +474,12 @@ class ResultPane(Widget):
 
     @property
     def _link(self) -> ResultLink | None:
-        """The saved file or the resource at the cursor."""
+        """The saved file or the resource at the cursor, or the file of the image that is shown."""
         if self._result is None:
             return None
         view = self._views.capable
+        if self._views.shown == "image" and isinstance(view, result_views.ImageView):
+            return ResultLink(file=view.image.file) if view.image.file else None
         return link_at(self._result.data, view.path if isinstance(view, CursorView) else ())
 
     def action_open(self) -> None:
