@@ -209,6 +209,13 @@ FRAMES = {
     "series": ("Series([1, 2])", [1, 2]),
     "labeled series": ("Series([1, 2], ['a', 'b'])", {"a": 1, "b": 2}),
     "repeated labels": ("Series([1, 2], ['a', 'a'])", [["a", 1], ["a", 2]]),
+    "series of missing texts": ("Series(['a', None])", ["a", None]),
+    "series of missing integers": ("Series([1, None], dtype='Int64')", [1, None]),
+    "series of missing numbers": ("Series([1.5, None], ['a', 'b'])", {"a": 1.5, "b": None}),
+    "series of missing times": ("Series([NaT, NaT], ['a', 'a'])", [["a", None], ["a", None]]),
+    "missing scalars": ("{'last': Series([NaT]).max(), 'id': NA, NaT: 1}", {"last": None, "id": None, "null": 1}),
+    "missing in arrays": ("[Index(['a', None]), Categorical([None]), array([None])]", [["a", None], [None], [None]]),
+    "several levels of labels": ("MultiIndex.from_tuples([('a', 1)])", [["a", 1]]),
     "nested": ('{"rows": [DataFrame({"a": [1]})]}', {"rows": [[{"a": 1}]]}),
 }  # fmt: skip
 

@@ -148,6 +148,8 @@ def _plain_object(value: dict[object, object], path: list[str | int], above: set
 def _key(key: object, path: list[str | int]) -> str:
     if isinstance(key, str):
         return key
+    if _is_missing(type(key)):
+        return _key(None, path)
     if key is None or isinstance(key, (bool, int, float)):
         return _nonfinite(key) if isinstance(key, float) and not math.isfinite(key) else json.dumps(key)
     text = None if isinstance(key, (tuple, frozenset)) else _convert(key, path)
@@ -214,9 +216,27 @@ def _from_dataclass(value: DataclassInstance) -> dict[str, object]:
 
 
 def _from_series(value: Any) -> object:  # noqa: ANN401 - pandas is not a dependency
-    if value.index.tolist() == list(range(len(value))):  # numbered, not labeled
-        return value.tolist()
-    return value.to_dict() if value.index.is_unique else list(value.items())
+    labels, items = value.index.tolist(), _without_missing(value)
+    if labels == list(range(len(value))):  # numbered, not labeled
+        return items
+    pairs = zip(labels, items, strict=True)
+    return dict(pairs) if value.index.is_unique else list(pairs)
+
+
+def _without_missing(value: Any) -> list[object]:  # noqa: ANN401 - pandas is not a dependency
+    """Return the items of a series, an index or an array of pandas, with None for those that are missing."""
+    items: list[object] = value.tolist()
+    missing = value.isna().tolist() if hasattr(value, "isna") else [False] * len(items)
+    return [None if gone else item for item, gone in zip(items, missing, strict=True)]
+
+
+def _is_labels(cls: type) -> bool:
+    """Return whether a class is an index or an array of pandas; `isna` rejects an index of several levels."""
+    return hasattr(cls, "isna") and hasattr(cls, "tolist") and cls.__name__ != "MultiIndex"
+
+
+def _is_missing(cls: type) -> bool:
+    return cls.__name__ in {"NAType", "NaTType"} and cls.__module__.partition(".")[0] == "pandas"
 
 
 def _from_array(value: Any) -> object:  # noqa: ANN401 - NumPy is not a dependency
@@ -318,6 +338,7 @@ _CONVERSIONS: tuple[tuple[Callable[[type], bool], Callable[[Any], object]], ...]
     (lambda cls: issubclass(cls, os.PathLike), _from_path),
     (lambda cls: (cls.__module__.partition(".")[0], cls.__name__) in _WRITTEN_AS_TEXT, str),
     (lambda cls: cls.__module__ in {"ipaddress", "pydantic.networks"}, str),
+    (_is_missing, lambda value: None),
     (lambda cls: hasattr(cls, "isoformat"), lambda value: value.isoformat()),
     (lambda cls: hasattr(cls, "total_seconds"), _from_duration),
     (lambda cls: hasattr(cls, "to_image_content"), lambda value: value.to_image_content()),
@@ -336,6 +357,7 @@ _CONVERSIONS: tuple[tuple[Callable[[type], bool], Callable[[Any], object]], ...]
     (lambda cls: hasattr(cls, "_asdict"), lambda value: value._asdict()),  # SQLAlchemy; a tuple is a list before this
     (lambda cls: hasattr(cls, "keys") and hasattr(cls, "__getitem__"), dict),  # sqlite3
     (lambda cls: issubclass(cls, AbstractSet), _from_set),
+    (_is_labels, _without_missing),
     (lambda cls: hasattr(cls, "tolist"), _from_array),
     (lambda cls: issubclass(cls, (Sequence, ValuesView)), list),
     (lambda cls: issubclass(cls, Iterator) and not hasattr(cls, "fileno"), list),
