@@ -216,6 +216,10 @@ FRAMES = {
     "missing scalars": ("{'last': Series([NaT]).max(), 'id': NA, NaT: 1}", {"last": None, "id": None, "null": 1}),
     "missing in arrays": ("[Index(['a', None]), Categorical([None]), array([None])]", [["a", None], [None], [None]]),
     "several levels of labels": ("MultiIndex.from_tuples([('a', 1)])", [["a", 1]]),
+    "series with several levels of labels": (
+        "DataFrame({'g': ['a'], 'n': [1], 'v': [2]}).groupby(['g', 'n'])['v'].sum()", [{"g": "a", "n": 1, "v": 2}]
+    ),
+    "sizes of groups": ("DataFrame({'g': ['a'], 'n': [1]}).groupby(['g', 'n']).size()", [{"g": "a", "n": 1, "0": 1}]),
     "nested": ('{"rows": [DataFrame({"a": [1]})]}', {"rows": [[{"a": 1}]]}),
 }  # fmt: skip
 

@@ -49,10 +49,10 @@ def encode(value: object) -> bytes:
     Dataclasses, pydantic models and mappings become objects. Tuples, sets, iterators and arrays become lists; sets are
     sorted if possible. Enumeration members become their values. Dates, paths, UUIDs, decimals, fractions, addresses,
     NaN and the infinities become text, and so do keys. Bytes become text, or base64 if they are not UTF-8. A series
-    with labels becomes an object, or a list of pairs if a label repeats. A table of pandas, Polars or Arrow becomes a
-    list of objects; labels of rows become columns, and missing values of pandas null. Rows of databases, attrs classes
-    and msgspec structures become objects. Images and figures become MCP's object for an image, with `type`, `mimeType`
-    and `data` as base64.
+    with labels becomes an object, or a list of pairs if a label repeats; one with several levels of labels is a table.
+    A table of pandas, Polars or Arrow becomes a list of objects; labels of rows become columns, and missing values of
+    pandas null. Rows of databases, attrs classes and msgspec structures become objects. Images and figures become MCP's
+    object for an image, with `type`, `mimeType` and `data` as base64.
 
     Raises:
         NotSerializableError: A part has no JSON form, contains itself, or is nested too deeply.
@@ -216,6 +216,8 @@ def _from_dataclass(value: DataclassInstance) -> dict[str, object]:
 
 
 def _from_series(value: Any) -> object:  # noqa: ANN401 - pandas is not a dependency
+    if getattr(value.index, "nlevels", 1) > 1:  # such as the sizes of groups by two columns
+        return _from_frame(value.to_frame())
     labels, items = value.index.tolist(), _without_missing(value)
     if labels == list(range(len(value))):  # numbered, not labeled
         return items
