@@ -230,6 +230,23 @@ def test_tables_and_series_of_pandas_become_lists_and_objects(code: str, written
     assert json.loads(encode(eval(code, vars(pandas)))) == written
 
 
+ARRAYS = {
+    "times": ("array(['2024-01-02T03:04:05', 'NaT'], dtype='datetime64[ns]')", ["2024-01-02T03:04:05", None]),
+    "time": ("datetime64('2024-01-02T03:04:05.000001002')", "2024-01-02T03:04:05.000001"),
+    "durations": ("{'a': array([[1_500_000_000]], dtype='timedelta64[ns]')}", {"a": [["P0DT1.5S"]]}),
+    "days": ("array(['2024-01-02'], dtype='datetime64[D]')", ["2024-01-02"]),
+    "long doubles": ("[longdouble(1.5), array([0.5, inf], dtype=longdouble)]", [1.5, [0.5, "Infinity"]]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "written"), ARRAYS.values(), ids=ARRAYS.keys())
+def test_times_and_numbers_that_python_has_no_type_for_are_converted_to_the_nearest_one(
+    code: str, written: object
+) -> None:
+    numpy = pytest.importorskip("numpy")
+    assert json.loads(encode(eval(code, vars(numpy)))) == written
+
+
 class Picture:
     """Object of IPython's display protocol."""
 

@@ -242,8 +242,14 @@ def _is_missing(cls: type) -> bool:
 
 
 def _from_array(value: Any) -> object:  # noqa: ANN401 - NumPy is not a dependency
-    items: object = value.tolist()
-    objects = list(getattr(value, "flat", ())) if getattr(getattr(value, "dtype", None), "kind", "") == "O" else []
+    kind = getattr(getattr(value, "dtype", None), "kind", "")
+    is_time = kind in {"m", "M"} and type(value).__module__.startswith("numpy")
+    if is_time and value.dtype.str.endswith(_FINER_THAN_PYTHON):
+        value = value.astype(f"{kind}8[us]")  # `tolist` would return integers
+    items: Any = value.tolist()
+    if kind in {"f", "c"} and type(items) is type(value):  # a long double of NumPy
+        return float(items) if kind == "f" else complex(items)
+    objects = list(getattr(value, "flat", ())) if kind == "O" else []
     if not objects or not all(hasattr(item, "get_figure") for item in objects):
         return items
     # axes of one figure, such as those of pandas' `plot(subplots=True)`
@@ -324,6 +330,9 @@ def _from_figure(value: Any) -> dict[str, str]:  # noqa: ANN401 - matplotlib is 
 def _unwritable(value: object, error: Exception) -> str:
     return f"an object of type {_type_name(value)} that can't be saved as an image ({type(error).__name__}: {error})"
 
+
+_FINER_THAN_PYTHON = ("ns]", "ps]", "fs]", "as]")
+"""Ends of the names of NumPy's types of times and durations that `datetime` can't hold."""
 
 _WRITTEN_AS_TEXT = {
     ("uuid", "UUID"),
