@@ -373,6 +373,14 @@ def test_a_value_without_a_json_form_is_reported_with_type_and_path(value: objec
     assert words in str(refused.value)
 
 
+def test_groups_without_an_aggregation_are_reported_with_their_type() -> None:
+    pandas = pytest.importorskip("pandas")
+    times = pandas.date_range("2024-01-02", periods=1)
+    for value in (pandas.DataFrame({"x": [1]}).groupby("x"), pandas.Series([1], index=times).resample("D")):
+        with pytest.raises(NotSerializableError, match=f"{type(value).__name__} at the top"):
+            encode(value)
+
+
 def test_the_maximum_nesting_is_allowed() -> None:
     assert json.loads(encode(_nested(DEPTH))) == _nested(DEPTH)
     assert json.loads(encode({"[" * 500: "]" * 500})) == {"[" * 500: "]" * 500}

@@ -366,7 +366,7 @@ _CONVERSIONS: tuple[tuple[Callable[[type], bool], Callable[[Any], object]], ...]
     (lambda cls: hasattr(cls, "itertuples") and hasattr(cls, "to_dict"), _from_frame),  # pandas
     (lambda cls: hasattr(cls, "tolist") and hasattr(cls, "to_dict"), _from_series),  # has `keys`, too
     (lambda cls: hasattr(cls, "_asdict"), lambda value: value._asdict()),  # SQLAlchemy; a tuple is a list before this
-    (lambda cls: hasattr(cls, "keys") and hasattr(cls, "__getitem__"), dict),  # sqlite3
+    (lambda cls: callable(getattr(cls, "keys", None)) and hasattr(cls, "__getitem__"), dict),  # sqlite3
     (lambda cls: issubclass(cls, AbstractSet), _from_set),
     (_is_labels, _without_missing),
     (lambda cls: hasattr(cls, "tolist"), _from_array),
