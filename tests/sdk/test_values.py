@@ -113,6 +113,13 @@ class Table:
         return [{"a": 1, "when": dt.date(2024, 1, 2)}]
 
 
+class Column:
+    """A substitute for series of Polars."""
+
+    def to_list(self) -> list[object]:
+        return [1, None, dt.date(2024, 1, 2)]
+
+
 @attrs.define
 class Box:
     width: int
@@ -162,6 +169,7 @@ def _rows() -> list[sqlite3.Row]:
         (Array(), [1.0, "NaN"]),
         (Table(), [{"a": 1, "when": "2024-01-02"}]),
         (Columns(), [{"a": 1}]),
+        ({"column": Column()}, {"column": [1, None, "2024-01-02"]}),
         (Box(2, dt.date(2024, 1, 2)), {"width": 2, "at": "2024-01-02"}),
         (_rows(), [{"a": 1, "b": "x"}]),
         (Series([1, 2], [0, 1]), [1, 2]),

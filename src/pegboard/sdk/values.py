@@ -49,10 +49,10 @@ def encode(value: object) -> bytes:
     Dataclasses, pydantic models and mappings become objects. Tuples, sets, iterators and arrays become lists; sets are
     sorted if possible. Enumeration members become their values. Dates, paths, UUIDs, decimals, fractions, addresses,
     NaN and the infinities become text, and so do keys. Bytes become text, or base64 if they are not UTF-8. A series
-    with labels becomes an object, or a list of pairs if a label repeats; one with several levels of labels is a table.
-    A table of pandas, Polars or Arrow becomes a list of objects; labels of rows become columns, and missing values of
-    pandas null. Rows of databases, attrs classes and msgspec structures become objects. Images and figures become MCP's
-    object for an image, with `type`, `mimeType` and `data` as base64.
+    becomes a list. One with labels becomes an object, or a list of pairs if a label repeats; one with several levels of
+    labels is a table. A table of pandas, Polars or Arrow becomes a list of objects; labels of rows become columns, and
+    missing values of pandas null. Rows of databases, attrs classes and msgspec structures become objects. Images and
+    figures become MCP's object for an image, with `type`, `mimeType` and `data` as base64.
 
     Raises:
         NotSerializableError: A part has no JSON form, contains itself, or is nested too deeply.
@@ -370,6 +370,7 @@ _CONVERSIONS: tuple[tuple[Callable[[type], bool], Callable[[Any], object]], ...]
     (lambda cls: issubclass(cls, AbstractSet), _from_set),
     (_is_labels, _without_missing),
     (lambda cls: hasattr(cls, "tolist"), _from_array),
+    (lambda cls: hasattr(cls, "to_list"), lambda value: value.to_list()),  # series of Polars
     (lambda cls: issubclass(cls, (Sequence, ValuesView)), list),
     (lambda cls: issubclass(cls, Iterator) and not hasattr(cls, "fileno"), list),
     (lambda cls: hasattr(cls, "savefig"), _from_figure),
