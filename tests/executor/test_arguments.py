@@ -137,6 +137,26 @@ async def test_lists_and_objects_become_tables_series_and_arrays(harness: Any, t
     assert (error.code, [fault.path for fault in error.faults]) == ("invalid_args", ["/grid"])
 
 
+async def test_tables_are_made_inside_lists_and_objects_and_below_annotated(harness: Any, tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+    pack = tmp_path / "frames.py"
+    pack.write_text(
+        "from typing import Annotated, Optional\nimport numpy as np\nimport pandas as pd\nfrom pydantic import Field\n"
+        "def ask(\n"
+        "    *, grid: Annotated[np.ndarray, Field(description='Numbers')], frames: list[pd.DataFrame],\n"
+        "    named: dict[str, Annotated[pd.Series, 'of marks']] | None = None,\n"
+        "    rows: Annotated[Optional[pd.DataFrame], Field(min_length=1)] = None,\n"
+        "):\n"
+        "    return [grid * 2, [frame.a.sum() for frame in frames], named and named['x'].sum(), rows]\n"
+    )
+    given = {"grid": [1, 2], "frames": [[{"a": 1}, {"a": 2}]]}
+    events = await harness.events("ask", pack, **given)
+    assert harness.result(events).data == [[2, 4], [3], None, None]
+    assert harness.text(events) == ""
+    given |= {"named": {"x": [3, 4]}, "rows": [{"b": 1}]}
+    assert (await harness.run("ask", pack, **given)).data == [[2, 4], [3], 7, [{"b": 1}]]
+
+
 DATED, ITS_DATE = {"when": "2024-01-01"}, "{'when': datetime.date(2024, 1, 1)}"
 BLUE = "<Colour.BLUE: 2>"
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import builtins
 import sys
-from types import CodeType, UnionType
+from types import CodeType
 
+from pegboard.sdk.annotations import LISTS, MAPPINGS, called, converts, is_union, without_none
 from pegboard.sdk.layers import is_partial, keywords_of_validated_call, layers
+from pegboard.sdk.tables import table_converter
 from pegboard.sdk.typed_dicts import typed_dicts_for_pydantic
 
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
@@ -28,21 +30,6 @@ _NATIVE_BY_NAME = {
     ("collections.abc", "Iterable"),
 }
 """Types besides Python's own whose JSON values need no conversion."""
-
-_CONVERTING = ("func", "__get_pydantic_core_schema__", "strip_whitespace", "to_lower", "to_upper")
-"""Attributes of arguments of `Annotated` that change a value: validators, encodings, and options of strings."""
-
-_MAPPINGS = {("builtins", "dict"), ("collections.abc", "Mapping"), ("collections.abc", "MutableMapping")}
-_LISTS = {("builtins", "list"), *_NATIVE_BY_NAME} - {("typing", "Any"), *_MAPPINGS}
-
-_TABLES = {
-    ("numpy", "ndarray"),
-    ("pandas", "DataFrame"),
-    ("pandas", "Series"),
-    ("polars", "DataFrame"),
-    ("polars", "Series"),
-}
-"""Types that JSON lists and objects are converted to, which pydantic doesn't know."""
 
 _VARARGS, _VARKEYWORDS = 4, 8
 """Flags of code objects, as in `inspect`, which is slow to import."""
@@ -87,7 +74,9 @@ class Parameters:
             name: convert for name, annotation in annotations.items() if (convert := _integer_converter(annotation))
         }
         self._paths = {name: path for name, annotation in annotations.items() if (path := _path_type(annotation))}
-        self._tables = {name: table for name, annotation in annotations.items() if (table := _table_type(annotation))}
+        self._tables = {
+            name: convert for name, annotation in annotations.items() if (convert := table_converter(annotation))
+        }
         known = {name: annotation for name, annotation in annotations.items() if not isinstance(annotation, str)}
         self._foreign = [
             name
@@ -142,10 +131,10 @@ class Parameters:
 
     def _make_tables(self, args: dict[str, Any]) -> None:
         faults: list[tuple[Path, str]] = []
-        for name, table in self._tables.items():
-            if isinstance(args.get(name), list | dict):
+        for name, convert in self._tables.items():
+            if name in args:
                 try:
-                    args[name] = table(args[name])
+                    args[name] = convert(args[name])
                 except Exception as error:  # noqa: BLE001 - the libraries raise exceptions of their own
                     faults.append(((name,), str(error)))
         if faults:
@@ -305,15 +294,15 @@ def _integer_converter(annotation: Annotation) -> Callable[[Any], Any] | None:
         return _integer_converter(annotation.__origin__)
     if annotation is int:
         return _integer
-    if _is_union(annotation):
+    if is_union(annotation):
         return _union_converter(annotation.__args__)
     if isinstance(annotation, type) and hasattr(annotation, "__total__"):
         return _fields_converter(annotation)
-    called = _called(getattr(annotation, "__origin__", None))
+    origin = called(getattr(annotation, "__origin__", None))
     args: tuple[Annotation, ...] = getattr(annotation, "__args__", ())
-    if called in _MAPPINGS and len(args) == 2:
+    if origin in MAPPINGS and len(args) == 2:
         return _values_converter(args[1])
-    if called in _LISTS and len(args) == 1:
+    if origin in LISTS and len(args) == 1:
         return _items_converter(args[0])
     return None
 
@@ -373,27 +362,10 @@ def _union_converter(annotations: Sequence[Annotation]) -> Callable[[Any], Any] 
     return convert_first if converters else None
 
 
-def _without_none(annotation: Annotation) -> Annotation:
-    """Return `X` of `X | None`, otherwise the annotation."""
-    if _is_union(annotation) and len(annotation.__args__) == 2 and type(None) in annotation.__args__:
-        return next(arg for arg in annotation.__args__ if arg is not type(None))
-    return annotation
-
-
-def _table_type(annotation: Annotation) -> Callable[[object], object] | None:
-    """Return the function that makes a table, series or array of a library from lists and objects, or None."""
-    annotation = _without_none(annotation)
-    module, name = _called(annotation)
-    library = module.partition(".")[0]
-    if not isinstance(annotation, type) or (library, name) not in _TABLES:
-        return None
-    return sys.modules[library].asarray if name == "ndarray" else annotation
-
-
 def _path_type(annotation: Annotation) -> Callable[[str], object] | None:
     """Return the annotated class of paths, or None; paths are common, and pydantic is slow to import."""
-    annotation = _without_none(annotation)
-    module, name = _called(annotation)
+    annotation = without_none(annotation)
+    module, name = called(annotation)
     is_path = module.partition(".")[0] == "pathlib" and name in {"Path", "PurePath"} and isinstance(annotation, type)
     return annotation if is_path else None
 
@@ -402,14 +374,13 @@ def _is_native(annotation: Annotation) -> bool:
     """Return whether JSON values that match the annotation's schema need no conversion."""
     metadata = getattr(annotation, "__metadata__", None)
     if metadata is not None:
-        changes = any(getattr(item, name, None) for item in metadata for name in _CONVERTING)
-        return _is_native(annotation.__origin__) and not changes
-    if _is_union(annotation):
+        return _is_native(annotation.__origin__) and not converts(metadata)
+    if is_union(annotation):
         return all(map(_is_native, annotation.__args__))
     origin = getattr(annotation, "__origin__", None)
-    if origin is not None and _called(annotation) == ("typing", "Literal"):
+    if origin is not None and called(annotation) == ("typing", "Literal"):
         return all(type(value) in _NATIVE for value in annotation.__args__)
-    if _called(origin) in _MAPPINGS and len(annotation.__args__) == 2:
+    if called(origin) in MAPPINGS and len(annotation.__args__) == 2:
         key, value = annotation.__args__
         return _is_any_text(key) and _is_native(value)
     if origin is not None:
@@ -420,23 +391,14 @@ def _is_native(annotation: Annotation) -> bool:
 
 
 def _is_any_text(key: Annotation) -> bool:
-    return key is str or _called(key) == ("typing", "Any")
+    return key is str or called(key) == ("typing", "Any")
 
 
 def _is_one_of(annotation: Annotation) -> bool:
     try:
-        return annotation in _NATIVE or _called(annotation) in _NATIVE_BY_NAME
+        return annotation in _NATIVE or called(annotation) in _NATIVE_BY_NAME
     except TypeError:  # not hashable
         return False
-
-
-def _called(annotation: Annotation) -> tuple[str, str]:
-    name = getattr(annotation, "_name", None) or getattr(annotation, "__name__", "")
-    return getattr(annotation, "__module__", ""), str(name)
-
-
-def _is_union(annotation: Annotation) -> bool:
-    return isinstance(annotation, UnionType) or _called(annotation) in {("typing", "Union"), ("typing", "Optional")}
 
 
 def _defaults_of(function: Callable[..., Any]) -> dict[str, Any]:
@@ -468,7 +430,7 @@ def _of_keywords(annotation: Annotation) -> Annotation:
     """Return the type of the object that `**kwargs` with this annotation accepts."""
     if isinstance(annotation, str):
         return annotation
-    if _called(getattr(annotation, "__origin__", None))[1] == "Unpack":
+    if called(getattr(annotation, "__origin__", None))[1] == "Unpack":
         return annotation.__args__[0]
     return dict[str, annotation]
 
@@ -479,8 +441,8 @@ def _field(default: Any) -> Any:  # noqa: ANN401 - libraries have classes of the
     Python would pass `Field(…)` to the function unresolved. So it would with `Option(…)` and `Argument(…)` of Typer,
     which converts their default like a value of the command line.
     """
-    called = _called(type(default))
-    if called in {("typer.models", "OptionInfo"), ("typer.models", "ArgumentInfo")}:
+    kind = called(type(default))
+    if kind in {("typer.models", "OptionInfo"), ("typer.models", "ArgumentInfo")}:
         from pydantic.fields import FieldInfo
 
         made, value = default.default_factory, default.default
@@ -489,7 +451,7 @@ def _field(default: Any) -> Any:  # noqa: ANN401 - libraries have classes of the
             if made
             else FieldInfo(default=value, validate_default=value is not None)
         )
-    return default if called == ("pydantic.fields", "FieldInfo") else None
+    return default if kind == ("pydantic.fields", "FieldInfo") else None
 
 
 def _path(path: Path) -> Path:

@@ -1,0 +1,58 @@
+"""Tables, series and arrays of libraries as arguments."""
+
+from __future__ import annotations
+
+import sys
+
+from pegboard.sdk.annotations import LISTS, MAPPINGS, called, converts, without_none
+
+TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any  # annotations may be any object
+
+    Annotation = Any
+    Converter = Callable[[Any], Any]
+
+_TABLES = {
+    ("numpy", "ndarray"),
+    ("pandas", "DataFrame"),
+    ("pandas", "Series"),
+    ("polars", "DataFrame"),
+    ("polars", "Series"),
+}
+"""Types that JSON lists and objects are converted to, which pydantic doesn't know."""
+
+
+def table_converter(annotation: Annotation) -> Converter | None:
+    """Return a function that makes the annotated tables, series and arrays from lists and objects.
+
+    They can be items of a list or values of an object. The function returns values of other types unchanged. For an
+    annotation without such a type, return None.
+    """
+    annotation = without_none(annotation)
+    metadata = getattr(annotation, "__metadata__", None)
+    if metadata is not None:
+        return None if converts(metadata) else table_converter(annotation.__origin__)
+    origin = called(getattr(annotation, "__origin__", None))
+    args: tuple[Annotation, ...] = getattr(annotation, "__args__", ())
+    if origin in LISTS and len(args) == 1:
+        return _of_items(table_converter(args[0]))
+    if origin in MAPPINGS and len(args) == 2 and args[0] is str:
+        return _of_values(table_converter(args[1]))
+    module, name = called(annotation)
+    library = module.partition(".")[0]
+    if not isinstance(annotation, type) or (library, name) not in _TABLES:
+        return None
+    make = sys.modules[library].asarray if name == "ndarray" else annotation
+    return lambda value: make(value) if isinstance(value, list | dict) else value
+
+
+def _of_items(convert: Converter | None) -> Converter | None:
+    return convert and (lambda value: [convert(item) for item in value] if isinstance(value, list) else value)
+
+
+def _of_values(convert: Converter | None) -> Converter | None:
+    return convert and (
+        lambda value: {key: convert(item) for key, item in value.items()} if isinstance(value, dict) else value
+    )
