@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import textwrap
 from types import ModuleType
@@ -503,6 +504,39 @@ def test_the_discriminator_of_a_union_is_required_despite_its_default() -> None:
     validator = Draft202012Validator(found)
     assert validator.is_valid({"kind": "cat", "lives": 3})
     assert not validator.is_valid({"lives": 3})
+
+
+@pytest.mark.parametrize(
+    ("annotation", "arguments"),
+    [
+        ("Pet", "{}"),
+        ("Pet | None", "{}"),
+        ("list[Pet]", "[{}]"),
+        ("dict[str, Pet]", '{{"a": {}}}'),
+        ("Owner", '{{"pet": {}}}'),
+    ],
+)
+def test_the_discriminator_of_an_alias_is_required(annotation: str, arguments: str) -> None:
+    head = """
+        class Cat(BaseModel):
+            kind: Literal["cat"] = "cat"
+            lives: int = 9
+
+
+        class Dog(BaseModel):
+            kind: Literal["dog"] = "dog"
+
+
+        Pet = Annotated[Cat | Dog, Field(discriminator="kind")]
+
+
+        class Owner(BaseModel):
+            pet: Pet
+        """
+    validator = Draft202012Validator(schema(annotation, head))
+    assert validator.is_valid(json.loads(arguments.format('{"kind": "cat", "lives": 3}')))
+    assert validator.is_valid(json.loads(arguments.format('{"kind": "dog"}')))
+    assert not validator.is_valid(json.loads(arguments.format('{"lives": 3}')))
 
 
 def test_fields_are_described_by_docstrings_and_by_the_text_below() -> None:

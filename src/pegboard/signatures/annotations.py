@@ -110,13 +110,22 @@ class Annotations:
         elif default is not None:
             constraints.set_default(schema, default, self.scope)
             facts.has_default = True
-        if facts.discriminator and "anyOf" in schema:
-            schema["oneOf"] = self._tagged(schema.pop("anyOf"), facts.discriminator)
-            schema["discriminator"] = {"propertyName": facts.discriminator}
+        if facts.discriminator:
+            self.tag(schema, facts.discriminator)
         return FieldInfo(schema, not (facts.has_default if optional is None else optional), facts.alias)
 
+    def tag(self, schema: JsonObject, tag: str) -> None:
+        """Distinguish the variants of a union by a property. It is changed in place; other schemas are not.
+
+        Args:
+            schema: Schema of the type.
+            tag: Name of the property. Variants that have it require it, even if the class has a default for it.
+        """
+        if "anyOf" in schema:
+            schema["oneOf"] = self._tagged(schema.pop("anyOf"), tag)
+            schema["discriminator"] = {"propertyName": tag}
+
     def _tagged(self, variants: JsonValue, tag: str) -> JsonValue:
-        """Require the discriminator in each variant that has it, even if the class has a default for it."""
         if not isinstance(variants, list):
             return variants
         tagged: list[JsonValue] = []

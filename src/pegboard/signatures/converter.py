@@ -46,6 +46,9 @@ class Converter(Protocol):
     def union(self, variants: Sequence[ast.expr]) -> JsonObject:
         """Return the schema of a union."""
 
+    def tag(self, schema: JsonObject, tag: str) -> None:
+        """Distinguish the variants of a union by a property."""
+
     def alias(self, name: str, value: ast.expr) -> JsonObject:
         """Return the schema of a type alias."""
 

@@ -109,7 +109,9 @@ def _read_or_none(to: Converter, node: ast.expr) -> tuple[JsonValue] | None:
 def _annotated(to: Converter, arguments: list[ast.expr]) -> JsonObject:
     schema = to.schema(arguments[0])
     for node in arguments[1:]:
-        constraints.apply(schema, node, to.scope, to.say)
+        facts = constraints.apply(schema, node, to.scope, to.say)
+        if facts.discriminator:
+            to.tag(schema, facts.discriminator)
     return schema
 
 
