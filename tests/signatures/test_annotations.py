@@ -867,5 +867,8 @@ def test_the_type_that_a_validator_declares_as_its_input_is_the_type_of_the_argu
         "tags": {**either, "description": "Which."},
         "others": {"type": "array", "items": {"type": "string"}},
     }
+    alias = f"Tags = Annotated[list[str], {validator}]"
+    assert properties("a: Tags, b: list[Tags]", alias) == {"a": either, "b": {"type": "array", "items": either}}
+    assert properties("a: Tags | None", alias)["a"]["anyOf"] == [*either["anyOf"], {"type": "null"}]
     plain = "a: Annotated[list[str], pydantic.BeforeValidator(_split)]"
     assert properties(plain, head) == {"a": {"type": "array", "items": {"type": "string"}}}

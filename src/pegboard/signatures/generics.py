@@ -107,7 +107,8 @@ def _read_or_none(to: Converter, node: ast.expr) -> tuple[JsonValue] | None:
 
 
 def _annotated(to: Converter, arguments: list[ast.expr]) -> JsonObject:
-    schema = to.schema(arguments[0])
+    accepted = None if to.is_output else constraints.input_type(arguments[1:], to.scope)
+    schema = to.schema(accepted or arguments[0])
     for node in arguments[1:]:
         facts = constraints.apply(schema, node, to.scope, to.say)
         if facts.discriminator:
