@@ -396,6 +396,22 @@ def _comparable(value: Any) -> Any:
                 "additionalProperties": {"type": "integer"},
             },
         ),
+        (
+            "dict[Level, int]",
+            {
+                "type": "object",
+                "propertyNames": {"enum": ["1", "2"], "type": "string"},
+                "additionalProperties": {"type": "integer"},
+            },
+        ),
+        (
+            "dict[Literal[True], int]",
+            {
+                "type": "object",
+                "propertyNames": {"const": "true", "type": "string"},
+                "additionalProperties": {"type": "integer"},
+            },
+        ),
         ("Made", {"enum": [1, 2], "type": "integer"}),
         ("Paired", {"const": "x", "type": "string"}),
         ("Bits", {"type": "integer", "minimum": 0, "maximum": 7}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -62,8 +63,20 @@ def _mapping(to: Converter, arguments: list[ast.expr]) -> JsonObject:
         return {**schema, "additionalProperties": True}
     keys = to.schema(arguments[0])
     if keys.keys() & {"enum", "const", "pattern", "minLength", "maxLength", "format"}:
-        schema["propertyNames"] = keys
+        schema["propertyNames"] = _as_names(keys)
     return {**schema, "additionalProperties": to.schema(arguments[1]) or True}
+
+
+def _as_names(keys: JsonObject) -> JsonObject:
+    """Return the schema of keys as JSON writes them: numbers as text."""
+    if "const" in keys:
+        return {**keys, "const": _as_name(keys["const"]), "type": "string"}
+    values = keys.get("enum")
+    return {**keys, "enum": list(map(_as_name, values)), "type": "string"} if isinstance(values, list) else keys
+
+
+def _as_name(value: JsonValue) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _counter(to: Converter, arguments: list[ast.expr]) -> JsonObject:
