@@ -863,6 +863,74 @@ def test_a_parameter_described_for_typer_has_its_description_and_limits(paramete
     assert spec.input_schema["properties"] == {"a": expected}
 
 
+SERIALIZED = """
+    from pydantic import Json, PlainSerializer, WrapSerializer, field_serializer, model_serializer
+
+    class Base(BaseModel):
+        at: datetime.datetime
+        count: int = Field(3, gt=0)
+        size: int = 3
+
+        @field_serializer("at")
+        def _seconds(self, value) -> int: ...
+
+    class Entry(Base):
+        "An entry."
+        text: Json[list[int]]
+        level: Annotated[int, PlainSerializer(str, return_type=str)] = 1
+        kind: Annotated[int, WrapSerializer(lambda value, write: None)] = 1
+        note: int | None = None
+
+        @field_serializer("count")
+        def _count(self, value): ...
+
+        @field_serializer("note", when_used="unless-none", return_type=str)
+        def _note(self, value): ...
+
+    class Short(Entry):
+        @model_serializer(mode="plain")
+        def _short(self) -> str: ...
+
+    class Anything(Short):
+        @model_serializer
+        def _anything(self): ...
+    """
+
+
+def _schemas(name: str, head: str) -> tuple[Any, Any]:
+    """Return the schemas of a class as an argument and as a result."""
+    source = f'{HEAD}{textwrap.dedent(head)}\ndef f(*, a: {name}) -> list[{name}]:\n    """Do it."""\n'
+    (spec,), problems = read(source, "/packs/sample.py")
+    assert problems == ()
+    given: Any = spec.input_schema
+    returned: Any = spec.output_schema
+    return given["$defs"][name], returned["$defs"][name]
+
+
+@pytest.mark.promise("DSC-4")
+def test_a_result_has_the_types_that_serializers_of_pydantic_return() -> None:
+    given, returned = _schemas("Entry", SERIALIZED)
+    assert returned["properties"] == {
+        "at": {"type": "integer"},
+        "count": {"default": 3},
+        "size": {"type": "integer", "default": 3},
+        "text": {},
+        "level": {"anyOf": [{"type": "integer"}, {"type": "string"}], "default": 1},
+        "kind": {"default": 1},
+        "note": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None},
+    }
+    assert given["properties"]["at"] == {"type": "string", "format": "date-time"}
+    assert given["properties"]["count"] == {"type": "integer", "exclusiveMinimum": 0, "default": 3}
+    assert given["properties"]["text"]["type"] == "string"
+
+
+@pytest.mark.promise("DSC-4")
+@pytest.mark.parametrize(("name", "expected"), [("Short", {"type": "string"}), ("Anything", {})])
+def test_a_result_is_what_the_serializer_of_a_model_returns(name: str, expected: object) -> None:
+    given, returned = _schemas(name, SERIALIZED)
+    assert (given["type"], returned) == ("object", expected)
+
+
 @pytest.mark.promise("DSC-4")
 def test_the_type_that_a_validator_declares_as_its_input_is_the_type_of_the_argument() -> None:
     either = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}

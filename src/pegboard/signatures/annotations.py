@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import reduce
 from operator import or_
@@ -17,7 +17,7 @@ from zlib import crc32
 
 from pegboard.sdk.literals import NotLiteralError, enum_members, is_enum, is_flag, read
 from pegboard.sdk.scope import NameDefinition, Scope
-from pegboard.signatures import classes, constraints
+from pegboard.signatures import classes, constraints, serializers
 from pegboard.signatures.converter import FieldInfo
 from pegboard.signatures.definitions import Definition, Definitions, Report
 from pegboard.signatures.expressions import PARSED_AS, written
@@ -162,9 +162,22 @@ class Annotations:
                 node = node.slice
             else:
                 break
+        return ({} if node is None else self.annotated(node, beside)), beside
+
+    def annotated(self, node: ast.expr, beside: Iterable[ast.expr | str]) -> JsonObject:
+        """Return the schema of `Annotated[X, …]` without constraints, as validators or serializers declare it.
+
+        Args:
+            node: The type.
+            beside: Other arguments of `Annotated`.
+        """
         if not self.is_output:
-            node = constraints.input_type(beside, self.scope) or node
-        return ({} if node is None else self.schema(node)), beside
+            return self.schema(constraints.input_type(beside, self.scope) or node)
+        declared = serializers.beside(beside, self.scope)
+        if declared is None:
+            return self.schema(node)
+        # only models apply it
+        return self.union([node, declared.annotation]) if declared.annotation is not None else {}
 
     def schema(self, node: ast.expr) -> JsonObject:
         """Return the schema of an annotation. Parts that can't be resolved are reported and become `{}`.

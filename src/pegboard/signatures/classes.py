@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pegboard.sdk.literals import NotLiteralError, read, text
 from pegboard.sdk.scope import Lineage, Scope, statements
-from pegboard.signatures import constraints, docstrings
+from pegboard.signatures import constraints, docstrings, serializers
 from pegboard.signatures.expressions import unquoted
 from pegboard.signatures.model_config import ModelConfig
 from pegboard.signatures.names import canonical
+from pegboard.signatures.serializers import Written
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -42,6 +43,8 @@ class _Member(NamedTuple):
     scope: Scope
     accepted: ast.expr | None
     """Type that a validator accepts in place of the annotated one, if it declares any."""
+    written: Written | None = None
+    """Type that a serializer writes in place of the annotated one, if the field has a serializer."""
 
 
 def schema(to: Converter, node: ast.ClassDef) -> JsonObject | None:
@@ -52,6 +55,10 @@ def schema(to: Converter, node: ast.ClassDef) -> JsonObject | None:
         node: Class, but not an enumeration.
     """
     lineage = to.scope.lineage(node)
+    is_model = not lineage.foreign.isdisjoint(_MODELS | _ROOT_MODELS)
+    if to.is_output and is_model and (written := serializers.of_model(lineage)):
+        with to.inside(written.scope):
+            return to.field(written.annotation).schema
     if not lineage.foreign.isdisjoint(_ROOT_MODELS):
         return _root_model(to, node)
     if not lineage.foreign.isdisjoint(_NAMED_TUPLES):
@@ -213,7 +220,12 @@ def _other_keys(config: ModelConfig) -> JsonObject:
 
 def _field(to: Converter, member: _Member, default: ast.expr | None) -> FieldInfo:
     line = member.annotation.lineno
-    annotation = member.annotation if to.is_output else member.accepted or member.annotation
+    annotation: ast.expr | None = member.annotation
+    if to.is_output and member.written is not None:
+        # what another module declares can't be read beside the default of this one
+        annotation = member.written.annotation if member.written.scope is member.scope else None
+    elif not to.is_output:
+        annotation = member.accepted or member.annotation
     if member.scope is to.scope:
         return to.field(annotation, default, line)
     with to.inside(member.scope):
@@ -248,6 +260,9 @@ def _members(scope: Scope, node: ast.ClassDef) -> list[_Member]:
         optional = any(keyword.arg == "total" and _is_false(keyword.value) for keyword in ancestor.keywords)
         for member in _own_members(home, ancestor, optional=optional):
             found[member.name] = member
+        for name, written in serializers.of_fields(home, ancestor, list(found)):
+            # only a model around a dataclass applies its serializers
+            found[name] = found[name]._replace(written=Written(None, home) if dataclasses else written)
     return list(found.values())
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -39,6 +39,9 @@ class Converter(Protocol):
 
     def schema(self, node: ast.expr) -> JsonObject:
         """Return the schema of an annotation."""
+
+    def annotated(self, node: ast.expr, beside: Iterable[ast.expr | str]) -> JsonObject:
+        """Return the schema of `Annotated[X, …]` without constraints."""
 
     def field(self, annotation: ast.expr | None, default: ast.expr | None = None, line: int | None = None) -> FieldInfo:
         """Return the schema of a field with its constraints and default."""

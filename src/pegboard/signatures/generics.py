@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pegboard.sdk.literals import NotLiteralError, is_plain_member, read
 from pegboard.signatures import classes, constraints
-from pegboard.signatures.names import LISTS, MAPPINGS, SETS, SIMPLE, WRAPPERS, canonical
+from pegboard.signatures.names import LISTS, MAPPINGS, SETS, SIMPLE, WRAPPERS, WRITTEN, canonical
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -120,8 +120,7 @@ def _read_or_none(to: Converter, node: ast.expr) -> tuple[JsonValue] | None:
 
 
 def _annotated(to: Converter, arguments: list[ast.expr]) -> JsonObject:
-    accepted = None if to.is_output else constraints.input_type(arguments[1:], to.scope)
-    schema = to.schema(accepted or arguments[0])
+    schema = to.annotated(arguments[0], arguments[1:])
     for node in arguments[1:]:
         facts = constraints.apply(schema, node, to.scope, to.say)
         if facts.discriminator:
@@ -184,7 +183,7 @@ GENERIC: dict[str, Callable[[Converter, list[ast.expr]], JsonObject]] = {
     "typing.NotRequired": _first,
     "typing.Awaitable": _first,
     "typing.Coroutine": _last,
-    "pydantic.Json": lambda _to, _arguments: SIMPLE["pydantic.Json"].copy(),
+    "pydantic.Json": lambda to, _arguments: (WRITTEN if to.is_output else SIMPLE)["pydantic.Json"].copy(),
     "os.PathLike": lambda _to, _arguments: {"type": "string", "format": "path"},
     "re.Pattern": lambda _to, _arguments: {"type": "string", "format": "regex"},
     "typing.Pattern": lambda _to, _arguments: {"type": "string", "format": "regex"},

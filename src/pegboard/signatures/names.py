@@ -121,6 +121,7 @@ WRITTEN: dict[str, JsonObject] = {
     "datetime.datetime": {"type": "string"},
     "datetime.time": {"type": "string"},
     "datetime.timedelta": {"type": "string"},
+    "pydantic.Json": {},
     **{
         name: {}
         for name in (
@@ -138,8 +139,8 @@ WRITTEN: dict[str, JsonObject] = {
 }
 """Schemas of types without parameters in results, if they differ.
 
-The formats of JSON Schema require an offset of every time, and allow no negative duration. An image is an
-object, or the line with its file.
+The formats of JSON Schema require an offset of every time, and allow no negative duration. A model writes what the
+text of `Json` contains. An image is an object, or the line with its file.
 """
 
 CONSTRAINED: dict[str, JsonObject] = {
