@@ -925,6 +925,12 @@ def test_a_result_has_the_types_that_serializers_of_pydantic_return() -> None:
 
 
 @pytest.mark.promise("DSC-4")
+def test_a_field_that_is_serialized_by_its_value_has_its_type() -> None:
+    given, returned = _schemas("Box", "class Box(BaseModel):\n    at: pydantic.SerializeAsAny[int]\n")
+    assert given["properties"] == returned["properties"] == {"at": {"type": "integer"}}
+
+
+@pytest.mark.promise("DSC-4")
 @pytest.mark.parametrize(("name", "expected"), [("Short", {"type": "string"}), ("Anything", {})])
 def test_a_result_is_what_the_serializer_of_a_model_returns(name: str, expected: object) -> None:
     given, returned = _schemas(name, SERIALIZED)

@@ -156,7 +156,16 @@ CONSTRAINED: dict[str, JsonObject] = {
 }
 """Schemas of types that a call constrains: `conint(ge=1)`."""
 
-WRAPPERS = frozenset({"typing.Final", "typing.ReadOnly", "typing.ClassVar", "dataclasses.InitVar"})
+WRAPPERS = frozenset(
+    {
+        "typing.Final",
+        "typing.ReadOnly",
+        "typing.ClassVar",
+        "dataclasses.InitVar",
+        "pydantic.SerializeAsAny",
+        "pydantic.functional_serializers.SerializeAsAny",
+    }
+)
 """Wrappers that describe the use of a field, not its type."""
 
 LISTS = (
