@@ -595,10 +595,13 @@ def test_variables_in_a_file_of_copilot_become_references(
         (folder / name).write_text(json.dumps({"mcpServers": {folder.name: {**entry, "args": [folder.name]}}}))
     monkeypatch.setenv("COPILOT_HOME", str(tmp_path / "elsewhere"))
     done = pegboard("mcp", "import", "copilot")
+    assert "tools" not in done.stdout
     assert "import it with `pegboard mcp import .github/mcp.json`" in done.stderr
     pegboard("mcp", "import", ".github/mcp.json")
     found = {name: entry["env"] for name, entry in tomllib.loads(config(home))["mcp"]["servers"].items()}
     references = {"A": "${A_KEY}", "B": "${B_KEY}"}
+    (tmp_path / "some.json").write_text('{"mcpServers": {"some": {"command": "x", "tools": ["a"]}}}')
+    assert "`tools`: all its tools are listed" in pegboard("mcp", "import", "some.json").stdout
     assert found == {"elsewhere": references, tmp_path.name: references}
 
 

@@ -61,6 +61,7 @@ _TOOLS: Final = "all its tools are listed; limit them with `tools` in the config
 _TIMEOUTS: Final = "timeouts are not imported; set `timeout` in seconds"
 _UNIMPORTED: Final = {
     "envFile": "its variables are not read; add them with `--env`, or set secrets",
+    "tools": _TOOLS,
     "autoApprove": _APPROVALS,
     "alwaysAllow": _APPROVALS,
     "default_tools_approval_mode": _APPROVALS,
@@ -297,6 +298,8 @@ class _Reader:
             found["enabled"] = False
             self.notes.append("disabled, as in the file")
         for key in entry:
+            if (key, entry[key]) == ("tools", ["*"]):  # Copilot writes this for all tools.
+                continue
             if lost := _UNIMPORTED.get(key):
                 self.notes.append(f"`{key}`: {lost}")
             elif key not in _KNOWN:
