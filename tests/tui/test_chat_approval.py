@@ -89,7 +89,7 @@ async def test_a_call_written_as_text_offers_no_rule_because_none_would_apply(tm
     async with on_chat(tmp_path, written, says("Done"), config="[model]\ntext_calls = true\n") as stage:
         await stage.say("Remove")
         await stage.select()
-        assert "Every call written as text needs approval, because no rule applies to it." in stage.text
+        assert "No rule applies to calls written as text: each one asks." in stage.text
         assert "a once   r reject   R reject with reason   e edit" in stage.text
         bindings = stage.app.screen.active_bindings
         assert ["s" in bindings, "A" in bindings, "a" in bindings] == [False, False, True]

@@ -402,7 +402,7 @@ class CallBlock(Block):
             way = f"{self.keys.select} or a click" if self.keys.select else "a click"
             text = f"  Not selected: {way} selects this call, then:"
         elif not self.accepts("session"):
-            text = "  Selected. Every call written as text needs approval, because no rule applies to it."
+            text = "  Selected. No rule applies to calls written as text: each one asks."
         else:
             what = "exactly these arguments" if self.is_destructive else "any arguments"
             text = f"  Selected. {self.keys.answers.get('session') or 'session'} allows {what} in this session."
