@@ -90,6 +90,7 @@ def test_the_token_becomes_a_cookie_that_pages_of_other_sites_cannot_use(served:
     page = httpx.get(served.url, headers={"Cookie": cookie.partition(";")[0]})
     assert page.status_code == 200
     assert f"ws://{served.authority}/ws" in page.text
+    assert "https://" not in page.text
     assert page.headers["Referrer-Policy"] == "no-referrer"
     assert "frame-ancestors 'none'" in page.headers["Content-Security-Policy"]
 
@@ -241,6 +242,8 @@ async def test_chromium_shows_the_app(served: Served, tmp_path: Path) -> None:
             await asyncio.sleep(0.1)
         assert await value("location.href") == f"{served.url}/", "the token has left the address bar"
         assert await value("document.cookie") == ""
+        assert await value("document.title") == "Pegboard"
+        assert await value("document.activeElement.tagName") == "TEXTAREA", "the terminal receives the keys"
         picture = b""
         while len(picture) < 40_000:  # An app without a list of tools compresses to less.
             await asyncio.sleep(0.5)

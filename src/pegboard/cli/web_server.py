@@ -14,6 +14,7 @@ import secrets
 import shlex
 import socket
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import Final
 
 from aiohttp import web
@@ -25,6 +26,8 @@ from pegboard.errors import PegboardError
 HOST: Final = "127.0.0.1"
 TOKEN: Final = "token"  # noqa: S105 - the name of the parameter
 _WEBSOCKET: Final = "/ws"
+_PAGE: Final = Path(__file__).with_name("web_page")
+"""Folder of the page, which is called as textual-serve expects."""
 _HEADERS: Final = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": (
@@ -67,7 +70,8 @@ class WebServer(Server):
             raise PortError(
                 f"Port {port} on {HOST} can't be used: {error.strerror}. Choose another one with --port."
             ) from error
-        super().__init__(shlex.join(command), HOST, self._socket.getsockname()[1], title="Pegboard")
+        port = self._socket.getsockname()[1]
+        super().__init__(shlex.join(command), HOST, port, title="Pegboard", templates_path=_PAGE)
         self.authority = f"{HOST}:{self.port}"
         """Host and port of every request."""
         self.public_url = f"http://{self.authority}"
