@@ -46,11 +46,12 @@ def _compat(pegboard: Command, packs: Path, *options: str) -> tuple[int, dict[st
 
 
 def _commit(folder: Path, *others: str) -> pygit2.Repository:
-    """Commit the packs and other parts of a folder to a new repository."""
+    """Commit the packs and other parts of a folder to its repository, which is created when needed."""
     repository = pygit2.init_repository(str(folder))
     repository.index.add_all(["packs", *others])
     author = pygit2.Signature("Ada", "ada@example.org")
-    repository.create_commit("HEAD", author, author, "Add", repository.index.write_tree(), [])
+    parents = [] if repository.head_is_unborn else [repository.head.target]
+    repository.create_commit("HEAD", author, author, "Add", repository.index.write_tree(), parents)
     repository.index.write()
     return repository
 
@@ -121,6 +122,14 @@ def test_a_new_name_with_the_earlier_one_as_alias_is_compatible_and_keeps_what_c
     (packs / "shop.py").write_text(renamed.replace('"shop.search", text="query"', '"shop.seek"'))
     code, found, _ = _compat(pegboard, packs)
     assert (code, found["shop.search"]["status"]) == (1, "removed")
+    assert _breaking(found["shop.find"]) == [
+        "the name `shop.search` was removed",
+        "`query`, another name of `text`, was removed",
+    ]
+    _commit(tmp_path)
+    (packs / "shop.py").write_text(imported.replace("def search", "def find"))
+    code, found, _ = _compat(pegboard, packs, "--since", "HEAD")
+    assert (code, _breaking(found["shop.find"])) == (1, ["the name `shop.seek` was removed"])
 
 
 @pytest.mark.promise("BAT-4")

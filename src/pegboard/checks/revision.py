@@ -167,6 +167,4 @@ def _write(place: Path, texts: _Texts, *, is_project: bool) -> None:
 
 
 def _version(spec: ToolSpec) -> SchemaVersion:
-    return SchemaVersion(
-        at=datetime.now(UTC), digest="", input_schema=spec.input_schema, output_schema=spec.output_schema
-    )
+    return SchemaVersion.of(spec, datetime.now(UTC))

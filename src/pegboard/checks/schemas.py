@@ -21,6 +21,7 @@ from pydantic import Field
 from pegboard import storage
 from pegboard.checks.compat import SchemaChange, bare, schema_changes
 from pegboard.config.files import read_bytes
+from pegboard.data.pointer import pointer
 from pegboard.models import DataModel, JsonObject, McpHandler, PackHandler, Problem, ToolSpec
 from pegboard.presets.files import file_name
 
@@ -36,6 +37,22 @@ class SchemaVersion(DataModel):
     digest: str
     input_schema: JsonObject
     output_schema: JsonObject | None = None
+    aliases: tuple[str, ...] = ()
+    """Other names of the tool."""
+    parameter_aliases: dict[str, str] = Field(default_factory=dict)
+    """Other names of parameters: alias → parameter."""
+
+    @classmethod
+    def of(cls, spec: ToolSpec, at: datetime, digest: str = "") -> SchemaVersion:
+        """Return the current version of a tool."""
+        return cls(
+            at=at,
+            digest=digest,
+            input_schema=spec.input_schema,
+            output_schema=spec.output_schema,
+            aliases=spec.aliases,
+            parameter_aliases=spec.parameter_aliases,
+        )
 
 
 class SeenTool(DataModel):
@@ -93,7 +110,7 @@ class SeenSchemas:
         return None if origin is None else named(self._read(self._file(spec.pack, origin), origin).tools, spec)
 
     def digest(self, spec: ToolSpec) -> str:
-        """Return the digest of the schemas of a tool, without their texts."""
+        """Return the digest of the schemas of a tool, without their texts, and of its aliases."""
         kept = self._digests.get(spec.name)
         if kept is None or (kept[0] is not spec and kept[0] != spec):
             kept = self._digests[spec.name] = (spec, _digest(spec))
@@ -170,9 +187,7 @@ class SeenSchemas:
         tools: dict[str, SeenTool] = dict(known.tools)
         for spec in specs:
             digest = self.digest(spec)
-            version = SchemaVersion(
-                at=at, digest=digest, input_schema=spec.input_schema, output_schema=spec.output_schema
-            )
+            version = SchemaVersion.of(spec, at, digest)
             seen = named(tools, spec)
             if seen is None:
                 tools[spec.name] = SeenTool(baseline=digest, versions=(version,))
@@ -235,7 +250,8 @@ class SeenSchemas:
 
 def _digest(spec: ToolSpec) -> str:
     try:
-        text = json.dumps([bare(spec.input_schema), bare(spec.output_schema)], sort_keys=True)
+        names = [[*spec.aliases], spec.parameter_aliases] if spec.aliases or spec.parameter_aliases else []
+        text = json.dumps([bare(spec.input_schema), bare(spec.output_schema), *names], sort_keys=True)
     except (RecursionError, ValueError):  # it is nested too deeply, or has a number with too many digits
         text = "not comparable"
     return sha256(text.encode()).hexdigest()[:24]
@@ -247,14 +263,27 @@ def named(tools: Mapping[str, _T], spec: ToolSpec) -> _T | None:
 
 
 def changes_since(version: SchemaVersion, spec: ToolSpec) -> tuple[SchemaChange, ...]:
-    """Return the changes of arguments and results between a version and the current schemas of a tool.
+    """Return the changes of names, arguments and results between a version of a tool and the current one.
 
     A parameter whose earlier name is an alias now was not removed.
     """
     return (
+        *_lost_names(version, spec),
         *schema_changes("input", with_current_names(version.input_schema, spec.parameter_aliases), spec.input_schema),
         *schema_changes("output", version.output_schema, spec.output_schema),
     )
+
+
+def _lost_names(version: SchemaVersion, spec: ToolSpec) -> Iterator[SchemaChange]:
+    properties = spec.input_schema.get("properties")
+    known = {*(properties if isinstance(properties, dict) else ()), *spec.parameter_aliases}
+    lost = [
+        ("", f"the name `{name}` was removed") for name in version.aliases if name not in {spec.name, *spec.aliases}
+    ]
+    for name, parameter in version.parameter_aliases.items():
+        if name not in known:
+            lost.append((pointer(name), f"`{name}`, another name of `{parameter}`, was removed"))
+    yield from (SchemaChange(side="input", path=path, message=message, breaking=True) for path, message in lost)
 
 
 def with_current_names(schema: JsonObject, names: Mapping[str, str]) -> JsonObject:
