@@ -55,11 +55,8 @@ async def send_call(
         seconds: Time limit, once the server is connected.
         is_started: Whether the caller knows that the call starts.
     """
-    client = await connection.client()
+    client = await _connected(connection, running, spec)
     if client is None:
-        problem = connection.problem()
-        message = f"{spec.name} was not called. {problem.message} {problem.fix}".strip()
-        running.end(ToolResult.failed("execution_error", message, "not_connected"))
         return
     if not is_started:
         running.post(Started(call=running.call, worker=f"MCP server {connection.pack}"))
@@ -108,6 +105,27 @@ async def send_call(
     for line in _log_lines(result.meta):
         running.log("log", line)
     running.end(result)
+
+
+async def _connected(connection: ServerConnection, running: RunningCall, spec: ToolSpec) -> Client | None:
+    """Return the connected client; None if there is none, or if the tool is another by then, which ends the call."""
+    client = await connection.client()
+    if client is None:
+        problem = connection.problem()
+        message = f"{spec.name} was not called. {problem.message} {problem.fix}".strip()
+        running.end(ToolResult.failed("execution_error", message, "not_connected"))
+        return None
+    listed = next((one for one in connection.snapshot.specs if one.name == spec.name), spec)
+    if listed is not spec and _relied_on(listed) != _relied_on(spec):
+        message = f"{spec.name} was not called because the tool changed while the call was waiting. Call it again."
+        running.end(ToolResult.failed("execution_error", message, "changed"))
+        return None
+    return client
+
+
+def _relied_on(spec: ToolSpec) -> tuple[object, ...]:
+    """Return what the decision on a call relies on."""
+    return spec.hints.read_only, spec.hints.destructive, spec.input_schema
 
 
 def _failure_text(connection: ServerConnection, spec: ToolSpec, error: MCPError) -> str:

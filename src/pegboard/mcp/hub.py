@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar  # Any: what coroutines yield and receive
 from weakref import WeakSet
 
-from pegboard.models import Problem, ServerConfig, ServerState, ServerStatus, ToolSpec
+from pegboard.models import McpHandler, Problem, ServerConfig, ServerState, ServerStatus, ToolSpec
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -70,6 +70,12 @@ class Hub:
             specs += snapshot.specs
             problems += snapshot.problems
         return specs, problems
+
+    def is_outdated(self, spec: ToolSpec) -> bool:
+        """Return whether a tool is no longer one that its server lists; False until the server lists any."""
+        connection = self.connection(spec.handler.server) if isinstance(spec.handler, McpHandler) else None
+        listed = () if connection is None else connection.snapshot.specs
+        return bool(listed) and next((one for one in listed if one.name == spec.name), None) != spec
 
     def all(self) -> tuple[ServerStatus, ...]:
         """Return the status of every server, in the order of the configuration."""

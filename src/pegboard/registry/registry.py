@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -35,10 +35,14 @@ class Registry:
 
     Args:
         sources: Sources of tools. If two tools have the same name, the one from the earlier source is kept.
+        is_outdated: Returns whether a tool that has no file has changed since it was scanned.
     """
 
-    def __init__(self, sources: Sequence[ToolSource]) -> None:
+    def __init__(
+        self, sources: Sequence[ToolSource], is_outdated: Callable[[ToolSpec], bool] = lambda _: False
+    ) -> None:
         self._sources = tuple(sources)
+        self._is_outdated = is_outdated
         self._snapshot = _Snapshot()
         self._scanning = Lock()
         self.scanned = False
@@ -119,8 +123,13 @@ class Registry:
         return [known for folded in found for known in names[folded]][:3]
 
     def stale(self, spec: ToolSpec) -> bool:
-        """Return whether a file that the tool was read from has changed since the last scan (one `stat` per file)."""
+        """Return whether the tool, or a file that it was read from, has changed since the last scan.
+
+        This takes one `stat` per file.
+        """
         snapshot = self._snapshot
+        if not spec.files:
+            return self._is_outdated(spec)
         for file in spec.files:
             mark = mark_of(file)
             if mark != snapshot.files.get(file, mark):

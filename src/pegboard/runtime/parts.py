@@ -83,6 +83,9 @@ class _ServerTools:
     def scan(self) -> tuple[Sequence[ToolSpec], Sequence[Problem]]:
         return self._parts.hub.scan() if self._parts.has_servers else ((), ())
 
+    def is_outdated(self, spec: ToolSpec) -> bool:
+        return self._parts.has_servers and self._parts.hub.is_outdated(spec)
+
 
 def _configured_allow_list(settings: Settings) -> AllowList:
     """Return the configured allow list; it admits nothing if the settings that restrict tools can't be used."""
@@ -111,7 +114,8 @@ class Parts:
         """Folders of `--packs`, by their resolved paths."""
         self._packs = packs
         self._given_allow = allow
-        self.registry = Registry([_PackFolders(self), _ScriptTool(self), _ServerTools(self)])
+        servers = _ServerTools(self)
+        self.registry = Registry([_PackFolders(self), _ScriptTool(self), servers], servers.is_outdated)
         self.server_listeners: list[Callable[[], None]] = []
         """Called, on another thread, whenever the state or the tools of an MCP server have changed."""
         self.sample: Callable[[SamplingRequest, float | None], Awaitable[Sampled]] | None = None
