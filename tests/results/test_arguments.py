@@ -71,6 +71,12 @@ def test_blank_lines_do_not_push_the_rest_of_a_text_out_of_sight() -> None:
     ]
 
 
+@pytest.mark.promise("ASK-7", "SEC-2")
+def test_a_carriage_return_before_a_line_break_is_visible() -> None:
+    shown = clean(arguments_text({"command": "rm -rf build\r\n\r\nls"})).split("\n")
+    assert shown == ["{", '  "command": 3 lines:', "    │ rm -rf build␍", "    │ ␍", "    │ ls", "}"]
+
+
 @pytest.mark.promise("ASK-7", "SEC-5")
 @given(VALUES)
 def test_no_text_looks_like_another_argument(args: JsonValue) -> None:

@@ -24,7 +24,7 @@ def arguments_text(args: JsonValue) -> str:
     """Return arguments as indented JSON, but with texts of several lines, such as commands, as they are.
 
     Every line of such a text is after a bar (`│`), with which no line of JSON begins. Many blank lines are one line
-    without a bar. The text is not sanitized.
+    without a bar. A carriage return at the end of a line is visible. The text is not sanitized.
     """
     return "\n".join(_lines(args, "", "", ""))
 
@@ -44,6 +44,11 @@ def argument_lead(line: str) -> str:
     return indent + (BAR if line.startswith(indent + BAR) else "    ")
 
 
+def _with_return(line: str) -> str:
+    """Return a line whose last carriage return is visible: sanitizing would take it for a part of the line break."""
+    return f"{line[:-1]}␍" if line.endswith("\r") else line
+
+
 def _lines(value: JsonValue, indent: str, key: str, comma: str) -> Iterator[str]:
     inner = f"{indent}  "
     match value:
@@ -55,7 +60,7 @@ def _lines(value: JsonValue, indent: str, key: str, comma: str) -> Iterator[str]
                 if is_blank and len(run) > _MOST_BLANK:
                     yield f"{inner}… {count(len(run), 'blank line')}"
                 else:
-                    yield from (f"{inner}{BAR}{line}" for line in run)
+                    yield from (f"{inner}{BAR}{_with_return(line)}" for line in run)
         case dict() if value and len(indent) < 2 * _DEEPEST:
             yield f"{indent}{key}{{"
             for left, (name, item) in zip(range(len(value) - 1, -1, -1), value.items(), strict=True):
