@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from listening import hear, reach
+from listening import KEY, hear, reach
 from provider import Answer, FakeProvider, call, delta, fails, says, usage
 
+from pegboard.ask.providers import model
+from pegboard.ask.providers.endpoint import PROVIDERS
 from pegboard.models.conversation import (
     Message,
     ModelMessage,
@@ -104,6 +107,22 @@ async def test_a_server_that_rejects_the_request_for_the_usage_again_is_not_aske
     with FakeProvider(fails(400, "stream_options: invalid")).running() as fake:
         assert (await hear(reach(fake, "mistral:fake"))).failed.code == "bad_request"
         assert len(fake.asked) == 2
+
+
+@pytest.mark.promise("ASK-5")
+async def test_calls_of_another_provider_are_sent_to_openai_with_ids_that_are_short_enough(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ids = ["call_1", "call_" + "1" * 36, "functions.a:0"]
+    calls = tuple(ProposedCall(provider_id=id_, name="fs_list_dir", arguments="{}") for id_ in ids)
+    results = [ToolMessage(provider_id=id_, name="fs_list_dir", text=id_) for id_ in ids]
+    with FakeProvider(says("Four.")).running() as fake:
+        monkeypatch.setitem(PROVIDERS, "openai", replace(PROVIDERS["openai"], base_url=fake.url))
+        for speaker in (model("openai:fake", base_url=None, key=lambda _: KEY), reach(fake, "openai:fake")):
+            await hear(speaker, UserMessage(text="Hi"), ModelMessage(calls=calls), *results)
+    sent, as_they_are = ([answer["tool_call_id"] for answer in asked.body["messages"][2:]] for asked in fake.asked)
+    assert (sent[0], sent[2], len(sent[1]) <= 40) == ("call_1", "functions.a:0", True)
+    assert as_they_are == ids
 
 
 @pytest.mark.promise("ASK-5")

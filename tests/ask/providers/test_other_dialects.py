@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import sys
 
 import pytest
@@ -13,6 +14,7 @@ from provider import Answer, FakeProvider, says
 
 from pegboard.ask.providers import model
 from pegboard.models.conversation import (
+    Message,
     ModelMessage,
     Prompt,
     ProposedCall,
@@ -50,6 +52,30 @@ async def test_anthropic_streams_text_and_calls_and_receives_the_results() -> No
     result = asked.body["messages"][-1]["content"][0]
     assert (result["tool_use_id"], result["is_error"]) == ("call_1", True)
     assert asked.body["tools"][0]["input_schema"]["properties"] == LIST_DIR.parameters["properties"]
+
+
+@pytest.mark.promise("ASK-5")
+async def test_calls_of_another_provider_are_sent_to_anthropic_with_unique_ids_that_it_accepts() -> None:
+    # As Kimi and servers that count the calls of each answer write them.
+    turns = [["functions.fs_list_dir:0", "call_1"], ["functions.fs_list_dir:0", "call_2"], ["call_1"]]
+    messages: list[Message] = []
+    for ids in turns:
+        calls = tuple(ProposedCall(provider_id=id_, name="fs_list_dir", arguments="{}") for id_ in ids)
+        messages += [UserMessage(text="Hi"), ModelMessage(calls=calls)]
+        messages += [ToolMessage(provider_id=id_, name="fs_list_dir", text=id_) for id_ in ids]
+    said = anthropic(*TEXT, ("content_block_stop", {"index": 0}), *ends("end_turn"))
+    with FakeProvider(said).running() as fake:
+        await hear(claude(fake), *messages)
+        await hear(claude(fake), *messages)
+    blocks = [block for message in fake.asked[0].body["messages"] for block in message["content"]]
+    called = [block["id"] for block in blocks if block["type"] == "tool_use"]
+    results = [block for block in blocks if block["type"] == "tool_result"]
+    assert all(re.fullmatch("[a-zA-Z0-9_-]+", id_) for id_ in called)
+    assert len(set(called)) == len(called)
+    assert (called[1], called[3]) == ("call_1", "call_2")
+    assert [block["tool_use_id"] for block in results] == called
+    assert [block["content"][0]["text"] for block in results] == [id_ for ids in turns for id_ in ids]
+    assert fake.asked[1].body["messages"] == fake.asked[0].body["messages"]
 
 
 @pytest.mark.promise("ASK-1", "ASK-5")

@@ -37,6 +37,10 @@ _NO_KEY: Final = "none"
 _MISTRAL: Final = re.compile(r"(mi|mini|dev|magi|code)stral|(mi|pi|vo)xtral")
 """Mistral's host, or one of its models, which other servers check like Mistral."""
 
+_IDS_OF_MISTRAL: Final = re.compile(r"[A-Za-z0-9]{9}")
+_IDS_OF_ANTHROPIC: Final = re.compile(r"[A-Za-z0-9_-]+")
+_IDS_OF_OPENAI: Final = re.compile(r".{1,40}", re.DOTALL)
+
 _LONGEST_WAIT: Final = 5.0
 """Seconds that a provider may ask the library to wait before it retries; if longer, the user gets the error instead."""
 
@@ -51,7 +55,7 @@ class ModelConnection:
 
     Attributes:
         declares_calls: Whether the provider may reject a conversation with calls unless tools are declared.
-        short_ids: Whether the provider may reject ids of calls that don't have the form of its own.
+        ids: The ids of calls that the provider accepts; None if it accepts those of any other provider.
 
     Raises:
         ModelError: `not_configured` if the provider's library isn't installed or rejects the model.
@@ -61,7 +65,7 @@ class ModelConnection:
         self.declares_calls = endpoint.dialect == "anthropic" or (
             endpoint.provider == "openrouter" and endpoint.model.startswith("anthropic/")
         )
-        self.short_ids = _MISTRAL.search(f"{endpoint.name} {endpoint.where}".lower()) is not None
+        self.ids = self._accepted_ids(endpoint)
         self._redirects = _Redirects()
         failure: ModelError | None = None
         try:
@@ -79,6 +83,13 @@ class ModelConnection:
     def refused_redirect(self) -> str:
         """Location of the last response if it led to another server, otherwise empty; untrusted text."""
         return self._redirects.refused
+
+    def _accepted_ids(self, endpoint: Endpoint) -> re.Pattern[str] | None:
+        if _MISTRAL.search(f"{endpoint.name} {endpoint.where}".lower()):
+            return _IDS_OF_MISTRAL
+        if self.declares_calls:
+            return _IDS_OF_ANTHROPIC
+        return _IDS_OF_OPENAI if endpoint.provider == "openai" and not endpoint.own_url else None
 
     def _client(self, endpoint: Endpoint, key: str | None, patience: Patience) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(

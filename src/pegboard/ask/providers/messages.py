@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from hashlib import sha256
-from typing import Final, assert_never
+from typing import assert_never
 
 from pydantic_ai import messages as theirs
 from pydantic_ai.models import ModelRequestParameters
@@ -26,19 +26,17 @@ from pegboard.models.conversation import (
     UserMessage,
 )
 
-_SHORT_ID: Final = re.compile(r"[A-Za-z0-9]{9}")
 
-
-def their_messages(messages: tuple[Message, ...], *, short_ids: bool) -> list[theirs.ModelMessage]:
+def their_messages(messages: tuple[Message, ...], *, ids: re.Pattern[str] | None) -> list[theirs.ModelMessage]:
     """Return messages in the library's types, without empty ones of the model.
 
     Args:
         messages: The messages.
-        short_ids: Whether to replace ids of calls that don't consist of nine letters and digits: Mistral rejects those
-            of other providers, which a session may contain.
+        ids: The ids of calls that the provider accepts, each only once; it rejects others, which a session may contain
+            from another provider. None if it accepts all.
     """
     result: list[theirs.ModelMessage] = []
-    for message in map(_with_short_ids, messages) if short_ids else messages:
+    for message in messages if ids is None else map(_CallIds(ids).apply, messages):
         match message:
             case SystemMessage():
                 _request(result).append(theirs.SystemPromptPart(encodable(message.text)))
@@ -100,21 +98,40 @@ def _called(messages: tuple[Message, ...]) -> tuple[OfferedTool, ...]:
     )
 
 
-def _with_short_ids(message: Message) -> Message:
-    match message:
-        case ModelMessage():
-            calls = tuple(
-                call.model_copy(update={"provider_id": _short_id(call.provider_id)}) for call in message.calls
-            )
-            return message.model_copy(update={"calls": calls})
-        case ToolMessage():
-            return message.model_copy(update={"provider_id": _short_id(message.provider_id)})
-        case _:
-            return message
+class _CallIds:
+    """Replacement of ids of calls that a provider rejects; the same in each turn.
 
+    Args:
+        accepted: The ids that the provider accepts.
+    """
 
-def _short_id(id_: str) -> str:
-    return id_ if _SHORT_ID.fullmatch(id_) else sha256(encodable(id_).encode()).hexdigest()[:9]
+    def __init__(self, accepted: re.Pattern[str]) -> None:
+        self._accepted = accepted
+        self._used: set[str] = set()
+        self._latest: dict[str, str] = {}
+
+    def apply(self, message: Message) -> Message:
+        """Return the next message with ids that the provider accepts."""
+        match message:
+            case ModelMessage():
+                self._latest = {call.provider_id: self._new(call.provider_id) for call in message.calls}
+                calls = tuple(
+                    call.model_copy(update={"provider_id": self._latest[call.provider_id]}) for call in message.calls
+                )
+                return message.model_copy(update={"calls": calls})
+            case ToolMessage():
+                id_ = self._latest.get(message.provider_id, message.provider_id)
+                return message.model_copy(update={"provider_id": id_})
+            case _:
+                return message
+
+    def _new(self, id_: str) -> str:
+        new, salt = id_, 0
+        while new in self._used or not self._accepted.fullmatch(new):
+            new = sha256(encodable(f"{id_}{salt or ''}").encode()).hexdigest()[:9]
+            salt += 1
+        self._used.add(new)
+        return new
 
 
 def _request(messages: list[theirs.ModelMessage]) -> list[theirs.ModelRequestPart]:

@@ -52,7 +52,7 @@ async def turn(
     try:
         async with model_request_stream(
             connection.model,
-            their_messages(prompt.messages, short_ids=connection.short_ids),
+            their_messages(prompt.messages, ids=connection.ids),
             model_settings=their_settings(prompt, patience),
             model_request_parameters=their_tools(prompt, declares_calls=connection.declares_calls),
         ) as stream:
