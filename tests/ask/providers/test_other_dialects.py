@@ -78,6 +78,26 @@ async def test_calls_of_another_provider_are_sent_to_anthropic_with_unique_ids_t
     assert fake.asked[1].body["messages"] == fake.asked[0].body["messages"]
 
 
+@pytest.mark.promise("ASK-5")
+async def test_anthropic_receives_no_text_of_nothing_but_whitespace() -> None:
+    calls = tuple(ProposedCall(provider_id=id_, name="fs_list_dir", arguments="{}") for id_ in "ab")
+    messages: list[Message] = [
+        UserMessage(text="Hi"),
+        ModelMessage(text="\n\n", calls=calls),  # as several models write it before a call
+        ToolMessage(provider_id="a", name="fs_list_dir", text=""),
+        ToolMessage(provider_id="b", name="fs_list_dir", text="\n"),
+        ModelMessage(text=" "),
+        UserMessage(text="And now?"),
+    ]
+    said = anthropic(*TEXT, ("content_block_stop", {"index": 0}), *ends("end_turn"))
+    with FakeProvider(said).running() as fake:
+        assert (await hear(claude(fake), *messages)).text == "Let me."
+    blocks = [block for message in fake.asked[0].body["messages"] for block in message["content"]]
+    blocks += [inner for block in blocks if block["type"] == "tool_result" for inner in block["content"]]
+    assert all(block["text"].strip() for block in blocks if block["type"] == "text")
+    assert [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"] == ["a", "b"]
+
+
 @pytest.mark.promise("ASK-1", "ASK-5")
 async def test_anthropic_receives_declarations_of_called_tools_even_if_none_is_offered() -> None:
     said = anthropic(*TEXT, ("content_block_stop", {"index": 0}), *ends("end_turn"))

@@ -55,6 +55,7 @@ class ModelConnection:
 
     Attributes:
         declares_calls: Whether the provider may reject a conversation with calls unless tools are declared.
+        accepts_blank: Whether the provider accepts texts of nothing but whitespace.
         ids: The ids of calls that the provider accepts; None if it accepts those of any other provider.
 
     Raises:
@@ -65,6 +66,7 @@ class ModelConnection:
         self.declares_calls = endpoint.dialect == "anthropic" or (
             endpoint.provider == "openrouter" and endpoint.model.startswith("anthropic/")
         )
+        self.accepts_blank = not self.declares_calls
         self.ids = self._accepted_ids(endpoint)
         self._redirects = _Redirects()
         failure: ModelError | None = None

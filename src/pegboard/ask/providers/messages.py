@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from hashlib import sha256
-from typing import assert_never
+from typing import Final, assert_never
 
 from pydantic_ai import messages as theirs
 from pydantic_ai.models import ModelRequestParameters
@@ -26,14 +26,19 @@ from pegboard.models.conversation import (
     UserMessage,
 )
 
+_NO_TEXT: Final = "(The result is an empty text.)"
 
-def their_messages(messages: tuple[Message, ...], *, ids: re.Pattern[str] | None) -> list[theirs.ModelMessage]:
+
+def their_messages(
+    messages: tuple[Message, ...], *, ids: re.Pattern[str] | None, accepts_blank: bool
+) -> list[theirs.ModelMessage]:
     """Return messages in the library's types, without empty ones of the model.
 
     Args:
         messages: The messages.
         ids: The ids of calls that the provider accepts, each only once; it rejects others, which a session may contain
             from another provider. None if it accepts all.
+        accepts_blank: Whether the provider accepts results without text, or with nothing but whitespace.
     """
     result: list[theirs.ModelMessage] = []
     for message in messages if ids is None else map(_CallIds(ids).apply, messages):
@@ -43,7 +48,7 @@ def their_messages(messages: tuple[Message, ...], *, ids: re.Pattern[str] | None
             case UserMessage():
                 _request(result).append(theirs.UserPromptPart(encodable(message.text)))
             case ToolMessage():
-                _request(result).append(_tool_return(message))
+                _request(result).append(_tool_return(message, accepts_blank=accepts_blank))
             case ModelMessage():
                 if parts := _response_parts(message):
                     result.append(theirs.ModelResponse(parts=parts))
@@ -157,7 +162,8 @@ def _response_parts(message: ModelMessage) -> list[theirs.ModelResponsePart]:
         )
         for thought in message.thinking
     ]
-    if message.text:
+    # Models write line feeds before a call, and Anthropic rejects texts of nothing but whitespace.
+    if message.text.strip():
         parts.append(theirs.TextPart(encodable(message.text)))
     # A model may write a name that the provider rejects, which would make every later turn fail. The library wraps
     # arguments that are not a JSON object into one.
@@ -174,10 +180,10 @@ def _response_parts(message: ModelMessage) -> list[theirs.ModelResponsePart]:
     return parts
 
 
-def _tool_return(message: ToolMessage) -> theirs.ToolReturnPart:
+def _tool_return(message: ToolMessage, *, accepts_blank: bool) -> theirs.ToolReturnPart:
     return theirs.ToolReturnPart(
         allowed_name(message.name),
-        encodable(message.text),
+        encodable(message.text) if accepts_blank or message.text.strip() else _NO_TEXT,
         tool_call_id=message.provider_id,
         outcome="success" if message.ok else "failed",
     )

@@ -52,7 +52,7 @@ async def turn(
     try:
         async with model_request_stream(
             connection.model,
-            their_messages(prompt.messages, ids=connection.ids),
+            their_messages(prompt.messages, ids=connection.ids, accepts_blank=connection.accepts_blank),
             model_settings=their_settings(prompt, patience),
             model_request_parameters=their_tools(prompt, declares_calls=connection.declares_calls),
         ) as stream:
