@@ -430,6 +430,8 @@ def test_texts_of_several_lines_are_open_at_first_if_all_of_them_fit_a_screen() 
         ({"hits": [{"a": 1}], "notes": "Words. " * 20}, ("tree", "table", "text")),
         ({"hits": [{"a": 1}], **{f"field{number}": number for number in range(9)}}, ("tree", "table", "text")),
         ([1, 2], ("tree", "text", "chart")),
+        ([{"a": 1}, {"a": 2}], ("table", "tree", "text", "chart")),
+        ([{"a": 1}, {"a": None}, {"b": "x"}], ("table", "tree", "text")),
     ],
 )
 def test_the_best_view_comes_first(value: JsonValue, fitting: tuple[str, ...]) -> None:

@@ -59,11 +59,14 @@ def can_chart(value: JsonValue, table: Table | None) -> bool:
 
 
 def _numeric_column(table: Table) -> int | None:
-    """Return the only column of numbers, or None. Columns that number the rows don't count."""
+    """Return the only column of at least two numbers, or None. Columns that number the rows don't count."""
     numeric = [column for column in range(len(table.columns)) if table.is_numeric(column)]
     if len(numeric) > 1:
         numeric = [column for column in numeric if table.columns[column].casefold() not in _NUMBERING]
-    return numeric[0] if len(numeric) == 1 and len(table) > 1 else None
+    if len(numeric) != 1:
+        return None
+    points = [value for value in table.measured_values(numeric[0]) if _number(value) is not None]
+    return numeric[0] if len(points) > 1 else None
 
 
 def _table_chart(table: Table) -> Chart | None:

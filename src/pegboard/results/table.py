@@ -217,10 +217,14 @@ class Table:
 
     def is_numeric(self, column: int) -> bool:
         """Return True if a column contains only numbers, judging by its first and last rows."""
+        values = self.measured_values(column)
+        return bool(values) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+
+    def measured_values(self, column: int) -> list[JsonValue]:
+        """Return the values of a column in its first and last rows, without those that are missing or null."""
         name = self.columns[column]
         rows = (self._row(row) for row in self._measured())
-        values = [row[name] for row in rows if row.get(name) is not None]
-        return bool(values) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+        return [row[name] for row in rows if row.get(name) is not None]
 
     def _measured(self) -> list[int]:
         """Return the rows that represent a column, because reading all of them would take too long."""
