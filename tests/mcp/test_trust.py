@@ -14,9 +14,19 @@ from pathlib import Path
 
 import pytest
 from models import ScriptedModel, says
+from remotes import JsonServer, echo_server, respond
 from servers import HOSTILE_SERVER, SDK_SERVER, Open, call, processes_of, run, start_of
 
-from pegboard.models import ApprovalRequested, Finished, ServerConfig, ServerState, ToolCall, ToolResult, ToolSpec
+from pegboard.models import (
+    ApprovalRequested,
+    Finished,
+    JsonObject,
+    ServerConfig,
+    ServerState,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+)
 from pegboard.models.approval import AddedRule, Approval
 from pegboard.models.conversation import SystemMessage
 from pegboard.models.rule import Rule
@@ -107,6 +117,37 @@ async def test_a_tool_that_only_read_before_its_server_was_started_again_asks_fo
     assert reasons == ["peer.look of the MCP server peer may delete or overwrite data."]
     assert not result.ok
     assert not (tmp_path / "called second").exists()
+
+
+async def test_a_call_is_not_repeated_in_a_new_session_of_a_server_whose_tool_has_changed(open_server: Open) -> None:
+    info: JsonObject = {"capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
+    ran, version = list[str](), "first"
+
+    class Replaced(JsonServer):
+        """A server that forgets its sessions when another version replaces it."""
+
+        def answer(self, body: JsonObject) -> None:
+            result: JsonObject = {"content": []}
+            if body["method"] == "initialize":
+                result = {"protocolVersion": "2025-11-25", **info}
+            elif self.headers.get("mcp-session-id") != version:
+                return respond(self, {"error": "unknown session"}, 404)
+            elif body["method"] == "tools/list":
+                hints: JsonObject = {"readOnlyHint": version == "first", "destructiveHint": version != "first"}
+                result = {"tools": [{"name": "look", "inputSchema": {"type": "object"}, "annotations": hints}]}
+            elif body["method"] == "tools/call":
+                ran.append(version)
+            return respond(self, {"jsonrpc": "2.0", "id": body.get("id"), "result": result}, mcp_session_id=version)
+
+    with echo_server(Replaced) as url:
+        runtime = await open_server(url, trusted=True)
+        assert (await asked_by_model(runtime, "peer.look"))[1].ok
+        version = "second"
+        _, result = await asked_by_model(runtime, "peer.look")
+        assert result.error is not None
+        assert result.error.detail == "changed"
+        assert (await asked_by_model(runtime, "peer.look"))[0] != []
+    assert ran == ["first"]
 
 
 @pytest.mark.parametrize("trusted", [False, True])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mcp.shared.exceptions import MCPError
@@ -42,6 +43,15 @@ _SMALL = 100_000
 """Characters of content that are converted here; more is converted in a thread."""
 
 
+class _ChangedError(RuntimeError):
+    """The tool is no longer as it was when its call was allowed."""
+
+    def __init__(self, spec: ToolSpec) -> None:
+        super().__init__(
+            f"{spec.name} was not called because the tool changed while the call was waiting. Call it again."
+        )
+
+
 async def send_call(
     connection: ServerConnection, running: RunningCall, spec: ToolSpec, tool: str, seconds: float, *, is_started: bool
 ) -> None:
@@ -74,7 +84,7 @@ async def send_call(
     try:
         async with connection.running(running, seconds) as limit:
             answer = await in_session(
-                client, lambda one: _answer(connection, one, running, tool), connection.renew_session
+                client, lambda one: _answer(connection, one, running, tool), partial(_renewed, connection, spec)
             )
         if limit.cancelled_caught:
             stray = connection.strays - strays
@@ -98,8 +108,7 @@ async def send_call(
         fail(f"The answer of the server {connection.pack} is not valid MCP: {validation_text(error)}.", "server_error")
         return
     except ERRORS as error:
-        reason = quotation(str(error) or type(error).__name__)
-        fail(f"The call of {spec.name} failed: {reason}.", "server_error")
+        fail(*_failure(spec, error))
         return
     result = await _converted(connection, running, spec, answer, milliseconds())
     for line in _log_lines(result.meta):
@@ -115,17 +124,39 @@ async def _connected(connection: ServerConnection, running: RunningCall, spec: T
         message = f"{spec.name} was not called. {problem.message} {problem.fix}".strip()
         running.end(ToolResult.failed("execution_error", message, "not_connected"))
         return None
-    listed = next((one for one in connection.snapshot.specs if one.name == spec.name), spec)
-    if listed is not spec and _relied_on(listed) != _relied_on(spec):
-        message = f"{spec.name} was not called because the tool changed while the call was waiting. Call it again."
-        running.end(ToolResult.failed("execution_error", message, "changed"))
+    if _has_changed(connection, spec):
+        running.end(ToolResult.failed("execution_error", str(_ChangedError(spec)), "changed"))
         return None
     return client
+
+
+async def _renewed(connection: ServerConnection, spec: ToolSpec, client: Client) -> Client | None:
+    """Return a client with a new session, whose server may have been replaced by another version.
+
+    Raises:
+        _ChangedError: The tool is another by then.
+    """
+    renewed = await connection.renew_session(client)
+    if renewed is not None and _has_changed(connection, spec):
+        raise _ChangedError(spec)
+    return renewed
+
+
+def _has_changed(connection: ServerConnection, spec: ToolSpec) -> bool:
+    listed = next((one for one in connection.snapshot.specs if one.name == spec.name), spec)
+    return listed is not spec and _relied_on(listed) != _relied_on(spec)
 
 
 def _relied_on(spec: ToolSpec) -> tuple[object, ...]:
     """Return what the decision on a call relies on."""
     return spec.hints.read_only, spec.hints.destructive, spec.input_schema
+
+
+def _failure(spec: ToolSpec, error: Exception) -> tuple[str, str]:
+    """Return why a call failed that has no response, and the detail of that error."""
+    if isinstance(error, _ChangedError):
+        return str(error), "changed"
+    return f"The call of {spec.name} failed: {quotation(str(error) or type(error).__name__)}.", "server_error"
 
 
 def _failure_text(connection: ServerConnection, spec: ToolSpec, error: MCPError) -> str:
