@@ -408,6 +408,53 @@ async def test_an_approval_of_exact_arguments_pins_the_defaults_of_that_time(
     assert await _made(runtime, "write", {"path": "a", "force": False})
 
 
+NESTED = '''
+from dataclasses import dataclass
+from typing import Literal
+
+@dataclass
+class Options:
+    path: str
+    force: bool = False
+    kind: Literal["options"] = "options"
+
+@dataclass
+class Other:
+    name: str
+    kind: Literal["other"] = "other"
+
+def wipe(*, given: {type}) -> str:
+    """Wipes."""
+    return str(given)
+'''
+
+
+@pytest.mark.promise("ASK-7", "SEC-2")
+@pytest.mark.parametrize(
+    ("type_", "given"),
+    [
+        ("Options", {"path": "a"}),
+        ("Options | None = None", {"path": "a"}),
+        ("Options | Other", {"path": "a"}),
+        ("list[Options]", [{"path": "a"}, {"path": "b", "force": False}]),
+        ("dict[str, Options]", {"x": {"path": "a"}}),
+    ],
+)
+async def test_an_approval_of_exact_arguments_pins_the_defaults_within_objects_too(
+    write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime], type_: str, given: JsonObject
+) -> None:
+    source = NESTED.replace("{type}", type_)
+    runtime = open_runtime(write_pack("book.py", source))
+    spec = runtime.tools.get("book.wipe")
+    assert spec is not None
+    rule = exact_rule(spec, ToolCall(name="book.wipe", args={"given": given}, source="ask"))
+    runtime.rules.approve_with(_Person(Approval(answer="session", rule=rule), Approval(answer="reject")))
+    assert await _made(runtime, "wipe", {"given": given})
+    assert await _made(runtime, "wipe", {"given": given})
+    write_pack("book.py", source.replace("force: bool = False", "force: bool = True"))
+    assert not await _made(runtime, "wipe", {"given": given})
+
+
 @pytest.mark.promise("ASK-7", "SEC-2")
 async def test_the_approval_of_a_session_ends_when_the_tool_becomes_destructive(
     runtime: Runtime, write_pack: Callable[[str, str], Path]

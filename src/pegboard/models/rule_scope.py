@@ -25,6 +25,8 @@ _MOST_ITEMS: Final = 8
 """Number of items of a list that get a pattern each."""
 _LONGEST: Final = 200
 """Length of a value in a suggested pattern, in characters."""
+_DEEPEST: Final = 50
+"""Depth of values, and number of references and variants in a row, below which no default is filled in."""
 
 
 def literal(text: str) -> str:
@@ -82,7 +84,7 @@ def suggested_patterns(spec: ToolSpec, call: ToolCall, is_safe: Callable[[str], 
     """
     properties = spec.input_schema.get("properties")
     known: Mapping[str, JsonValue] = properties if isinstance(properties, Mapping) else {}
-    values = with_defaults(spec, call.args)
+    values = {**_defaults(spec.input_schema), **call.args}
     found: list[tuple[str, str]] = []
     for name in dict.fromkeys([*call.args, *known]):
         value = values.get(name)
@@ -100,11 +102,87 @@ def matches_exactly(exactly: str, spec: ToolSpec, arguments: JsonObject) -> bool
 
 
 def with_defaults(spec: ToolSpec, arguments: JsonObject) -> JsonObject:
-    """Return arguments with the defaults of those that are left out."""
-    properties = spec.input_schema.get("properties")
-    known = properties.items() if isinstance(properties, Mapping) else ()
-    defaults = {name: one["default"] for name, one in known if isinstance(one, Mapping) and "default" in one}
-    return {**defaults, **arguments}
+    """Return arguments with the defaults of those that are left out, also within objects and lists."""
+    filled = _filled(arguments, spec.input_schema, spec.input_schema)
+    assert isinstance(filled, dict), "it was an object"
+    return filled
+
+
+def _defaults(node: Mapping[str, JsonValue]) -> JsonObject:
+    known = _properties(node).items()
+    return {name: one["default"] for name, one in known if isinstance(one, Mapping) and "default" in one}
+
+
+def _filled(value: JsonValue, schema: object, root: JsonObject, depth: int = 0) -> JsonValue:
+    """Return a value with the defaults of its schema; with none where several variants of the schema fit."""
+    if depth > _DEEPEST or not isinstance(value, dict | list):
+        return value
+    node = _plain(schema, value, root)
+    if isinstance(value, list):
+        items = node.get("items")
+        return [_filled(one, items, root, depth + 1) for one in value] if items else value
+    known, others = _properties(node), node.get("additionalProperties")
+    filled = {**_defaults(node), **value}
+    return {name: _filled(one, known.get(name, others), root, depth + 1) for name, one in filled.items()}
+
+
+def _plain(schema: object, value: JsonValue, root: JsonObject) -> Mapping[str, JsonValue]:
+    """Return a schema without references, and of several variants the only one that fits; empty if there is none."""
+    for _ in range(_DEEPEST):
+        if not isinstance(schema, Mapping):
+            return {}
+        reference = schema.get("$ref")
+        union = schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf")
+        if "properties" in schema or "items" in schema:
+            return schema
+        if isinstance(reference, str):
+            schema = _referred(reference, root)
+        elif isinstance(union, list):
+            fitting = [one for one in union if len(union) == 1 or _fits(_target(one, root), value)]
+            schema = fitting[0] if len(fitting) == 1 else None
+        else:
+            return schema
+    return {}
+
+
+def _fits(node: Mapping[str, JsonValue], value: JsonValue) -> bool:
+    """Return whether a value may be of a variant, by its type and its names."""
+    if isinstance(value, list):
+        return node.get("type") == "array"
+    properties, required = _properties(node), node.get("required")
+    wanted = required if isinstance(required, list) else ()
+    return (
+        isinstance(value, dict)
+        and node.get("type", "object") == "object"
+        and all(name in value for name in wanted)
+        and (not properties or value.keys() <= properties.keys())
+        and all(
+            one["const"] == value[name]
+            for name, one in properties.items()
+            if name in value and isinstance(one, Mapping) and "const" in one
+        )
+    )
+
+
+def _target(schema: object, root: JsonObject) -> Mapping[str, JsonValue]:
+    for _ in range(_DEEPEST):
+        if not isinstance(schema, Mapping) or not isinstance(reference := schema.get("$ref"), str):
+            break
+        schema = _referred(reference, root)
+    return schema if isinstance(schema, Mapping) else {}
+
+
+def _properties(node: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+    properties = node.get("properties")
+    return properties if isinstance(properties, Mapping) else {}
+
+
+def _referred(reference: str, root: JsonObject) -> object:
+    """Return the part of a schema that a local reference names; None if there is none."""
+    found: object = root
+    for part in reference.removeprefix("#").split("/")[1:]:
+        found = found.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(found, Mapping) else None
+    return found if reference.startswith("#") else None
 
 
 def _pattern(value: JsonValue, is_safe: Callable[[str], bool]) -> str:
