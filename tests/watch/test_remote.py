@@ -24,13 +24,15 @@ from mcp import Client, StdioServerParameters, stdio_client
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 from oauth_server import OAuthServer
-from pydantic import AnyUrl
+from pydantic import AnyUrl, JsonValue
 from remotes import Echo, JsonServer, call_of, echo_server, free_port, http_proxy, respond
 from servers import SDK_SERVER, start_of
 from serving import MODES
 from watched import PROGRAM, Watched, eventually, recorded, records, result_of
 
 from pegboard.brake import Answer, Questions
+from pegboard.config import Paths
+from pegboard.mcp.logins import Login, Logins
 from pegboard.models import Agent
 from pegboard.watch.lines import LONGEST_PARSED
 from pegboard.watch.listener import listen
@@ -104,6 +106,34 @@ async def test_the_http_proxy_says_once_that_a_client_cannot_log_in_through_it()
             async with httpx2.AsyncClient(auth=login) as client:
                 with pytest.raises(OAuthFlowError, match=f"{server.url} does not match expected {address}"):
                     await client.post(address, json=call_of(1))
+
+
+@pytest.mark.promise("WAT-1")
+@pytest.mark.parametrize("secret", [None, "hidden-secret"], ids=["a registered client", "a configured client"])
+async def test_a_bridge_refreshes_the_stored_login(secret: str | None, home: Path) -> None:
+    with OAuthServer().running() as server:
+        server.clients.append("registered-1")
+        server.refresh_tokens.add("valid")
+        tokens: dict[str, JsonValue] = {"access_token": "old", "token_type": "Bearer", "refresh_token": "valid"}
+        metadata: dict[str, JsonValue] = {
+            "issuer": server.origin,
+            "authorization_endpoint": f"{server.origin}/authorize",
+            "token_endpoint": f"{server.origin}/token",
+            "response_types_supported": ["code"],
+        }
+        client: dict[str, JsonValue] = {"client_id": "registered-1", "redirect_uris": ["http://127.0.0.1:1/callback"]}
+        login = Login(url=server.url, tokens=tokens, expires_at=1.0, authorization_server=metadata)
+        if secret is None:
+            login.client = client
+        else:
+            entry = f'url = "{server.url}"\n[mcp.servers.vault.oauth]\nclient_id = "mine"\nclient_secret = "{secret}"\n'
+            (home / "config.toml").write_text(f"[mcp.servers.vault]\n{entry}")
+        assert Logins(Paths.from_environment().logins).write(login) is None
+        async with Client(stdio_client(_watched("--url", server.url))) as session:
+            assert [tool.name for tool in (await session.list_tools()).tools] == ["save"]
+    [(_, form)] = server.requests
+    assert (form["grant_type"], form["refresh_token"]) == ("refresh_token", "valid")
+    assert form["authorization"].startswith("Basic ") is bool(secret)
 
 
 class Storage:

@@ -23,6 +23,7 @@ from pegboard.mcp.texts import is_old_transport, quotation, said_in
 from pegboard.watch.adoption import FILLED_HEADER_VARIABLE, FROM_ENVIRONMENT, HEADER_VARIABLE, URL_VARIABLE
 from pegboard.watch.gate import Gate, print_message, stated_version, too_long
 from pegboard.watch.link import CLIENT, CLOSED, HOLD, OPENED, PASS, SERVER
+from pegboard.watch.login import authorization
 from pegboard.watch.redirections import MOVES, own_location, redirected
 from pegboard.watch.sse import EventReader
 
@@ -74,22 +75,6 @@ def target(url: str, environ: Mapping[str, str]) -> tuple[str, dict[str, str]]:
 def server_name(url: str, name: str) -> str:
     """Return the name of a server: the given one, or one made of its host."""
     return name or pack_name((urlsplit(url).hostname or "server").removeprefix("www.").replace(".", "_"))
-
-
-def authorization(url: str, headers: Mapping[str, str]) -> httpx2.Auth | None:
-    """Return the authorization with the stored login to a server; None if there is none."""
-    from pegboard.config import Paths
-    from pegboard.mcp.logins import Login, Logins
-
-    if any(header.lower() == "authorization" for header in headers):
-        return None
-    logins = Logins(Paths.from_environment().logins)
-    if not isinstance(logins.read(url), Login):
-        return None
-    from pegboard.mcp.authorization import ServerAuthorization
-    from pegboard.models import ServerConfig
-
-    return ServerAuthorization(ServerConfig(name="watched", url=url), logins)
 
 
 def bridge(url: str, name: str) -> None:
