@@ -108,24 +108,32 @@ async def test_the_http_proxy_says_once_that_a_client_cannot_log_in_through_it()
                     await client.post(address, json=call_of(1))
 
 
+def stored_login(server: OAuthServer) -> Login:
+    """Return a login whose access token has expired."""
+    server.refresh_tokens.add("valid")
+    metadata: dict[str, JsonValue] = {
+        "issuer": server.origin,
+        "authorization_endpoint": f"{server.origin}/authorize",
+        "token_endpoint": f"{server.origin}/token",
+        "response_types_supported": ["code"],
+    }
+    return Login(
+        url=server.url,
+        tokens={"access_token": "old", "token_type": "Bearer", "refresh_token": "valid"},
+        expires_at=1.0,
+        client={"client_id": "registered-1", "redirect_uris": ["http://127.0.0.1:1/callback"]},
+        authorization_server=metadata,
+    )
+
+
 @pytest.mark.promise("WAT-1")
 @pytest.mark.parametrize("secret", [None, "hidden-secret"], ids=["a registered client", "a configured client"])
 async def test_a_bridge_refreshes_the_stored_login(secret: str | None, home: Path) -> None:
     with OAuthServer().running() as server:
         server.clients.append("registered-1")
-        server.refresh_tokens.add("valid")
-        tokens: dict[str, JsonValue] = {"access_token": "old", "token_type": "Bearer", "refresh_token": "valid"}
-        metadata: dict[str, JsonValue] = {
-            "issuer": server.origin,
-            "authorization_endpoint": f"{server.origin}/authorize",
-            "token_endpoint": f"{server.origin}/token",
-            "response_types_supported": ["code"],
-        }
-        client: dict[str, JsonValue] = {"client_id": "registered-1", "redirect_uris": ["http://127.0.0.1:1/callback"]}
-        login = Login(url=server.url, tokens=tokens, expires_at=1.0, authorization_server=metadata)
-        if secret is None:
-            login.client = client
-        else:
+        login = stored_login(server)
+        if secret is not None:
+            login.client = None
             entry = f'url = "{server.url}"\n[mcp.servers.vault.oauth]\nclient_id = "mine"\nclient_secret = "{secret}"\n'
             (home / "config.toml").write_text(f"[mcp.servers.vault]\n{entry}")
         assert Logins(Paths.from_environment().logins).write(login) is None
@@ -134,6 +142,20 @@ async def test_a_bridge_refreshes_the_stored_login(secret: str | None, home: Pat
     [(_, form)] = server.requests
     assert (form["grant_type"], form["refresh_token"]) == ("refresh_token", "valid")
     assert form["authorization"].startswith("Basic ") is bool(secret)
+
+
+@pytest.mark.promise("WAT-1")
+def test_a_bridge_prints_only_its_own_message_if_a_login_cannot_be_refreshed() -> None:
+    with OAuthServer().running() as server:
+        server.clients.append("registered-1")
+        assert Logins(Paths.from_environment().logins).write(stored_login(server)) is None
+        server.refresh_tokens.clear()
+        line = json.dumps(call_of(1)) + "\n"
+        command = [PROGRAM, "watch", "--url", server.url]
+        done = subprocess.run(command, check=False, input=line, capture_output=True, text=True, timeout=60)
+    assert "requires a login" in json.loads(done.stdout)["error"]["message"]
+    [said] = done.stderr.splitlines()
+    assert said.startswith("pegboard watch: The server requires a login")
 
 
 class Storage:

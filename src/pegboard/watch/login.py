@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,8 @@ def authorization(url: str, headers: Mapping[str, str]) -> httpx2.Auth | None:
         return None
     from pegboard.mcp.authorization import ServerAuthorization
 
+    # The SDK logs a refresh that failed; without a handler, Python prints it with what the server sent.
+    logging.getLogger("mcp").addHandler(logging.NullHandler())
     return ServerAuthorization(_server(url, paths), logins)
 
 
