@@ -656,6 +656,19 @@ def test_a_form_of_a_changed_schema_has_its_own_default_unless_the_user_changed_
     assert after.draft() == {"b": 7, "c": 2}
 
 
+def test_an_untouched_form_of_a_changed_schema_is_like_a_new_one() -> None:
+    before = form({"a": {"type": "integer"}})
+    item: JsonValue = {"properties": {"kind": {"const": "x"}, "size": {"type": "integer"}}, "required": ["kind"]}
+    parts: dict[str, JsonValue] = {"a": {"type": "integer"}, "item": item, "unit": {"const": "m"}}
+    after = form(parts, "item", "unit")
+    after.take_over(before)
+    assert after.arguments() == {"item": {"kind": "x"}, "unit": "m"}
+    assert [one.path for one in after.walk()] == ["/a", "/item", "/item/kind", "/item/size", "/unit"]
+    before.load({})
+    after.take_over(before)
+    assert after.draft() == {}
+
+
 def test_a_form_whose_union_has_other_variants_keeps_the_value_in_the_one_that_fits() -> None:
     variants: list[JsonValue] = [{"type": "integer"}, {"type": "array", "items": {"type": "integer"}}]
     changed: list[list[JsonValue]] = [variants[::-1], [{"type": "boolean"}, *variants], variants[1:] * 2]

@@ -70,6 +70,13 @@ class Form:
                 nearest, length = one, len(own)
         return nearest
 
+    def build_to(self, path: str) -> Field | None:
+        """Return the field at or around a JSON Pointer, building sections and variants on the way."""
+        for one in self.walk():
+            if isinstance(one, SectionField | VariantField) and one.path != path and _is_within(path, one.path):
+                one.children  # noqa: B018 - the access builds them, and the walk continues in them
+        return self.field_at(path)
+
     def reset(self) -> None:
         """Reset the form to its untouched state."""
         self._text = None

@@ -89,6 +89,11 @@ class SectionField(Container):
         """Inner fields that exist already."""
         return self.children if self._named is not None else self._visible_rest()
 
+    @property
+    def is_explicitly_empty(self) -> bool:
+        """True if it is empty because the user or a loaded object says so, and not because it is untouched."""
+        return not self.is_filled and (self.touched or self._state != self._initial_state)
+
     def path_of(self, inner: Field) -> str:
         """Return the JSON Pointer of an inner field. Additional properties are siblings of the declared ones."""
         return self.path if inner is self._rest else super().path_of(inner)
@@ -125,7 +130,7 @@ class SectionField(Container):
 
     def take_over(self, other: Field) -> None:
         """Copy user input from the properties with the same names."""
-        if not isinstance(other, SectionField) or other.is_raw or other.state != "value" or not other.is_filled:
+        if not isinstance(other, SectionField) or other.is_raw or other.state != "value" or other.is_explicitly_empty:
             super().take_over(other)
             return
         further = {inner.name: inner for inner in other.rest.built}

@@ -332,6 +332,29 @@ async def test_a_rescan_keeps_typed_values_and_the_focus(app: FormApp) -> None:
 
 
 @pytest.mark.promise("TUI-3")
+@pytest.mark.parametrize("path", ["/needed/x", "/optional/x", "/nested/inner/x", "/union/x"])
+async def test_a_rescan_keeps_the_focus_in_an_untouched_field_of_an_object(app: FormApp, path: str) -> None:
+    box: JsonValue = {"type": "object", "properties": {"x": {"type": "string"}}, "required": ["x"]}
+    parts: dict[str, JsonValue] = {
+        "needed": box,
+        "optional": box,
+        "nested": {"type": "object", "properties": {"inner": box}},
+        "union": {"anyOf": [box, {"type": "object", "properties": {"y": {"type": "string"}}, "required": ["y"]}]},
+    }
+    async with app.run_test(size=SIZE) as pilot:
+        await show(pilot, spec_of(parts, "needed"))
+        app.pane.focus_field(path)
+        await until(pilot, lambda: isinstance(app.focused, TextLine))
+        line = app.focused
+        app.pane.show(spec_of({**parts, "more": {"type": "integer"}}, "needed"))
+        await until(pilot, lambda: isinstance(app.focused, TextLine) and app.focused is not line)
+        await pilot.press("a")
+        field = app.form.field_at(path)
+        assert field is not None
+        assert (field.path, field.text) == (path, "a")
+
+
+@pytest.mark.promise("TUI-3")
 async def test_a_rescan_shows_options_whose_type_changed(app: FormApp) -> None:
     async with app.run_test(size=SIZE) as pilot:
         await show(pilot, spec_of({"x": {"enum": [0, 1]}}))

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
-from pegboard.forms import Field, Form, MapField, SectionField
+from pegboard.forms import Field, Form, MapField
 from pegboard.models import Fault
 from pegboard.models.readable_path import readable
 from pegboard.results.clean import clean, clean_line
@@ -112,11 +112,7 @@ class ItemList:
 
     def field_at(self, path: str) -> Field | None:
         """Return the field at or around a JSON Pointer, building sections on the way."""
-        one = self._form.field_at(path)
-        while isinstance(one, SectionField) and not one.is_built and one.path != path and one.names:
-            one.children  # noqa: B018 - the access builds them
-            one = self._form.field_at(path)
-        return one
+        return self._form.build_to(path)
 
     def position_of_field(self, one: Field) -> int | None:
         """Return the index of the item that shows a field, or None if the field is collapsed."""

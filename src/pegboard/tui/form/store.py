@@ -92,7 +92,7 @@ class KeptForm:
     def forget_lost_field(self) -> str:
         """Forget the field that was focused last if the form no longer has it, and return a message; else return ""."""
         lost = self.focused
-        found = self.form.field_at(lost) if lost else None
+        found = self.form.build_to(lost) if lost else None
         if not lost or (found is not None and found.path == lost):
             return ""
         self.focused = self.caret = None
