@@ -157,6 +157,25 @@ async def test_tables_are_made_inside_lists_and_objects_and_below_annotated(harn
     assert (await harness.run("ask", pack, **given)).data == [[2, 4], [3], 7, [{"b": 1}]]
 
 
+async def test_an_array_has_the_annotated_type_of_its_elements(harness: Any, tmp_path: Path) -> None:
+    pytest.importorskip("numpy")
+    pack = tmp_path / "arrays.py"
+    pack.write_text(
+        "from typing import Any, Optional\nimport numpy as np\nfrom numpy.typing import NDArray\n"
+        "def ask(\n"
+        "    *, a: NDArray[np.float64], b: list[NDArray[np.datetime64]], c: NDArray, d: NDArray[np.integer],\n"
+        "    e: Optional[np.ndarray[Any, np.dtype[np.int8]]] = None,\n"
+        "):\n"
+        "    return [str(one.dtype) for one in (a, *b, c, d, *([] if e is None else [e]))]\n"
+    )
+    given = {"a": [1], "b": [["2024-01-02"]], "c": [True], "d": [[1], [2]]}
+    kinds = ["float64", "datetime64[D]", "bool", "int64"]
+    assert (await harness.run("ask", pack, **given)).data == kinds
+    assert (await harness.run("ask", pack, **given, e=[1])).data == [*kinds, "int8"]
+    error = (await harness.run("ask", pack, **given, e=[1000])).error
+    assert (error.code, [fault.path for fault in error.faults]) == ("invalid_args", ["/e"])
+
+
 DATED, ITS_DATE = {"when": "2024-01-01"}, "{'when': datetime.date(2024, 1, 1)}"
 BLUE = "<Colour.BLUE: 2>"
 

@@ -938,6 +938,18 @@ def test_a_result_is_what_the_serializer_of_a_model_returns(name: str, expected:
 
 
 @pytest.mark.promise("DSC-4")
+@pytest.mark.parametrize(
+    "annotation", ["np.ndarray", "npt.NDArray", "npt.NDArray[np.float64]", "NDArray[np.int_]", "np.ndarray[Any, Any]"]
+)
+def test_an_array_of_numpy_is_a_list_also_with_the_type_of_its_elements(annotation: str) -> None:
+    head = "import numpy as np, numpy.typing as npt\nfrom numpy.typing import NDArray\n"
+    assert properties(f"a: {annotation}, b: list[{annotation}]", head) == {
+        "a": {"type": "array"},
+        "b": {"type": "array", "items": {"type": "array"}},
+    }
+
+
+@pytest.mark.promise("DSC-4")
 def test_the_type_that_a_validator_declares_as_its_input_is_the_type_of_the_argument() -> None:
     either = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
     validator = "pydantic.BeforeValidator(_split, json_schema_input_type=str | list[str])"

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 from pegboard.sdk.annotations import LISTS, MAPPINGS, called, converts, without_none
 
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any  # annotations may be any object
 
     Annotation = Any
     Converter = Callable[[Any], Any]
 
+_ARRAY = ("numpy", "ndarray")
+
 _TABLES = {
-    ("numpy", "ndarray"),
     ("pandas", "DataFrame"),
     ("pandas", "Series"),
     ("polars", "DataFrame"),
     ("polars", "Series"),
 }
-"""Types that JSON lists and objects are converted to, which pydantic doesn't know."""
+"""Types besides arrays that JSON lists and objects are converted to, which pydantic doesn't know."""
 
 
 def table_converter(annotation: Annotation) -> Converter | None:
@@ -40,12 +42,24 @@ def table_converter(annotation: Annotation) -> Converter | None:
         return _of_items(table_converter(args[0]))
     if origin in MAPPINGS and len(args) == 2 and args[0] is str:
         return _of_values(table_converter(args[1]))
+    make = _array_maker(annotation, origin, args) or _maker(annotation)
+    return make and (lambda value: make(value) if isinstance(value, list | dict) else value)
+
+
+def _maker(annotation: Annotation) -> Converter | None:
     module, name = called(annotation)
     library = module.partition(".")[0]
-    if not isinstance(annotation, type) or (library, name) not in _TABLES:
+    return annotation if isinstance(annotation, type) and (library, name) in _TABLES else None
+
+
+def _array_maker(annotation: Annotation, origin: tuple[str, str], args: Sequence[Annotation]) -> Converter | None:
+    """Return the function that makes an array of NumPy with the element type of `NDArray[…]`, if it is concrete."""
+    if _ARRAY not in (origin, called(annotation)):
         return None
-    make = sys.modules[library].asarray if name == "ndarray" else annotation
-    return lambda value: make(value) if isinstance(value, list | dict) else value
+    elements = getattr(args[-1], "__args__", ()) if args else ()
+    kind = elements[0] if elements else None
+    is_concrete = isinstance(kind, type) and kind.__module__ == "numpy" and not kind.__subclasses__()
+    return partial(sys.modules["numpy"].asarray, **({"dtype": kind} if is_concrete else {}))
 
 
 def _of_items(convert: Converter | None) -> Converter | None:

@@ -184,6 +184,7 @@ GENERIC: dict[str, Callable[[Converter, list[ast.expr]], JsonObject]] = {
     "typing.Awaitable": _first,
     "typing.Coroutine": _last,
     "pydantic.Json": lambda to, _arguments: (WRITTEN if to.is_output else SIMPLE)["pydantic.Json"].copy(),
+    **dict.fromkeys(("numpy.ndarray", "numpy.typing.NDArray"), lambda _to, _arguments: SIMPLE["numpy.ndarray"].copy()),
     "os.PathLike": lambda _to, _arguments: {"type": "string", "format": "path"},
     "re.Pattern": lambda _to, _arguments: {"type": "string", "format": "regex"},
     "typing.Pattern": lambda _to, _arguments: {"type": "string", "format": "regex"},

@@ -58,6 +58,7 @@ SIMPLE: dict[str, JsonObject] = {
         for name in ("IPv4Network", "IPv6Network", "IPv4Interface", "IPv6Interface")
     },
     "numpy.ndarray": {"type": "array"},
+    "numpy.typing.NDArray": {"type": "array"},
     "pandas.DataFrame": {"type": "array", "items": {"type": "object"}},
     "pandas.Series": {"type": ["array", "object"]},
     "polars.DataFrame": {"type": "array", "items": {"type": "object"}},

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 _NATIVE = frozenset(
     {name for name, schema in SIMPLE.items() if not schema.keys() & {"format", "anyOf"}}
-    - {"fractions.Fraction", "builtins.complex", "pydantic.NaiveDatetime", "pydantic.Json", "numpy.ndarray"}
+    - {"fractions.Fraction", "builtins.complex", "pydantic.NaiveDatetime", "pydantic.Json"}
+    - {"numpy.ndarray", "numpy.typing.NDArray"}
     - {"pandas.DataFrame", "pandas.Series", "polars.DataFrame", "polars.Series"}
     | {"builtins.list", "builtins.dict", "typing.Optional", "typing.Union"}
     | {"typing." + name for name in ("List", "Sequence", "MutableSequence", "Iterable", "Collection", "Container")}
