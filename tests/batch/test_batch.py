@@ -21,8 +21,10 @@ import pytest
 from pegboard.batch.engines.embedded import EmbeddedEngine
 from pegboard.batch.errors import BatchError
 from pegboard.batch.export import merge_results
+from pegboard.batch.journal import journal_file
 from pegboard.batch.plan import BatchPlan
 from pegboard.batch.preview import preview
+from pegboard.batch.result_folder import ResultFolder, can_continue
 from pegboard.batch.run import Batch
 from pegboard.runtime import Runtime
 
@@ -276,6 +278,40 @@ def test_changed_rows_cannot_be_resumed(
     done = pegboard(*line, "--resume")
     assert done.returncode == 2
     assert words in done.stderr
+
+
+def test_a_batch_of_a_tool_that_was_renamed_is_resumed_if_an_alias_has_the_earlier_name(
+    pegboard: Command, tmp_path: Path, packs: str
+) -> None:
+    rows(tmp_path / "rows.jsonl", 4)
+    line = ("--from", "rows.jsonl", "--out", "out.jsonl", "--jobs", "1")
+    assert pegboard("rows.square", *line, "--stop-after", "1").returncode == 1
+    before = (tmp_path / "out.jsonl").read_text()
+    pack = Path(packs) / "rows.py"
+    head = "from pegboard.sdk import aliases\n"
+    pack.write_text(head + pack.read_text().replace("def square(", '@aliases("rows.square")\ndef squared('))
+    assert pegboard("rows.square", *line, "--resume").returncode == 1
+    after = (tmp_path / "out.jsonl").read_text()
+    assert after.startswith(before)
+    assert [result["row"] for result in lines(after)] == [1, 2, 3, 4]
+    assert pegboard("rows.squared", *line, "--resume").returncode == 1
+    assert "the tool rows.square" in pegboard("rows.double", *line, "--resume").stderr
+
+
+def test_the_app_finds_the_interrupted_batch_of_a_tool_that_was_renamed(packs: str, tmp_path: Path) -> None:
+    runtime = Runtime.from_environment(packs=[Path(packs)])
+    runtime.tools.scan()
+    tool = runtime.tools.get("rows.square")
+    assert tool is not None
+    renamed = tool.model_copy(update={"name": "rows.squared", "aliases": ("rows.square",)})
+    before, after = (BatchPlan(spec=spec, source="rows.jsonl") for spec in (tool, renamed))
+    folder = ResultFolder.claim(tmp_path, before)
+    journal_file(folder.part(0)).touch()
+    assert folder.has_inputs(after)
+    folder.release()
+    assert can_continue(tmp_path, after)
+    assert ResultFolder.claim(tmp_path, after).part(0) == folder.part(0)
+    assert not can_continue(tmp_path, BatchPlan(spec=renamed.model_copy(update={"aliases": ()}), source="rows.jsonl"))
 
 
 @pytest.mark.parametrize("option", [["--arg", "number=3"], ["--map", "number=other"]])

@@ -21,7 +21,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -123,8 +123,13 @@ class Journal:
         return journal
 
     @classmethod
-    def resume(cls, file: Path, header: JournalHeader) -> Journal:
+    def resume(cls, file: Path, header: JournalHeader, *, aliases: Collection[str] = ()) -> Journal:
         """Open a journal to continue its batch; the header's id is replaced by the journal's.
+
+        Args:
+            file: The file.
+            header: The header that a new journal would have.
+            aliases: Other names of the tool, such as one that it had when the batch started.
 
         Raises:
             JournalError: It doesn't exist, another process uses it, it is damaged or belongs to another batch.
@@ -134,7 +139,7 @@ class Journal:
             raise JournalError(f"There is nothing to resume: {file} doesn't exist. Run without --resume.")
         journal = cls(file, header)
         try:
-            journal._read()
+            journal._read(aliases)
         except BaseException:
             journal.close()
             raise
@@ -210,7 +215,7 @@ class Journal:
         storage.append(self._descriptor, (self._unwritten + lines).encode())
         self._unwritten = ""
 
-    def _read(self) -> None:
+    def _read(self, aliases: Collection[str]) -> None:
         """Read the file, and remove an incomplete line at its end."""
         end = 0
         with self._file.open("rb") as lines:
@@ -218,7 +223,7 @@ class Journal:
                 if not line.endswith(b"\n"):
                     break
                 if end == 0:
-                    self._read_header(line)
+                    self._read_header(line, aliases)
                 else:
                     self._read_line(line)
                 end += len(line)
@@ -226,18 +231,19 @@ class Journal:
             raise JournalError(f"There is nothing to resume: {self._file} is empty. Run without --resume.")
         os.ftruncate(self._descriptor, end)
 
-    def _read_header(self, line: bytes) -> None:
+    def _read_header(self, line: bytes, aliases: Collection[str]) -> None:
         try:
             found = json.loads(line)
             stored = JournalHeader.model_validate(found)
         except (ValueError, TypeError) as error:
             raise self._damaged(1) from error
         mine = self.header
+        tool = stored.tool if stored.tool in aliases else mine.tool
         differs = [
             what
             for what, one, other in (
                 ("another version of Pegboard", stored.version, mine.version),
-                (f"the tool {stored.tool}", stored.tool, mine.tool),
+                (f"the tool {stored.tool}", stored.tool, tool),
                 ("other values of --map, --arg or --args", stored.arguments, mine.arguments),
             )
             if one != other

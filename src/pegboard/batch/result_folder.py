@@ -39,7 +39,7 @@ class ResultFolder:
         Raises:
             OSError: It can't be created or locked.
         """
-        name = _name(plan)
+        name = _name(plan, plan.spec.name)
         paths = chain(_interrupted(parent, plan), (parent / f"{name}-{number}" for number in count(1)))
         while True:
             path = next(paths)
@@ -67,7 +67,7 @@ class ResultFolder:
 
     def has_inputs(self, plan: BatchPlan) -> bool:
         """Return whether a batch has the same tool, rows and mapping."""
-        return _name(plan) == _name(self.plan)
+        return any(_name(plan, tool) == _name(self.plan, self.plan.spec.name) for tool in _tools(plan))
 
     def release(self) -> None:
         """Delete the results unless they are those of an interrupted batch; let other processes use the folder."""
@@ -93,8 +93,13 @@ def can_continue(parent: Path, plan: BatchPlan) -> bool:
     return False
 
 
-def _name(plan: BatchPlan) -> str:
-    inputs = "\0".join((plan.spec.name, os.path.abspath(plan.source), *plan.maps))  # noqa: PTH100 - keeps symlinks
+def _tools(plan: BatchPlan) -> tuple[str, ...]:
+    """Return the names of the tool, also those that it had when an interrupted batch started."""
+    return (plan.spec.name, *plan.spec.aliases)
+
+
+def _name(plan: BatchPlan, tool: str) -> str:
+    inputs = "\0".join((tool, os.path.abspath(plan.source), *plan.maps))  # noqa: PTH100 - keeps symlinks
     return blake2b(inputs.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
@@ -109,7 +114,8 @@ def _is_interrupted(folder: Path) -> bool:
 
 def _interrupted(parent: Path, plan: BatchPlan) -> Iterator[Path]:
     """Yield the folders of interrupted batches with the same inputs, including those in use."""
-    return filter(_is_interrupted, sorted(parent.glob(f"{_name(plan)}*")))
+    folders = (folder for tool in _tools(plan) for folder in sorted(parent.glob(f"{_name(plan, tool)}*")))
+    return filter(_is_interrupted, folders)
 
 
 def _lock(folder: Path) -> int | None:

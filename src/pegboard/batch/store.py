@@ -163,7 +163,7 @@ class ResultStore:
         file = self._plan.lines
         assert self._plan.out is not None, "only batches with results are resumed"
         assert file is not None, "only batches with results are resumed"
-        journal = self._journal = Journal.resume(journal_file(self._plan.out), header)
+        journal = self._journal = Journal.resume(journal_file(self._plan.out), header, aliases=self._plan.spec.aliases)
         self.id = journal.header.batch
         state = journal.state
         if state.reopened and file.exists():  # the process ended while it removed them
