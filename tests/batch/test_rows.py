@@ -229,6 +229,21 @@ def test_json_values_keep_their_types() -> None:
     assert mapped.arguments(Row(1, 1, values, "")) == {"count": 3, "path": "a", "filter": {"name": "Ada"}}
 
 
+def test_a_json_row_that_uses_an_earlier_name_of_a_parameter_wins_and_can_be_mapped() -> None:
+    whole = ColumnMap(SPEC, given={"path": "a", "count": 1})
+    assert whole.arguments(Row(1, 1, {"maxCount": 2}, "")) == {"path": "a", "count": 2}
+    for pairs in (["count=maxCount"], ["maxCount=maxCount"], ["count=n"], ["maxCount=n"]):
+        mapped = ColumnMap(SPEC, pairs, given={"count": 1})
+        assert mapped.arguments(Row(1, 1, {"path": "a", "maxCount": 2, "n": 2}, "")) == {"path": "a", "count": 2}
+        assert mapped.arguments(Row(1, 1, {"path": "a", "maxCount": 2}, "")) == {"path": "a", "count": 2}
+    named = ColumnMap(SPEC, ["count=maxCount"]).arguments(Row(1, 1, {"path": "a", "count": 1, "maxCount": 2}, ""))
+    assert named == {"path": "a", "count": 2}
+    other = ColumnMap(SPEC, ["path=file"], given={"count": 1})
+    assert other.arguments(Row(1, 1, {"file": "a", "maxCount": 2}, "")) == {"path": "a", "count": 2}
+    both: JsonObject = {"path": "a", "count": 2, "maxCount": 3}
+    assert whole.arguments(Row(1, 1, both, "")) == both, "a validation error, as without arguments for all rows"
+
+
 @pytest.mark.parametrize(
     ("pairs", "columns", "words"),
     [

@@ -68,11 +68,13 @@ class ColumnMap:
             schema, aliases = self._spec.input_schema, self._spec.parameter_aliases
             return arguments_from_pairs(schema, pairs, given=self._given, aliases=aliases)
         if self._is_whole:
-            return {**self._given, **row.values} if self._given else row.values
+            return {**self._given, **self._by_parameter(row.values)} if self._given else row.values
         named = {name: value for name, value in row.values.items() if name in self._known}
-        found = {**(self._given or {}), **named}
+        found = {**(self._given or {}), **self._by_parameter(named)}
         for name, column in self.columns.items():
             for value in _look_up(row.values, column):
+                for alias in self._aliases_of(name):
+                    found.pop(alias, None)
                 self._set(found, name, value)
         return found
 
@@ -85,6 +87,14 @@ class ColumnMap:
         except FormFaults as faults:
             return str(faults)
         return ""
+
+    def _by_parameter(self, values: JsonObject) -> JsonObject:
+        from pegboard.schema.arguments import by_parameter
+
+        return by_parameter(values, self._spec.parameter_aliases)
+
+    def _aliases_of(self, name: str) -> list[str]:
+        return [alias for alias, parameter in self._spec.parameter_aliases.items() if parameter == name]
 
     def _add(self, pair: str, columns: Sequence[str]) -> None:
         name, equals, column = (part.strip() for part in pair.partition("="))
