@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from pegboard.history import History
 from pegboard.history.query import parse_query
 from pegboard.history.recorded import RecordedCalls
 from pegboard.history.statistics import timeline
-from pegboard.models import HistoryQuery
+from pegboard.models import HistoryQuery, ToolCall, ToolResult
 
 VERSION_1 = """
 CREATE TABLE calls (
@@ -91,4 +92,37 @@ def test_calls_of_a_version_without_turns_have_no_turn_and_stay_searchable(
     assert (bar.label, bar.model) == ("Old text", "m")
     assert not history.problems
     assert not [*(tmp_path / "state").glob("history.db.*-*")]
+    calls.close()
+
+
+@pytest.mark.promise("STO-3")
+@pytest.mark.promise("ACT-1")
+def test_calls_whose_text_was_indexed_with_escapes_are_changed_and_deleted_beside_new_ones(
+    open_history: Callable[..., History], tmp_path: Path
+) -> None:
+    (tmp_path / "state").mkdir()
+    with sqlite3.connect(tmp_path / "state" / "history.db") as old:
+        old.executescript((Path(__file__).parent / "version_3.sql").read_text())
+        for number in range(3):
+            old.execute(
+                "INSERT INTO calls (id, at, tool, ok, duration_ms, source, bytes, args, meta, data)"
+                " VALUES (?, ?, 'a.x', 1, 5.0, 'cli', 400, '{}', '{}', '\"one\\ntwo\"')",
+                [f"call{number}", 1_700_000_000_000_000 + number],
+            )
+    old.close()
+    history = open_history()
+    history.record(ToolCall(name="a.x", args={}, source="cli"), ToolResult(ok=True, data="one\ntwo"), datetime.now(UTC))
+    calls = RecordedCalls(history)
+    assert [call.id for call in calls.page(parse_query("one").query).calls][1:] == ["call2", "call1", "call0"]
+    [new] = calls.page(parse_query("two").query).calls
+    calls.pin(["call2", new.id])
+    calls.delete(["call1"])
+    assert [call.id for call in calls.page(parse_query("one pinned:").query).calls] == [new.id, "call2"]
+    assert [call.id for call in calls.page(parse_query("ntwo").query).calls] == ["call2", "call0"]
+    calls.delete([new.id, "call0", "call2"])
+    assert not calls.page(parse_query("one").query).calls
+    calls.restore([new.id, "call0"])
+    assert [call.id for call in calls.page(parse_query("one").query).calls] == [new.id, "call0"]
+    assert [call.id for call in calls.page(parse_query("two").query).calls] == [new.id]
+    assert not history.problems
     calls.close()

@@ -298,6 +298,21 @@ def test_a_frequent_word_matches_only_as_a_whole_word(
 
 
 @pytest.mark.promise("ACT-1")
+def test_a_word_after_a_line_break_a_tab_or_a_backslash_is_found(history: History, calls: RecordedCalls) -> None:
+    text = "first\nsecond\r\n\tthird\\nested C:\\temp"
+    ids = [
+        add(history, data=text),
+        add(history, data={"lines": [text]}),
+        add(history, args={"text": text}),
+        add(history, data={"text": "other"}),
+    ]
+    for words in ("second", "third", "nested", "temp", '"first second third"', '"second third nested"'):
+        found = [call.id for call in calls.page(parse_query(words).query).calls]
+        assert sorted(found) == sorted(ids[:3]), words
+    assert not calls.page(parse_query("nsecond").query).calls
+
+
+@pytest.mark.promise("ACT-1")
 def test_a_beginning_finds_all_words_with_it_few_or_many(
     history: History, calls: RecordedCalls, monkeypatch: pytest.MonkeyPatch
 ) -> None:

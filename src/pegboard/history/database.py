@@ -24,8 +24,10 @@ from pegboard.history.rows import Column, StoredCall
 from pegboard.history.schema import (
     EDITED,
     INTERRUPTED,
+    IS_CURRENT,
     MIGRATION_1,
     MIGRATION_2,
+    NEW_TRIGGERS,
     RUNNING,
     SCHEMA,
     SESSIONS_SCHEMA,
@@ -149,6 +151,8 @@ class Database:
         run(f"SELECT {', '.join(_COLUMNS)} FROM calls LIMIT 0")  # noqa: S608 - our own names
         run("SELECT bytes FROM total LIMIT 0")
         run("SELECT rowid FROM calls_text LIMIT 0")
+        if not run(IS_CURRENT).fetchone():
+            self._connection.executescript(f"BEGIN IMMEDIATE; {NEW_TRIGGERS} COMMIT;")
         (kept,) = run(
             "SELECT count(*) FROM sqlite_master WHERE name IN ('sessions', 'messages', 'reusable', 'turns')"
         ).fetchone()

@@ -23,6 +23,11 @@ NOT_A_TURN: Final = "turn IS NOT id"
 EDITED: Final = "INSERT INTO facts VALUES ('edits', 1) ON CONFLICT (name) DO UPDATE SET value = value + 1"
 """Statement that makes watchers read everything again, because calls before the newest ones have changed."""
 
+_LAST_ESCAPED: Final = "coalesce((SELECT value FROM facts WHERE name = 'last_escaped'), 0)"
+"""The last row whose text was indexed with the escapes of JSON, as each was before. The index has no copy of the texts,
+so that the words of these rows have to stay the same until they are removed."""
+_KEEP_ESCAPED: Final = "INSERT OR IGNORE INTO facts SELECT 'last_escaped', coalesce(max(n), 0) FROM calls;"
+
 
 def _facets(row: str) -> str:
     """Return the SQL of the words by which structured filters find a row of `calls`."""
@@ -38,10 +43,16 @@ def _facets(row: str) -> str:
 
 
 def _words(row: str) -> str:
-    return (
+    """Return the SQL of the text that full-text search covers."""
+    escaped = (
         f"{row}.tool || ' ' || substr({row}.args, 1, {INDEXED_TEXT}) || ' ' || coalesce({row}.error, '') || ' '"
         f" || substr(coalesce({row}.data, {row}.excerpt, ''), 1, {INDEXED_TEXT})"
     )
+    # In JSON, a line break is an escape whose letter would become the beginning of the next word.
+    text = escaped
+    for escape in (r"\\", r"\n", r"\r", r"\t"):
+        text = f"replace({text}, '{escape}', ' ')"
+    return f"CASE WHEN {row}.n > {_LAST_ESCAPED} THEN {text} ELSE {escaped} END"
 
 
 def _is_listed(row: str) -> str:
@@ -148,7 +159,17 @@ CREATE TRIGGER turn_removed AFTER DELETE ON calls WHEN OLD.turn = OLD.id BEGIN
 END;
 """  # noqa: S608 - our own text
 
-SCHEMA: Final = _TABLES + _TRIGGERS
+SCHEMA: Final = _TABLES + _TRIGGERS + _KEEP_ESCAPED
+IS_CURRENT: Final = "SELECT 1 FROM facts WHERE name = 'last_escaped'"
+"""Query that returns a row if the triggers are those of this Pegboard."""
+NEW_TRIGGERS: Final = f"""
+DROP TRIGGER IF EXISTS call_added;
+DROP TRIGGER IF EXISTS call_removed;
+DROP TRIGGER IF EXISTS call_changed;
+DROP TRIGGER IF EXISTS turn_removed;
+{_TRIGGERS}
+{_KEEP_ESCAPED}
+"""
 
 SESSIONS_SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS sessions (
@@ -206,6 +227,7 @@ DROP TABLE calls_1;
 UPDATE total SET bytes = (SELECT coalesce(sum(bytes), 0) FROM calls);
 INSERT INTO uses SELECT tool, count(*), sum(status = {FAILED}), max(at) FROM calls GROUP BY tool;
 INSERT INTO calls_text (rowid, words, facets) SELECT n, {_words("calls")}, {_facets("calls")} FROM calls;
+INSERT INTO facts VALUES ('last_escaped', 0);
 {_TRIGGERS}
 """  # noqa: S608 - our own text
 MIGRATION_2: Final = f"""
@@ -215,5 +237,6 @@ DROP TRIGGER call_changed;
 ALTER TABLE calls ADD COLUMN turn TEXT;
 {_TURN_INDEX}
 {_TRIGGERS}
+{_KEEP_ESCAPED}
 """
 # The index of calls without a turn is as before, so that it needn't be written again.
