@@ -52,7 +52,9 @@ def _words(row: str) -> str:
     text = escaped
     for escape in (r"\\", r"\n", r"\r", r"\t"):
         text = f"replace({text}, '{escape}', ' ')"
-    return f"CASE WHEN {row}.n > {_LAST_ESCAPED} THEN {text} ELSE {escaped} END"
+    # Most texts have none, and four replacements take a twentieth of the time of a record.
+    has_escape = " OR ".join(f"instr({row}.{column}, '\\')" for column in ("args", "data", "excerpt", "error"))
+    return f"CASE WHEN ({has_escape}) AND {row}.n > {_LAST_ESCAPED} THEN {text} ELSE {escaped} END"
 
 
 def _is_listed(row: str) -> str:
