@@ -145,6 +145,27 @@ async def test_a_bridge_refreshes_the_stored_login(secret: str | None, home: Pat
 
 
 @pytest.mark.promise("WAT-1")
+def test_a_bridge_uses_a_login_that_was_stored_after_its_start() -> None:
+    with OAuthServer().running() as server:
+        server.tokens["new"] = "read"
+        command = [PROGRAM, "watch", "--url", server.url]
+        bridge = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        assert bridge.stdin is not None
+        assert bridge.stdout is not None
+        answers = []
+        for number in (1, 2):
+            message: dict[str, Any] = {"jsonrpc": "2.0", "id": number, "method": "tools/list", "params": {}}
+            bridge.stdin.write(json.dumps(message).encode() + b"\n")
+            bridge.stdin.flush()
+            answers.append(json.loads(bridge.stdout.readline()))
+            login = stored_login(server).model_copy(update={"tokens": {"access_token": "new", "token_type": "Bearer"}})
+            assert Logins(Paths.from_environment().logins).write(login.model_copy(update={"expires_at": None})) is None
+        bridge.communicate(timeout=20)
+    assert "requires a login" in answers[0]["error"]["message"]
+    assert [tool["name"] for tool in answers[1]["result"]["tools"]] == ["save"]
+
+
+@pytest.mark.promise("WAT-1")
 def test_a_bridge_prints_only_its_own_message_if_a_login_cannot_be_refreshed() -> None:
     with OAuthServer().running() as server:
         server.clients.append("registered-1")

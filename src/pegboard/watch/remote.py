@@ -91,8 +91,8 @@ def bridge(url: str, name: str) -> None:
     os._exit(exit_code)  # The thread that reads stdin may still wait.
 
 
-class _MovedError(httpx2.HTTPError):
-    """The server redirects to another path, which is used from now on."""
+class _SendAgainError(httpx2.HTTPError):
+    """A message is to be sent again: to another path, which is used from now on, or with a login."""
 
     def __init__(self) -> None:
         super().__init__("it redirects without an end")
@@ -217,7 +217,7 @@ class _Bridge:
             await asyncio.wait((notification,), timeout=_ORDER_SECONDS)
         try:
             for _ in range(MOVES):
-                with suppress(_MovedError):
+                with suppress(_SendAgainError):
                     await self._post(line, message)
                     return
             await self._post(line, message)
@@ -227,11 +227,17 @@ class _Bridge:
             said = " ".join(str(error).split())[:300].removesuffix(".")
             self._fail(message, f"The message was not sent: {type(error).__name__}: {said}.")
 
+    async def _find_login(self) -> bool:
+        """Use a login that was stored after the start; return whether there is one."""
+        if self._client.auth is None and (login := await asyncio.to_thread(authorization, self._url, self._headers)):
+            self._client.auth = login
+        return self._client.auth is not None
+
     async def _check_move(self, response: httpx2.Response) -> None:
         """Use another path of the same origin from now on if the server redirects to it with the same method.
 
         Raises:
-            _MovedError: It does.
+            _SendAgainError: It does.
         """
         if response.status_code not in (307, 308) or str(response.request.url) not in self._addresses:
             return
@@ -239,7 +245,7 @@ class _Bridge:
         if after is not None:
             self._url = str(after)
             self._addresses.add(self._url)
-            raise _MovedError
+            raise _SendAgainError
 
     async def _post(self, line: bytes, message: Any) -> None:  # noqa: ANN401 - any JSON
         method = message.get("method") if isinstance(message, dict) else None
@@ -253,9 +259,12 @@ class _Bridge:
         is_request = isinstance(message, dict) and "id" in message and "method" in message
         may_be_slow = is_request or isinstance(message, list)
         timeout = httpx2.Timeout(CONNECT_SECONDS, read=None if may_be_slow else CONNECT_SECONDS)
+        has_login = self._client.auth is not None
         async with self._client.stream(
             "POST", self._url, content=line.strip(), headers=headers, timeout=timeout
         ) as response:
+            if response.status_code == 401 and not has_login and await self._find_login():
+                raise _SendAgainError
             if session := response.headers.get("mcp-session-id"):
                 self._session = session
             kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
