@@ -170,6 +170,20 @@ def test_since_a_revision_compares_with_the_pack_of_that_commit_without_running_
 
 
 @pytest.mark.promise("BAT-4")
+def test_an_unknown_revision_names_the_folder_and_how_to_fetch_the_commit(
+    pegboard: Command, packs: Path, tmp_path: Path
+) -> None:
+    (packs / "shop.py").write_text(BEFORE)
+    _commit(tmp_path)
+    code, _, errors = _compat(pegboard, packs, "--since", "HEAD~1")
+    assert (code, f"{packs} can't be read at HEAD~1." in errors, "`git fetch`" in errors) == (2, True, True)
+    # As git marks a clone whose earlier commits were not fetched.
+    (tmp_path / ".git" / "shallow").write_text("0" * 40 + "\n")
+    code, _, errors = _compat(pegboard, packs, "--since", "HEAD~1")
+    assert (code, "is shallow" in errors, "`fetch-depth: 0`" in errors) == (2, True, True)
+
+
+@pytest.mark.promise("BAT-4")
 def test_since_a_revision_types_of_other_modules_of_the_project_are_those_of_the_commit(
     pegboard: Command, packs: Path, tmp_path: Path
 ) -> None:

@@ -113,11 +113,12 @@ class PacksAtRevision:
             path = folder.relative_to(top).as_posix()
             result = await self._runtime.queries.python_files_at(str(top), path, self._revision)
             if result.error is not None:
-                raise CheckError(f"{path} can't be read at {self._revision}. {result.error.message}")
+                advice = _advice(top) if result.error.detail == "unknown_revision" else ""
+                raise CheckError(f"{folder} can't be read at {self._revision}. {result.error.message}{advice}")
             try:
                 data = await asyncio.to_thread(whole, result)
             except (OSError, ValueError) as error:
-                raise CheckError(f"{path} can't be read at {self._revision}: {error}.") from error
+                raise CheckError(f"{folder} can't be read at {self._revision}: {error}.") from error
             assert isinstance(data, dict), "the files by name"
             self._folders[folder] = {name: text if isinstance(text, str) else None for name, text in data.items()}
         return self._folders[folder]
@@ -129,6 +130,16 @@ def repository_of(path: Path | str) -> Path | None:
         return None
     real = resolved(path)
     return next((folder for folder in (real, *real.parents) if _has_git_folder(folder)), None)
+
+
+def _advice(top: Path) -> str:
+    """Return how a revision becomes known to a repository."""
+    if (top / ".git" / "shallow").is_file():
+        return (
+            f" The clone {top} is shallow: fetch the commit first, with `git fetch --unshallow`, or with"
+            " `fetch-depth: 0` of actions/checkout in GitHub Actions."
+        )
+    return f" Name a commit of the repository {top}; `git fetch` gets those of its remote."
 
 
 def _has_git_folder(folder: Path) -> bool:
