@@ -29,6 +29,16 @@ def brief() -> int:
     """Counts, and may be used again for a moment."""
     return next(_count)
 
+@hints(read_only=True, cache_seconds=600)
+def long() -> str:
+    """Returns a text that is kept in a file."""
+    return f"{next(_count)} " + "x" * 1_100_000
+
+@hints(read_only=True, cache_seconds=600)
+def key() -> str:
+    """Returns a text that should not be there."""
+    return "hunter2-in-a-result"
+
 @hints(read_only=True)
 def fresh() -> int:
     """Counts, and says nothing of caching."""
@@ -146,3 +156,29 @@ async def test_a_session_that_continues_in_another_process_has_its_results_unles
     assert (await _call(later, "counted")).meta.cached
     write_pack("count.py", PACK + "\n# changed\n")
     assert not (await _call(later, "counted")).meta.cached
+
+
+@pytest.mark.promise("ACT-4", "ASK-3")
+async def test_a_value_that_another_process_redacted_is_not_in_a_reused_result(
+    runtime: Runtime, open_runtime: Callable[..., Runtime]
+) -> None:
+    assert (await _call(runtime, "key")).data == "hunter2-in-a-result"
+    assert (await _call(runtime, "key")).meta.cached
+    await asyncio.to_thread(runtime.history.flush)  # the calls are over for other processes, too
+    report = await asyncio.to_thread(open_runtime(*runtime.folders).activity.redact, "hunter2-in-a-result")
+    assert not report.remaining
+    again = await _call(runtime, "key")
+    assert (again.meta.cached, again.data) == (True, "«redacted»")
+
+
+@pytest.mark.promise("ASK-3")
+async def test_a_large_result_is_not_reused_without_its_file(runtime: Runtime) -> None:
+    first = await _call(runtime, "long")
+    again = await _call(runtime, "long")
+    assert again.meta.cached
+    assert first.meta.truncated is not None
+    await asyncio.to_thread(Path(first.meta.truncated.file).unlink)
+    later = await _call(runtime, "long")
+    assert not later.meta.cached
+    assert later.meta.truncated is not None
+    assert later.meta.truncated.file != first.meta.truncated.file

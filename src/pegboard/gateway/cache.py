@@ -17,8 +17,9 @@ _KEPT = 1_000
 class ResultCache:
     """Successful results of sessions, by tool, arguments, working directory and version of the tool's file.
 
-    Only tools that are both `read_only` and have `cache_seconds` are cached, and only within a session. As a session
-    may continue in another process, results that aren't in memory are looked up in the record.
+    Only tools that are both `read_only` and have `cache_seconds` are cached, and only within a session. Results are
+    looked up in the record, because a session may continue in another process, and another process may have redacted
+    or removed a result. They are in memory only until they are recorded.
 
     Args:
         recorder: Stores the record.
@@ -39,10 +40,12 @@ class ResultCache:
         at, result = self._results.get(key) or await self._look_up(key)
         if result is None or not 0 <= time.time() - at <= (spec.hints.cache_seconds or 0):
             return None
+        if result.meta.truncated is not None and not await _exists(result.meta.truncated.file):
+            return None
         return result.model_copy(update={"meta": result.meta.model_copy(update={"cached": True})})
 
     def put(self, spec: ToolSpec, call: ToolCall, result: ToolResult) -> None:
-        """Store a result in memory if it can be reused."""
+        """Keep a result in memory until `save` if it can be reused."""
         key = self._key(spec, call)
         if key is None or not result.ok:
             return
@@ -68,6 +71,7 @@ class ResultCache:
         import asyncio
 
         await asyncio.to_thread(self._recorder.keep_for_reuse, key, call_id)
+        self._results.pop(key, None)
 
     async def _look_up(self, key: str) -> tuple[float, ToolResult | None]:
         import asyncio
@@ -80,6 +84,12 @@ class ResultCache:
         # JSON distinguishes 1, 1.0 and true, which are equal as keys of a Python dict.
         parts = [call.session, spec.name, call.args, *_surroundings(spec)]
         return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+async def _exists(file: str) -> bool:
+    import asyncio
+
+    return await asyncio.to_thread(os.path.exists, file)
 
 
 def _surroundings(spec: ToolSpec) -> tuple[str | int, ...]:
