@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +26,7 @@ from pegboard.models.conversation import (
 )
 from pegboard.models.session import Session, SessionEntry
 from pegboard.runtime import Runtime
+from pegboard.serve.offer import ServedTools
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
 IDS = st.sampled_from(["1", "2", "3"])
@@ -74,6 +76,23 @@ def test_a_prefix_that_models_write_is_ignored_unless_a_tool_has_that_very_name(
     assert Offer([plain]).find("functions.a_b") is plain
     assert Offer([plain, prefixed]).find("functions.a_b") is prefixed
     assert Offer([plain]).find("functions.c") is None
+
+
+@pytest.mark.promise("SDK-14")
+def test_a_tool_that_was_renamed_is_found_under_the_name_by_which_it_was_offered_before() -> None:
+    long = f"a.{'long' * 20}"
+    renamed = _spec("a.new").model_copy(update={"aliases": ("a.old", "a.b_c", long, "a.more")})
+    other = _spec("a_b.c")
+    [offered] = Offer([_spec(long)]).names
+    offer = Offer([renamed, other], taken=["a_more"])
+    assert offer.find("a_old") is renamed
+    assert offer.find(offered) is renamed
+    assert offer.find("functions.a_old") is renamed
+    assert offer.find("a_b_c") is other, "its own name comes first"
+    assert offer.find("a_more") is None
+    assert set(offer.names) == {"a_new", "a_b_c"}
+    served = ServedTools([renamed, other])
+    assert (served.find("a_old"), served.find("a_b_c")) == (renamed, other)
 
 
 def test_parameters_are_always_those_of_an_object() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from pegboard.ask.call_text import plain_arguments
-from pegboard.data.portable_names import portable_names
+from pegboard.data.portable_names import earlier_names, portable_names
 from pegboard.models import JsonObject, ToolSpec
 from pegboard.models.conversation import OfferedTool, ProposedCall
 
@@ -27,7 +27,9 @@ class Offer:
         self._taken = frozenset(taken)
         names = portable_names([spec.name for spec in self.specs], self._taken)
         self._by_name = dict(zip(names, self.specs, strict=True))
+        earlier = {name: spec for spec in self.specs for name in earlier_names(spec.aliases)}
         self._by_any = {
+            **{name: spec for name, spec in earlier.items() if name not in self._taken},
             **{alias: spec for spec in self.specs for alias in spec.aliases},
             **{spec.name: spec for spec in self.specs},
             **self._by_name,
@@ -46,7 +48,7 @@ class Offer:
         )
 
     def find(self, name: str) -> ToolSpec | None:
-        """Return the tool with an offered name, or with one of its own names; None if it is unknown."""
+        """Return the tool with an offered name, also an earlier one, or with one of its own names; None if unknown."""
         return self._by_any.get(self._without_prefix(name))
 
     def as_meant(self, call: ProposedCall) -> ProposedCall:

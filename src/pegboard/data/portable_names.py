@@ -34,6 +34,16 @@ def portable_names(names: Sequence[str], taken: Iterable[str] = (), longest: int
     ]
 
 
+def earlier_names(aliases: Iterable[str], longest: int = LONGEST) -> list[str]:
+    """Return the portable names that a tool may have had under other names, which callers may still use.
+
+    Args:
+        aliases: The other names of the tool.
+        longest: Length of the longest allowed name.
+    """
+    return [short for name in aliases for short in (_plain(name), _marked(_plain(name), name, longest))]
+
+
 def _plain(name: str) -> str:
     plain = _FORBIDDEN.sub("_", name)
     return plain if plain[:1].isalpha() or plain[:1] == "_" else f"_{plain}"

@@ -7,7 +7,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from pegboard.data.portable_names import portable_names
+from pegboard.data.portable_names import earlier_names, portable_names
 from pegboard.models import JsonObject, McpHandler, ToolSpec
 
 RESULT: Final = "result"
@@ -34,13 +34,14 @@ class ServedTools:
         self._order = sorted(self._specs)
         self._described: dict[str, JsonObject] = {}
         self._by_any = {
+            **{name: spec for spec in specs for name in earlier_names(spec.aliases, _LONGEST)},
             **{alias: spec for spec in specs for alias in spec.aliases},
             **{spec.name: spec for spec in specs},
             **self._specs,
         }
 
     def find(self, name: str) -> ToolSpec | None:
-        """Return the tool with an offered name, or with one of its own names; None if it is unknown."""
+        """Return the tool with an offered name, also an earlier one, or with one of its own names; None if unknown."""
         return self._by_any.get(name)
 
     def input_schema(self, name: str) -> JsonObject | None:
