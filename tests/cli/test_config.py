@@ -235,6 +235,10 @@ def test_a_value_is_set_and_removed_in_the_configuration_file_which_keeps_its_co
     shown = rows(pegboard("config", "show", "--json"))
     assert (shown["tools.timeout"]["value"], shown["model.name"]["value"]) == (30.0, "openai:7")
     assert shown["tools.timeouts.fs.*"]["value"] == 3.0
+    pegboard("config", "set", 'tools.timeouts."fs.*"', "4")
+    assert rows(pegboard("config", "show", "--json"))["tools.timeouts.fs.*"]["value"] == 4.0
+    assert pegboard("config", "unset", 'tools.timeouts."fs.*"').returncode == 0
+    assert "tools.timeouts.fs.*" not in rows(pegboard("config", "show", "--json"))
     assert pegboard("config", "unset", "model.name").returncode == 0
     assert rows(pegboard("config", "show", "--json"))["model.name"]["origin"] == "default"
     again = pegboard("config", "unset", "model.name")

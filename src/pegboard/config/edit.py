@@ -126,10 +126,12 @@ def _problems(file: Path, text: str) -> list[Problem]:
 
 
 def _steps(key: str) -> list[str]:
-    """Return the tables and the name of a dotted key."""
+    """Return the tables and the name of a dotted key; the name of a tool may be in quotation marks, as in the file."""
     for table in _WITH_DOTTED_NAMES:
         if key.startswith(f"{table}."):
-            return [*table.split("."), key.removeprefix(f"{table}.")]
+            name = key.removeprefix(f"{table}.")
+            is_quoted = len(name) > 1 and name[0] == name[-1] and name[0] in "\"'"
+            return [*table.split("."), name[1:-1] if is_quoted else name]
     return key.split(".")
 
 
