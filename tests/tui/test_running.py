@@ -195,6 +195,19 @@ async def test_the_last_arguments_are_offered_and_loaded_only_on_demand(given: G
         assert "last arguments" not in stage.text
 
 
+@pytest.mark.promise("STO-1", "SDK-14")
+async def test_the_last_arguments_of_a_renamed_tool_are_those_of_its_earlier_name(tmp_path: Path) -> None:
+    renamed = tool("fs.read", path={"type": "string"}).model_copy(
+        update={"aliases": ("fs.load",), "parameter_aliases": {"file": "path"}}
+    )
+    given = GivenRuntime(tmp_path, tools=(renamed,))
+    given.calls = [ToolCall(name="fs.load", args={"file": "before.txt"}, source="cli")]
+    async with on_stage(given) as stage:
+        await stage.press("ctrl+up")
+        await stage.until_seen("before.txt")
+        assert stage.form.submit() == {"path": "before.txt"}
+
+
 async def test_missing_last_arguments_are_reported(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.press("ctrl+up")

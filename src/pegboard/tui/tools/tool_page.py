@@ -375,7 +375,7 @@ class ToolPage(Vertical):
         if spec is None:
             return
         try:
-            arguments = await asyncio.to_thread(self._runtime.history.last_arguments, spec.name)
+            arguments = await asyncio.to_thread(self._last_arguments, spec)
         except StoreError as error:
             self.notify(clean_line(str(error)), severity="error", markup=False)
             return
@@ -383,6 +383,11 @@ class ToolPage(Vertical):
             self.notify(f"{clean_line(spec.name)} has not been called yet.", markup=False)
         elif spec is self._shown:
             self.fill(arguments, "from the last call")
+
+    def _last_arguments(self, spec: ToolSpec) -> JsonObject | None:
+        """Return the arguments of the tool's last call, even by a name that is an alias now."""
+        found = map(self._runtime.history.last_arguments, (spec.name, *spec.aliases))
+        return next((arguments for arguments in found if arguments is not None), None)
 
     @work(exclusive=True, group="arguments")
     async def show_presets(self) -> None:
