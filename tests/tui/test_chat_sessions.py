@@ -473,6 +473,26 @@ async def test_returning_to_the_page_shows_what_another_process_changed_in_the_s
 
 
 @pytest.mark.promise("ASK-6")
+async def test_a_message_to_a_session_that_another_process_deleted_says_that_the_model_gets_no_earlier_ones(
+    tmp_path: Path,
+) -> None:
+    async with on_chat(tmp_path, says("1"), says("2"), says("3")) as stage:
+        await stage.ask("one")
+        session = stage.chat.session
+        stage.runtime.sessions.delete(session)
+        await stage.ask("two")
+        await stage.until_seen("Another client has deleted messages of this session.")
+        assert said(stage, session) == ["two", "2"]
+        await stage.idle()
+        await stage.press("f5", "f6")
+        await stage.until(lambda: stage.users == ["two"], "only what the model gets is shown")
+        stage.app.clear_notifications()
+        await stage.ask("three")
+        assert said(stage, session) == ["two", "2", "three", "3"]
+        assert not [*stage.app._notifications]
+
+
+@pytest.mark.promise("ASK-6")
 async def test_returning_to_the_terminal_shows_what_another_app_changed_in_the_session(tmp_path: Path) -> None:
     async with on_chat(tmp_path, says("1"), says("2")) as stage:
         await stage.ask("one")

@@ -89,6 +89,8 @@ class OpenSession:
         self._limit = SHOWN
         self._known: int | None = 0
         """Number of stored messages up to the end of the conversation; None if it is unknown."""
+        self._is_stale = False
+        """Whether the conversation has messages that another client has deleted."""
         self.story = self._new_story()
 
     @property
@@ -130,10 +132,17 @@ class OpenSession:
         if known is None:
             return
         try:
-            entries = await asyncio.to_thread(self._entries_from, known)
+            stored, entries = await asyncio.to_thread(self._entries_from, known)
         except StoreError as error:
             self._page.notify(clean_line(explained(error, "The session can't be read")), severity="error", markup=False)
             return
+        if stored <= known:
+            self._is_stale = True
+            self._page.notify(
+                "Another client has deleted messages of this session. The model doesn't get them, although they are"
+                " still on the screen.",
+                severity="warning",
+            )
         last = max((one.position for one in entries if isinstance(one.message, UserMessage)), default=0)
         missed = [entry for entry in entries if entry.position < last][-SHOWN:]
         if missed or self.story.pending:
@@ -142,11 +151,13 @@ class OpenSession:
             await asyncio.to_thread(self._recall, self.id, story, missed)
             self.story.insert(story.blocks)
 
-    def _entries_from(self, position: int) -> list[SessionEntry]:
+    def _entries_from(self, position: int) -> tuple[int, list[SessionEntry]]:
+        """Return the number of stored messages, and those from a position on if others than the last are new."""
         record = self._runtime.sessions.get(self.id)
-        if record is None or record.messages <= position + 1:
-            return []
-        return [entry for entry in self._runtime.sessions.entries(self.id) if entry.position >= position]
+        stored = record.messages if record is not None else 0
+        if stored <= position + 1:
+            return stored, []
+        return stored, [entry for entry in self._runtime.sessions.entries(self.id) if entry.position >= position]
 
     # Loading
 
@@ -192,7 +203,7 @@ class OpenSession:
         except StoreError as error:
             self._fail(error)
             return
-        if record == known and not self.story.pending:
+        if record == known and not self.story.pending and not self._is_stale:
             self._listener.session_unchanged()
             return
         if record is None:
@@ -230,6 +241,7 @@ class OpenSession:
         before = _stored_blocks(self.story.blocks)
         self.id, self.record, self.story, self._limit = session, record, story, limit
         self._known = entries[-1].position + 1 if entries else 0
+        self._is_stale = False
         self._transcript.hidden = len(entries) - len(shown)
         self._transcript.show(story.blocks)
         self._prompt.remember([entry.message.text for entry in entries if isinstance(entry.message, UserMessage)])
