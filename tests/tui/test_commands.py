@@ -337,6 +337,19 @@ def test_problems_with_keys_name_the_location_of_the_setting(tmp_path: Path, tru
     }
 
 
+@pytest.mark.promise("CFG-1")
+def test_a_command_of_a_page_that_is_remapped_to_a_key_of_the_app_is_a_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text("[keys]\n'chat.model' = 'f5'\n'result.search' = 'f1'\n'mode.health' = 'f3'\n'talk.form' = 'f8'\n")
+    settings, _ = load({**os.environ, "PEGBOARD_CONFIG": str(config)}, tmp_path)
+    found = [problem.message for problem in key_problems(settings, GROUPS)]
+    assert "[keys] assigns `f5` to both `mode.tools` and `chat.model`." in found
+    assert "[keys] assigns `f1` to both `app.help` and `result.search`." in found
+    assert not [message for message in found if "`talk.form`" in message], "Health has another key"
+
+
 @pytest.mark.promise("TUI-7")
 async def test_jump_mode_focuses_the_element_whose_label_is_typed(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:

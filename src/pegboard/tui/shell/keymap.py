@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from pkgutil import walk_packages
@@ -47,7 +47,8 @@ def _subclasses(cls: type[DOMNode]) -> set[type[DOMNode]]:
 def key_problems(settings: Settings, groups: Sequence[CommandGroup]) -> list[Problem]:
     """Return a problem for each unknown id or key, and for each remapped key that two commands share.
 
-    Commands share a key if they are in one group, or if one of them runs it before any focused widget.
+    Commands share a key if they are in one group, or if one of them is a command of the app: it runs the key before any
+    focused widget, or a command that was remapped to the key hides it.
 
     Args:
         settings: The configuration with `[keys]`.
@@ -87,6 +88,13 @@ def _help_key(settings: Settings) -> str:
     return next(iter(key_names(settings.keys.get("app.help", declared))), "in the palette")
 
 
+def _hidden(command: Command, key: str, keymap: Mapping[str, str]) -> Command | None:
+    """Return the command of the app that can't be run by its key any more after another was remapped to the key."""
+    if command.id not in keymap or command in APP_COMMANDS:
+        return None
+    return next((one for one in APP_COMMANDS if key in key_names(keymap.get(one.id, one.keys))), None)
+
+
 def _clashes(settings: Settings, commands: Sequence[Command]) -> list[Problem]:
     keymap = settings.keys
     # Keys of the app that take precedence over those of any focused widget
@@ -100,7 +108,8 @@ def _clashes(settings: Settings, commands: Sequence[Command]) -> list[Problem]:
     problems: list[Problem] = []
     for command in commands:
         for key in key_names(keymap.get(command.id, command.keys)):
-            other = owners.setdefault(key, command)
+            hidden = _hidden(command, key, keymap)
+            other = owners.setdefault(key, hidden or command)
             if other.id == command.id or not {other.id, command.id} & keymap.keys():
                 continue
             if key in key_names(other.keys) and key in key_names(command.keys):
