@@ -136,7 +136,7 @@ class OpenSession:
         except StoreError as error:
             self._page.notify(clean_line(explained(error, "The session can't be read")), severity="error", markup=False)
             return
-        if stored <= known:
+        if stored < known:  # as many as before may mean that the new message can't be stored
             self._is_stale = True
             self._page.notify(
                 "Another client has deleted messages of this session. The model doesn't get them, although they are"
