@@ -54,9 +54,13 @@ def _maker(annotation: Annotation) -> Converter | None:
 
 def _array_maker(annotation: Annotation, origin: tuple[str, str], args: Sequence[Annotation]) -> Converter | None:
     """Return the function that makes an array of NumPy with the element type of `NDArray[…]`, if it is concrete."""
-    if _ARRAY not in (origin, called(annotation)):
+    names = [(module.partition(".")[0], name) for module, name in (origin, called(annotation))]
+    if ("numpy", "NDArray") in names:  # an alias of its own since NumPy 2.5
+        elements = args
+    elif _ARRAY in names:
+        elements = getattr(args[-1], "__args__", ()) if args else ()
+    else:
         return None
-    elements = getattr(args[-1], "__args__", ()) if args else ()
     kind = elements[0] if elements else None
     is_concrete = isinstance(kind, type) and kind.__module__ == "numpy" and not kind.__subclasses__()
     return partial(sys.modules["numpy"].asarray, **({"dtype": kind} if is_concrete else {}))
