@@ -129,19 +129,12 @@ def _filled(value: JsonValue, schema: object, root: JsonObject, depth: int = 0) 
 def _plain(schema: object, value: JsonValue, root: JsonObject) -> Mapping[str, JsonValue]:
     """Return a schema without references, and of several variants the only one that fits; empty if there is none."""
     for _ in range(_DEEPEST):
-        if not isinstance(schema, Mapping):
-            return {}
-        reference = schema.get("$ref")
-        union = schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf")
-        if "properties" in schema or "items" in schema:
-            return schema
-        if isinstance(reference, str):
-            schema = _referred(reference, root)
-        elif isinstance(union, list):
-            fitting = [one for one in union if len(union) == 1 or _fits(_target(one, root), value)]
-            schema = fitting[0] if len(fitting) == 1 else None
-        else:
-            return schema
+        node = _target(schema, root)
+        union = node.get("anyOf") or node.get("oneOf") or node.get("allOf")
+        if "properties" in node or "items" in node or not isinstance(union, list):
+            return node
+        fitting = [one for one in union if len(union) == 1 or _fits(_target(one, root), value)]
+        schema = fitting[0] if len(fitting) == 1 else None
     return {}
 
 
@@ -165,24 +158,23 @@ def _fits(node: Mapping[str, JsonValue], value: JsonValue) -> bool:
 
 
 def _target(schema: object, root: JsonObject) -> Mapping[str, JsonValue]:
+    """Return the schema that local references lead to; empty if they lead to none."""
     for _ in range(_DEEPEST):
-        if not isinstance(schema, Mapping) or not isinstance(reference := schema.get("$ref"), str):
+        if not isinstance(schema, Mapping):
             break
-        schema = _referred(reference, root)
-    return schema if isinstance(schema, Mapping) else {}
+        reference = schema.get("$ref")
+        if not isinstance(reference, str):
+            return schema
+        schema = root if reference.startswith("#") else None
+        for step in reference.split("/")[1:]:
+            name = step.replace("~1", "/").replace("~0", "~")
+            schema = schema.get(name) if isinstance(schema, Mapping) else None
+    return {}
 
 
 def _properties(node: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
     properties = node.get("properties")
     return properties if isinstance(properties, Mapping) else {}
-
-
-def _referred(reference: str, root: JsonObject) -> object:
-    """Return the part of a schema that a local reference names; None if there is none."""
-    found: object = root
-    for part in reference.removeprefix("#").split("/")[1:]:
-        found = found.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(found, Mapping) else None
-    return found if reference.startswith("#") else None
 
 
 def _pattern(value: JsonValue, is_safe: Callable[[str], bool]) -> str:
