@@ -127,9 +127,7 @@ def client_files(client: str) -> tuple[Path, ...]:
     )
     settings = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
     return {
-        "claude-code": (
-            (client_home("claude-code") if os.environ.get("CLAUDE_CONFIG_DIR") else home) / ".claude.json",
-        ),
+        "claude-code": (Path(os.environ.get("CLAUDE_CONFIG_DIR") or home) / ".claude.json",),
         "claude-desktop": (support / "Claude/claude_desktop_config.json",),
         "codex": (client_home("codex") / "config.toml",),
         "copilot": (client_home("copilot") / _OF_COPILOT,),
