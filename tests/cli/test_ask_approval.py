@@ -19,6 +19,7 @@ import pytest
 import terminals
 from servers import SDK_SERVER, start_of
 from serving import records
+from watched import eventually
 
 PACK = '''
 from pathlib import Path
@@ -169,9 +170,7 @@ def test_the_question_of_a_server_and_that_of_a_call_are_never_open_together(
     with on_terminal(f"both.run gate={gate}", *arguments) as terminal:
         terminal.until("\nAnswer? [y/N/c] ")
         gate.touch()
-        end = time.monotonic() + 60
-        while not json.loads(commands.pegboard("history", "list", "status:waiting", "--json").stdout):
-            assert time.monotonic() < end, "the call waits for approval"
+        eventually(lambda: json.loads(commands.pegboard("history", "list", "status:waiting", "--json").stdout), 60)
         terminal.type("y\n")
         terminal.until("name (Name; string; required): ")
         terminal.type("y\n")
@@ -193,9 +192,7 @@ def test_the_output_of_a_tool_that_runs_meanwhile_appears_after_the_answer(
     with on_terminal(f"loud.run gate={gate}") as terminal:
         terminal.until("\nRun pad.scribble? [y/N/e] ")
         gate.touch()
-        end = time.monotonic() + 60
-        while not records("time.now"):
-            assert time.monotonic() < end, "the other call was made"
+        eventually(lambda: records("time.now"), 60)
         terminal.type("y\n")
         assert terminal.end() == 0
     assert "\nRun pad.scribble? [y/N/e] y\n" in terminal.seen

@@ -287,6 +287,14 @@ async def test_a_click_on_an_answer_selects_only_and_the_next_one_counts_after_t
         assert "rejected" in stage.tool_messages[0].text
 
 
+async def leave_and_return(stage: Stage | ChatStage, clock: StandingClock) -> None:
+    """Take the focus from the terminal for a minute."""
+    for event in (events.AppBlur(), events.AppFocus()):
+        clock.seconds += 60
+        stage.app.post_message(event)
+        await stage.pilot.pause()
+
+
 @pytest.mark.promise("SEC-2")
 async def test_a_click_that_brings_the_terminal_to_the_front_answers_no_card(
     tmp_path: Path, clock: StandingClock
@@ -295,10 +303,7 @@ async def test_a_click_that_brings_the_terminal_to_the_front_answers_no_card(
         await stage.press("tab")
         await stage.until(lambda: stage.can_answer, "it is selected")
         clock.seconds += 60
-        for event in (events.AppBlur(), events.AppFocus()):
-            clock.seconds += 60
-            stage.app.post_message(event)
-            await stage.pilot.pause()
+        await leave_and_return(stage, clock)
         assert selected(stage) is stage.cards[0]
         clock.seconds += EARLY
         await stage.pilot.click(offset=place(stage, "a once"))
@@ -318,10 +323,7 @@ async def test_a_click_that_brings_the_terminal_to_the_front_answers_no_dialog(
         await ask_in_form(stage)
         clock.seconds += 60
         await stage.pilot.pause()
-        for event in (events.AppBlur(), events.AppFocus()):
-            clock.seconds += 60
-            stage.app.post_message(event)
-            await stage.pilot.pause()
+        await leave_and_return(stage, clock)
         clock.seconds += EARLY
         await stage.pilot.click("#yes")
         assert isinstance(stage.app.screen, Confirm)
