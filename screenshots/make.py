@@ -493,7 +493,8 @@ def to_png(svg: str, font: Path) -> bytes:
     import resvg_py
 
     family = FONTS.get(font.stem, font.stem)
-    svg = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL).replace("Fira Code", family)
+    svg = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"Fira Code|\barial\b", family, svg)  # the title has another font
     files = [file for file in (font, font.with_stem(f"{font.stem.removesuffix('-Regular')}-Bold")) if file.exists()]
     drawn = resvg_py.svg_to_bytes(
         svg_string=svg, font_files=[str(file) for file in files], font_family=family, monospace_family=family
