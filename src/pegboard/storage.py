@@ -127,8 +127,8 @@ def replacing(
     short = name if len(os.fsencode(name)) <= _LONGEST_NAME else "long-name"
     draft = os.path.join(folder, f".{short}.{os.urandom(4).hex()}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
-    with open(draft, "xb", opener=lambda path, _flags: os.open(path, flags, mode)) as out:
-        try:
+    try:  # around the opening, too: a signal may end the program as soon as the draft exists
+        with open(draft, "xb", opener=lambda path, _flags: os.open(path, flags, mode)) as out:
             yield out
             out.flush()
             if durable:
@@ -137,10 +137,10 @@ def replacing(
                 os.replace(draft, file)
             else:
                 _publish(draft, file)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(draft)
-            raise
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(draft)
+        raise
     if durable:
         _sync(folder or os.curdir)
 
