@@ -386,6 +386,32 @@ async def test_the_command_line_approves_for_the_session(
 
 
 @pytest.mark.promise("ASK-7", "WAT-4")
+async def test_a_new_rule_releases_the_waiting_calls_that_it_allows_and_no_others(
+    connect: Connect, questions: Questions, home: Path, tmp_path: Path
+) -> None:
+    (home / "approvals.toml").write_text('[[rule]]\nask = "kit.add"\n')
+
+    def write(client: Client, name: str) -> asyncio.Task[CallToolResult]:
+        return asyncio.create_task(client.call_tool("kit_write", {"file": str(tmp_path / name)}))
+
+    with questions.announce():
+        async with connect() as client, connect() as other:
+            writes = [write(client, name) for name in "abc"]
+            addition = asyncio.create_task(client.call_tool("kit_add", {"a": 1, "b": 2}))
+            elsewhere = write(other, "d")
+            asked = await eventually(lambda: found if len(found := questions.pending()) == 5 else ())
+            first = next(one for one in asked if one.args == {"file": str(tmp_path / "b")})
+            questions.answer(first.id, Answer("approve", lasts="session"))
+            assert not any(result.is_error for result in await asyncio.gather(*writes))
+            assert [(tmp_path / name).exists() for name in "abcd"] == [True, True, True, False]
+            assert sorted(one.tool for one in questions.pending()) == ["kit.add", "kit.write"]
+            for one in questions.pending():
+                questions.answer(one.id, Answer("reject"))
+            assert (await addition).is_error
+            assert (await elsewhere).is_error
+
+
+@pytest.mark.promise("ASK-7", "WAT-4")
 async def test_s_on_a_terminal_approves_for_the_session(connect: Connect, questions: Questions, tmp_path: Path) -> None:
     async with connect() as client:
         with pegboard("approve") as terminal:

@@ -83,6 +83,19 @@ async def test_s_approves_the_tool_in_this_session_only(tmp_path: Path) -> None:
         await stage.idle()
 
 
+@pytest.mark.promise("ASK-7")
+async def test_s_also_releases_the_calls_that_wait_and_that_its_rule_allows(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, calls(("work_both", {"first": "one", "second": "two"})), says("Done")) as stage:
+        await stage.say("Go")
+        await stage.until(lambda: len(stage.app.requests) == 2, "both ask")
+        await stage.select()
+        await stage.press("s")
+        await stage.idle()
+        assert results(stage) == ['["changed one 1 times", "changed two 1 times"]']
+        assert not stage.app.requests
+        assert stage.line.has_focus
+
+
 @pytest.mark.promise("ASK-7", "SEC-6")
 async def test_a_call_written_as_text_offers_no_rule_because_none_would_apply(tmp_path: Path) -> None:
     written = says('{"name": "work_remove", "arguments": {"path": "a.txt"}}')

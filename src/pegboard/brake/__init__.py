@@ -12,12 +12,13 @@ from pegboard.on_demand import on_demand
 if TYPE_CHECKING:
     from pegboard.brake.presence import Presence
     from pegboard.brake.question import Answer, AnswerKind, AnswerTerm, Question, RuleOutcome
-    from pegboard.brake.questions import NOT_SHOWN, RESUMED, AnsweredError, AskedQuestion, BrakeError, Questions
+    from pegboard.brake.questions import NOT_SHOWN, RESUMED, RULE, AnsweredError, AskedQuestion, BrakeError, Questions
     from pegboard.brake.state import Brake, BrakeState
 
 __all__ = [
     "NOT_SHOWN",
     "RESUMED",
+    "RULE",
     "Answer",
     "AnswerKind",
     "AnswerTerm",
@@ -46,6 +47,7 @@ _ON_DEMAND = {
     "Question": "question",
     "Questions": "questions",
     "RESUMED": "questions",
+    "RULE": "questions",
     "RuleOutcome": "question",
 }
 """Name → module, imported on first use."""

@@ -38,6 +38,8 @@ NOT_SHOWN: Final = "No Pegboard app is open and `pegboard approve` is not runnin
 """Reason of the rejection of a call that no process shows to a person."""
 RESUMED: Final = "pegboard resume"
 """Author of the approval of a call that only waited because of a pause."""
+RULE: Final = "a new rule"
+"""Author of the approval of a call that a rule allows that was added while it waited."""
 
 _POLL_SECONDS: Final = 0.03
 _PRESENCE_SECONDS: Final = 0.5

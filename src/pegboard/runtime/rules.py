@@ -115,6 +115,11 @@ class ApprovalRules:
         spec = self._parts.usable_tool(call.name)
         return None if spec is None else self._parts.rules.verdict(spec, call)
 
+    def allow(self, call: ToolCall) -> bool:
+        """Return whether the rules allow a call of a model or MCP client without approval; read the disk."""
+        verdict = self.verdict(call)
+        return verdict is not None and verdict.action == "allow"
+
     def read(self) -> RuleFile:
         """Return the rules of the file; read the disk."""
         return self._parts.rules.read()

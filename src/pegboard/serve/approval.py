@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from pegboard.brake import RESUMED, Answer, BrakeError, Question, Questions, RuleOutcome
+from pegboard.brake import RESUMED, RULE, Answer, BrakeError, Question, Questions, RuleOutcome
 from pegboard.models import ToolCall, ToolSpec
 from pegboard.models.approval import AddedRule, Approval
 from pegboard.models.rule_scope import exact_rule, session_rule
@@ -26,6 +26,9 @@ class BrakeApprover:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._questions = Questions(runtime.paths.state, runtime.redacted_args)
+        self._open: dict[str, ToolCall] = {}
+        """The calls that wait, by the id of their question."""
+        self._releasing: asyncio.Task[None] | None = None
         self.is_shared: Callable[[str | None], bool] = lambda _: False
         """Returns whether several clients may have a session, so that no answer lasts for it."""
 
@@ -52,18 +55,33 @@ class BrakeApprover:
                 has_session=not self.is_shared(call.session),
                 is_session_exact=session_rule(spec, call).exactly is not None,
             )
+            self._open[question.id] = call
             try:
                 answer = await self._questions.ask(question, wait=self._runtime.settings.brake.wait)
             except BrakeError as error:
                 return Approval(answer="reject", reason=str(error), by_person=False)
+            finally:
+                del self._open[question.id]
             # Rules may have changed while the call was paused.
             if answer.kind != "approve" or answer.by != RESUMED or not await self._must_ask(call):
                 return self._approval(spec, call, question, answer)
 
     def rule_added(self, added: AddedRule) -> None:
-        """Report to the process that answered the outcome of the rule of its answer."""
+        """Report to the process that answered the outcome of the rule of its answer; release the calls it allows."""
         with suppress(OSError):
             self._questions.report_rule(added.call, RuleOutcome(added.problem, added.rule.exactly is not None))
+        if not added.problem:
+            self._releasing = asyncio.ensure_future(self._release(self._releasing))
+
+    async def _release(self, before: asyncio.Task[None] | None) -> None:
+        """Approve the calls that wait although a new rule allows them, unless a person was faster."""
+        if before is not None:
+            await asyncio.wait({before})
+        answer = Answer("approve", by=RULE, by_person=False)
+        for question, call in [*self._open.items()]:
+            if await asyncio.to_thread(self._runtime.rules.allow, call) and not self.held(call):
+                with suppress(BrakeError):
+                    await asyncio.to_thread(self._questions.answer, question, answer)
 
     async def _must_ask(self, call: ToolCall) -> bool:
         verdict = await asyncio.to_thread(self._runtime.rules.verdict, call)

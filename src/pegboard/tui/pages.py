@@ -31,6 +31,7 @@ from pegboard.tui.tools.tool_list import ToolList
 
 if TYPE_CHECKING:
     from pegboard.config import Appearance
+    from pegboard.models.approval import AddedRule
     from pegboard.runtime import Runtime
 
 
@@ -83,7 +84,13 @@ class PagesApp(DialogApp, inherit_bindings=False):
         from pegboard.tui.state.approvals import Approvals
 
         approvals = Approvals(lambda requests: setattr(self, "requests", requests))
-        self.runtime.rules.approve_with(approvals, self.rule_undo.added)
+
+        def added(rule: AddedRule) -> None:
+            self.rule_undo.added(rule)
+            if not rule.problem:
+                self.run_worker(approvals.release(self.runtime.rules.allow), group="release")
+
+        self.runtime.rules.approve_with(approvals, added)
         return ChatScreen(self.runtime, approvals)
 
     def _script_screen(self) -> Screen[None]:

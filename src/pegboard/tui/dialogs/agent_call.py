@@ -17,7 +17,7 @@ from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Button, Static
 
-from pegboard.brake import RESUMED, Answer, AnsweredError, AnswerTerm, BrakeError, Question, Questions
+from pegboard.brake import RESUMED, RULE, Answer, AnsweredError, AnswerTerm, BrakeError, Question, Questions
 from pegboard.data.json_text import JsonTextError, parse
 from pegboard.data.mask import masked_secret, moved_secret, restored
 from pegboard.models import JsonObject, ToolCall
@@ -397,6 +397,8 @@ def _outcome(question: Question, answer: Answer | None) -> str:
         return f"{tool} no longer waits. {clean_line(answer.reason)}"
     if answer.by == RESUMED:
         return f"{tool} no longer waits because calls were resumed."
+    if answer.by == RULE:
+        return f"{tool} no longer waits because a new rule allows it."
     if not answer.by_person:
         return f"{tool} was rejected. {clean_line(answer.reason)}"
     done = "approved" if answer.kind == "approve" else "rejected"

@@ -41,6 +41,16 @@ class Approvals:
             del self._pending[call.id]
             self._changed(tuple(self._pending.values()))
 
+    async def release(self, is_allowed: Callable[[ToolCall], bool]) -> None:
+        """Approve the pending calls that rules allow by now, because one was added while they waited.
+
+        Args:
+            is_allowed: Returns whether the rules allow a call; called in a thread.
+        """
+        for request in [*self._pending.values()]:
+            if await asyncio.to_thread(is_allowed, request.call):
+                self.answer(request.call.id, Approval(answer="once"))
+
     def answer(self, call_id: str, approval: Approval) -> bool:
         """Answer a pending approval; return False if none is pending."""
         request = self._pending.get(call_id)
