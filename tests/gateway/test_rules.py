@@ -341,6 +341,18 @@ async def test_a_rule_that_does_not_match_the_approved_call_is_not_added(
     assert not runtime.rules.read().rules
 
 
+@pytest.mark.promise("ASK-7", "SEC-4")
+async def test_no_rule_of_a_session_is_added_while_the_file_cannot_be_read(runtime: Runtime) -> None:
+    _rule(runtime, "[[rule]]\ndeny = 5\n")
+    added: list[AddedRule] = []
+    rule = Rule(allow=("book.write",))
+    runtime.rules.approve_with(_Person(Approval(answer="session", rule=rule), Approval(answer="reject")), added.append)
+    assert await _made(runtime, "write", {})
+    assert "The rule was not added: No rule applies while approvals.toml can't be read" in added[0].problem
+    _rule(runtime, "")
+    assert not await _made(runtime, "write", {})
+
+
 @pytest.mark.promise("ASK-7", "SEC-2")
 @pytest.mark.parametrize("permanent", [False, True])
 @pytest.mark.parametrize(

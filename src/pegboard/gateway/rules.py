@@ -200,10 +200,14 @@ class Rules:
             destructive: Whether a session's rule covers a destructive tool.
 
         Raises:
-            RulesError: The file can't be changed; this is also one of the `problems`.
+            RulesError: The file can't be changed; this is also one of the `problems`. Or, for a session, it can't be
+                read, so that no rule applies.
         """
         if session is not None:
             with self._lock:
+                self._refresh()
+                if (unread := self._last.file.problem) is not None:
+                    raise RulesError(f"No rule applies while {self._name} can't be read: {unread.message}")
                 known = self._sessions.get(session, ())
                 self._sessions[session] = (*known, _SessionRule(rule, destructive))
             return
