@@ -243,16 +243,24 @@ ARRAYS = {
     "time": ("datetime64('2024-01-02T03:04:05.000001002')", "2024-01-02T03:04:05.000001"),
     "durations": ("{'a': array([[1_500_000_000]], dtype='timedelta64[ns]')}", {"a": [["P0DT1.5S"]]}),
     "days": ("array(['2024-01-02'], dtype='datetime64[D]')", ["2024-01-02"]),
+    "complex": ("[1.5 + 2j, array([1j]), clongdouble(3)]", ["1.5+2j", ["1j"], "3+0j"]),
+    "rows": (
+        "array([(1, 'x', (2.5, [3, 4]))], dtype=[('a', int), ('b', 'U1'), ('c', [('d', float), ('e', int, 2)])])",
+        [{"a": 1, "b": "x", "c": {"d": 2.5, "e": [3, 4]}}],
+    ),
+    "row": ("recarray((1,), dtype=[('a', int)], buf=array([1]))[0]", {"a": 1}),
     "long doubles": ("[longdouble(1.5), array([0.5, inf], dtype=longdouble)]", [1.5, [0.5, "Infinity"]]),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("code", "written"), ARRAYS.values(), ids=ARRAYS.keys())
-def test_times_and_numbers_that_python_has_no_type_for_are_converted_to_the_nearest_one(
-    code: str, written: object
-) -> None:
+def test_values_of_numpy_that_json_has_no_type_for_are_converted_to_the_nearest_one(code: str, written: object) -> None:
     numpy = pytest.importorskip("numpy")
     assert json.loads(encode(eval(code, vars(numpy)))) == written
+
+
+def test_secrets_of_pydantic_are_written_masked() -> None:
+    assert json.loads(encode({"key": pydantic.SecretStr("hidden")})) == {"key": "**********"}
 
 
 class Picture:

@@ -242,7 +242,9 @@ def _is_missing(cls: type) -> bool:
 
 
 def _from_array(value: Any) -> object:  # noqa: ANN401 - NumPy is not a dependency
-    kind = getattr(getattr(value, "dtype", None), "kind", "")
+    kind, names = (getattr(getattr(value, "dtype", None), name, None) or "" for name in ("kind", "names"))
+    if names:  # a structured array or one of its rows, of which `tolist` would return only the values
+        return list(value) if value.shape else {name: value[name] for name in names}
     is_time = kind in {"m", "M"} and type(value).__module__.startswith("numpy")
     if is_time and value.dtype.str.endswith(_FINER_THAN_PYTHON):
         value = value.astype(f"{kind}8[us]")  # `tolist` would return integers
@@ -340,6 +342,7 @@ _WRITTEN_AS_TEXT = {
     ("fractions", "Fraction"),
     ("pandas", "Period"),
     ("pandas", "Interval"),
+    ("pydantic", "SecretStr"),
 }
 
 # The first match applies. Types of slow modules are recognized by name or attribute, without importing them.
@@ -349,6 +352,7 @@ _CONVERSIONS: tuple[tuple[Callable[[type], bool], Callable[[Any], object]], ...]
     (lambda cls: issubclass(cls, os.PathLike), _from_path),
     (lambda cls: (cls.__module__.partition(".")[0], cls.__name__) in _WRITTEN_AS_TEXT, str),
     (lambda cls: cls.__module__ in {"ipaddress", "pydantic.networks"}, str),
+    (lambda cls: issubclass(cls, complex), lambda value: str(value).strip("()")),  # as pydantic writes it
     (_is_missing, lambda value: None),
     (lambda cls: hasattr(cls, "isoformat"), lambda value: value.isoformat()),
     (lambda cls: hasattr(cls, "total_seconds"), _from_duration),
