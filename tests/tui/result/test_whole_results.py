@@ -239,6 +239,63 @@ async def test_numbers_are_shown_as_a_chart(stage: OpenStage, value: JsonValue) 
         assert isinstance(on.app.focused, ChartView)
 
 
+@pytest.mark.parametrize(
+    ("values", "across", "upward"),
+    [
+        ([float(number % 7) for number in range(100)], "0 20 40 60 80", "6 4 2 0"),
+        ([0.25, 0.5], "0 1", "0.5 0.45 0.4 0.35 0.3 0.25"),
+        (
+            [1_000_000 + number for number in range(6_000)],
+            "0 1,000 2,000 3,000 4,000 5,000",
+            "1,005,000 1,004,000 1,003,000 1,002,000 1,001,000 1,000,000",
+        ),
+        ([5, 5, 5], "0 1 2", "5"),
+    ],
+)
+async def test_the_axes_of_a_line_are_marked_with_round_numbers(
+    stage: OpenStage, values: list[JsonValue], across: str, upward: str
+) -> None:
+    async with stage() as on:
+        await on.show(values)
+        await on.press("V")
+        await on.until(lambda: "└" in on.text, "the chart is drawn")
+        lines = on.text.splitlines()
+        axis = next(number for number, line in enumerate(lines) if "└" in line)
+        assert lines[axis + 1].split() == across.split()
+        assert [line.partition("┤")[0].strip() for line in lines[:axis] if "┤" in line] == upward.split()
+
+
+async def test_a_chart_is_visible_in_a_theme_of_ansi_colors(stage: OpenStage) -> None:
+    async with stage() as on:
+        on.app.theme = "ansi-dark"
+        await on.show([3, 1, 2])
+        await on.press("V")
+        await on.until(lambda: "└" in on.text, "the chart is drawn")
+        plot = on.pane.query_one("PlotextPlot")
+        segments = [one for strip in plot.render_lines(plot.size.region) for one in strip if one.text.strip()]
+        assert len(segments) > 5
+        colors = [(one.style.color, one.style.bgcolor) for one in segments if one.style is not None]
+        assert all(text is None or text.is_default or text != background for text, background in colors)
+
+
+async def test_each_bar_has_one_line_with_its_label_and_number(stage: OpenStage) -> None:
+    sizes = [8, 4.5, 0, 0.001, -2, -4]
+    async with stage() as on:
+        await on.show([{"name": f"part {number}", "size": size} for number, size in enumerate(sizes)])
+        await on.press("V")
+        await on.until(lambda: "┤" in on.text, "the chart is drawn")
+        lines = [line.rstrip() for line in on.text.splitlines() if "┤" in line]
+        bars = {label.strip(): rest for label, _, rest in (line.partition("┤") for line in lines)}
+        assert [*bars] == [f"part {number}" for number in range(len(sizes))]
+        assert [float(bar.rpartition(" ")[2]) for bar in bars.values()] == sizes
+        length = [len(bar.rstrip("0123456789.-").strip(" ")) for bar in bars.values()]
+        assert length[0] >= 16
+        assert length[2:4] == [0, 1]
+        assert length == pytest.approx([length[0] * abs(size) / 8 for size in sizes], abs=1)
+        zero = {bar.index("█") for bar in [*bars.values()][:2]}
+        assert zero == {bar.rindex("█") + 1 for bar in [*bars.values()][4:]}
+
+
 async def test_a_chart_offers_no_search(stage: OpenStage) -> None:
     async with stage() as on:
         await on.show([3, 1, 2])

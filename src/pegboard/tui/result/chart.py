@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import itertools
+import math
 from typing import TYPE_CHECKING
-from unicodedata import normalize
 
 from rich.cells import cell_len
 from textual.app import ComposeResult
+from textual.color import Color
 from textual.containers import Vertical
 from textual.content import Content
+from textual.geometry import Size
 from textual.widgets import Static
 
 from pegboard.results.chart import Chart
@@ -21,8 +24,9 @@ if TYPE_CHECKING:
 
 
 _AXIS_LINES = 3
-_NO_CELL = "\u200b"
-"""Character without width."""
+_MOST_TICKS = 6
+_TICK_CELLS = 12
+_TICK_LINES = 2
 
 
 class ChartView(Vertical, can_focus=True):
@@ -67,33 +71,77 @@ class ChartView(Vertical, can_focus=True):
         class SafePlot(PlotextPlot):
             """Plot that reports numbers that the library can't draw."""
 
-            _has_bars: bool | None = None
+            _drawn_for: tuple[Size, str] | None = None
 
             def render(self) -> object:  # type: ignore[override] # Textual accepts any renderable
                 """Render the plot: bars if each has a line of its own, otherwise a line."""
-                has_bars = 0 < len(chart.labels) <= self.size.height - _AXIS_LINES
                 try:
-                    if has_bars is not self._has_bars:
-                        self._has_bars = has_bars
+                    if 0 < len(chart.labels) <= self.size.height:
+                        return _bars(chart, self.size.width)
+                    color = self.app.theme_variables["primary"]
+                    if (self.size, color) != self._drawn_for:
+                        self._drawn_for = self.size, color
                         self.plt.clear_figure()
-                        _draw(self.plt, chart, has_bars=has_bars)
+                        _draw(self.plt, chart, self.size, Color.parse(color))
                     return super().render()
                 except (ValueError, ArithmeticError, IndexError, TypeError, KeyError):
                     return Content("These numbers can't be drawn.")
 
-        await self.mount(SafePlot())
+        plot = SafePlot()
+        plot.theme = "clear"  # the colors of the widget; the library has none for themes of ANSI colors
+        await self.mount(plot)
 
 
-def _draw(plot: Plot, chart: Chart, *, has_bars: bool) -> None:
-    if has_bars:
-        # The first bar is drawn at the bottom.
-        labels = [_one_character_per_cell(label) for label in reversed(chart.labels)]
-        plot.bar(labels, list(reversed(chart.values)), orientation="horizontal", width=0.6)
-    else:
-        plot.plot(list(chart.positions), list(chart.values), marker="braille")
+def _bars(chart: Chart, width: int) -> Content:
+    """Return a line for each value, with its label, its bar and the number."""
+    numbers = [f"{value:,.6g}" for value in chart.values]
+    label_cells = max(map(cell_len, chart.labels))
+    cells = max(1, width - label_cells - max(map(len, numbers)) - len(" ┤ "))
+    least, greatest = min(0, *chart.values), max(0, *chart.values)
+    span = greatest - least or 1
+    left = round(-least / span * cells)
+    lines = []
+    for label, value, number in zip(chart.labels, chart.values, numbers, strict=True):
+        bar = _bar(value / span * cells) if value >= 0 else "█" * round(-value / span * cells)
+        start = " " * (left if value >= 0 else left - len(bar))
+        end = " " * (0 if value >= 0 else left - len(start) - len(bar))
+        lines.append(
+            Content.assemble(
+                " " * (label_cells - cell_len(label)),
+                (label, "$text-muted"),
+                (" ┤", "$text-muted"),
+                (f"{start}{bar}{end}", "$primary"),
+                f" {number}",
+            )
+        )
+    return Content("\n").join(lines)
 
 
-def _one_character_per_cell(label: str) -> str:
-    """Return a label whose characters are as many as its cells; the library counts characters."""
-    widths = ((character, cell_len(character)) for character in normalize("NFC", label))
-    return "".join(character + _NO_CELL * (width - 1) for character, width in widths if width)
+def _bar(cells: float) -> str:
+    """Return a bar, to an eighth of a cell; the shortest one is one eighth."""
+    whole, rest = divmod(max(round(cells * 8), cells > 0), 8)
+    return "█" * whole + " ▏▎▍▌▋▊▉"[rest].strip()
+
+
+def _draw(plot: Plot, chart: Chart, size: Size, color: Color) -> None:
+    lines = size.height - _AXIS_LINES
+    plotted = color.rgb if color.ansi is None else color.ansi
+    plot.plot(list(chart.positions), list(chart.values), marker="braille", color=plotted)
+    values = round_numbers(min(chart.values), max(chart.values), most=max(2, lines // _TICK_LINES))
+    plot.yticks(values, list(map(_tick, values)))
+    positions = round_numbers(chart.positions[0], chart.positions[-1], most=size.width // _TICK_CELLS)
+    positions = [position for position in positions if position.is_integer()]
+    plot.xticks(positions, list(map(_tick, positions)))
+
+
+def round_numbers(first: float, last: float, *, most: int) -> list[float]:
+    """Return the round numbers, at most six or `most`, that mark a range on an axis; at least the least is marked."""
+    power = math.floor(math.log10(last - first)) - 1 if last > first else 0
+    steps = (digit * 10.0**exponent for exponent in itertools.count(power) for digit in (1, 2, 5))
+    step = next(step for step in steps if (last - first) / step < max(1, min(most, _MOST_TICKS)))
+    ticks = range(math.ceil(first / step), math.floor(last / step) + 1)
+    return [tick * step for tick in ticks] or [first]
+
+
+def _tick(number: float) -> str:
+    return f"{number:,.12g}"
