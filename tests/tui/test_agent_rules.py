@@ -23,6 +23,7 @@ from pegboard.brake import Answer, Question, Questions
 from pegboard.models.rule import Rule
 from pegboard.tui.dialogs.agent_call import AgentCallScreen
 from pegboard.tui.dialogs.approval_scope import ApprovalScope
+from pegboard.tui.dialogs.ask_text import AskText
 from pegboard.tui.dialogs.confirm import Confirm
 from pegboard.tui.dialogs.edit_call import EditCallScreen
 from pegboard.tui.widgets import answer_guard
@@ -265,6 +266,25 @@ async def test_a_call_of_a_client_without_a_session_offers_only_a_permanent_rule
         assert scope.query_one("#allow", Button).disabled
         scope.query_one("#duration", RadioSet).query(RadioButton).last().value = True
         await stage.until(lambda: not scope.query_one("#allow", Button).disabled, "a permanent rule can be added")
+
+
+@pytest.mark.promise("WAT-4")
+async def test_a_call_whose_agent_accepts_no_edit_offers_none(questions: Questions) -> None:
+    async with on_app() as stage:
+        for problem, offers in (("hooks of Qwen Code can't change arguments", False), ("", True)):
+            asked_now = questions.open(Question("qwen.shell", {"a": 1}, "Qwen", "", "Why.", edit_problem=problem))
+            await open_card(stage)
+            assert ("The arguments can't be edited: hooks of Qwen Code" in stage.text) is not offers
+            assert card(stage).query_one("#edit").display is offers
+            assert ("e" in stage.app.screen.active_bindings) is offers
+            await stage.press("e")
+            if offers:
+                await stage.until(lambda: isinstance(stage.app.screen, AskText), "the arguments are edited")
+                await stage.press("escape")
+                await stage.until(lambda: card(stage).accepts_now, "answers count again")
+            await stage.press("r")
+            await answered(stage)
+            assert asked_now.poll() is not None
 
 
 @pytest.mark.promise("WAT-4", "SEC-2")

@@ -651,6 +651,22 @@ def test_an_edit_that_an_agent_would_ignore_rejects_the_call(home: Path, questio
     assert [one.ok for one in recorded(2)] == [False, True]
 
 
+@pytest.mark.promise("WAT-4")
+def test_the_command_line_refuses_an_edit_that_an_agent_would_ignore(home: Path, questions: Questions) -> None:
+    write_rules(home, '[[rule]]\nask = "qwen.*"\n')
+    qwen = Hooked(agent="qwen", tool_call_id="call_0")
+    with questions.announce():
+        hook = qwen.start(PRE, tool_name="run_shell_command", tool_input={"command": "ls"}, tool_use_id="t-0")
+        call = waiting(questions).id
+        refused = commands.pegboard("approve", call, "--yes", "--args", '{"command": "ls -l"}')
+        assert refused.returncode == 2
+        assert "not answered because hooks of Qwen Code can't change arguments" in refused.stderr
+        assert waiting(questions).id == call
+        assert commands.pegboard("approve", call, "--yes").returncode == 0
+        assert answer_of(hook) == (0, None, "")
+    qwen.end()
+
+
 @pytest.mark.promise("WAT-1")
 def test_the_arguments_of_a_call_are_those_that_the_agent_used_in_the_end(agent: Hooked) -> None:
     agent.before("Bash", command="ls")

@@ -58,6 +58,8 @@ class Question:
     """Whether the client has a session that no other client has, to which an answer can be limited."""
     is_session_exact: bool = False
     """Whether an answer for the session allows only exactly these arguments, rather than any."""
+    edit_problem: str = ""
+    """Why the arguments can't be edited, as a clause; empty if they can."""
     id: str = field(default_factory=lambda: os.urandom(8).hex())
     asked_at: float = field(default_factory=time.time)
     """Seconds since 1970."""

@@ -48,7 +48,7 @@ _KEPT_SECONDS: Final = 3600.0
 _SWEEP_SECONDS: Final = 60.0
 """Pause between two looks for old answers: there are thousands if many calls were rejected or held."""
 _LARGEST: Final = 64 * 2**20
-_ADDED_FIELDS: Final = {"has_session", "is_session_exact", "lasts", "rule"}
+_ADDED_FIELDS: Final = {"edit_problem", "has_session", "is_session_exact", "lasts", "rule"}
 """Fields that questions and answers of earlier versions don't have."""
 
 

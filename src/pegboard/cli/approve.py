@@ -82,6 +82,9 @@ def _answer(
     if session and asked is not None and asked.session_problem:
         narrate(f"The call was not answered because {asked.session_problem}. Use --yes.")
         raise typer.Exit(USAGE)
+    if args is not None and asked is not None and asked.edit_problem:
+        narrate(f"The call was not answered because {asked.edit_problem}. Use --yes without --args, or --no.")
+        raise typer.Exit(USAGE)
     edited = None if args is None else _object(args)
     if edited is not None and asked is not None:
         edited, problem = WaitingCall.of(runtime, asked).arguments.restored(edited)
@@ -172,10 +175,11 @@ async def _decide(questions: Questions, call: WaitingCall) -> Answer | None:
     while True:
         _show(call.shown, args)
         accepts_session = not question.session_problem and args is None
-        keys = "y/s/n/e" if accepts_session else "y/n/e"
+        accepts_edit = not question.edit_problem
+        keys = "/".join(("y", *("s" * accepts_session), "n", *("e" * accepts_edit)))
         # With the name, because long arguments can scroll it away and imitate the call of another tool.
         typed = (await _line(questions, question, f"Run {clean_line(question.tool)}? [{keys}] ")).casefold()
-        if typed in {"e", "edit"}:
+        if accepts_edit and typed in {"e", "edit"}:
             changed = await call.arguments.edit(call.shown.args if args is None else args)
             args = args if changed is None else changed
         elif typed in {"y", "yes"}:

@@ -41,6 +41,7 @@ class ClientConnection:
         agent: The client, as far as it is known.
         tools: The tools that the server listed, by its own names; all its connections share them.
         worker: What runs the calls, in records; by default the MCP server.
+        edit_problem: Why the arguments of waiting calls can't be edited, as a clause; empty if they can.
     """
 
     recorder: CallRecorder
@@ -48,6 +49,7 @@ class ClientConnection:
     agent: Agent
     tools: dict[str, ToolSpec]
     worker: str = ""
+    edit_problem: str = ""
     flights: dict[str, deque[Flight]] = field(default_factory=dict)
     tasks: Tasks = field(default_factory=Tasks)
     keeps_tasks: bool = True

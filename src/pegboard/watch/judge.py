@@ -129,6 +129,7 @@ class Judge:
                 reason=asking or "Calls from agents are paused.",
                 kind="paused" if asking is None else "ask",
                 call=call.id,
+                edit_problem=connection.edit_problem,
             )
             try:
                 asked = self.questions.open(question, wait=self.wait)

@@ -43,8 +43,8 @@ _TERMS: Final[dict[AnswerTerm, str]] = {"once": "", "session": " for its session
 _Choice: TypeAlias = Literal["once", "session", "always", "reject", "reject_why", "edit"]
 _LONGEST_NAME: Final = 120
 """Columns of a name beside other texts."""
-_OF_RULES: Final = {"session": "agent.session", "always": "agent.always"}
-"""Answers that add a rule, with their commands."""
+_OF_SOME: Final = {"session": "agent.session", "always": "agent.always", "edit": "agent.edit"}
+"""Answers that not all calls have, with their commands."""
 _NOT_LISTED: Final = "This app doesn't list {tool}, so it can't build a permanent rule. Press {key} to allow it {term}."
 _EDIT_OVER: Final = "{outcome} Your changes don't apply. Copy the text if you need it; {key} closes."
 _NOT_SENT: Final = "Your answer was not used. {outcome}"
@@ -99,7 +99,7 @@ class AgentCallScreen(QuestionScreen[None]):
 
     PAGE = "Call from an agent"
     AUTO_FOCUS = "TextView"
-    ANSWERS = ("agent.approve", *_OF_RULES.values(), "agent.reject", "agent.reject_why", "agent.edit")
+    ANSWERS = ("agent.approve", "agent.session", "agent.always", "agent.reject", "agent.reject_why", "agent.edit")
 
     DEFAULT_CSS = """
     AgentCallScreen {
@@ -112,9 +112,9 @@ class AgentCallScreen(QuestionScreen[None]):
         #note { height: auto; color: $text-muted; }
         #answers { height: 1; align-horizontal: right; }
         Button { margin-left: 2; min-width: 10; }
-        #session, #always { display: none; }
+        #session, #always, #edit { display: none; }
         &.-rules Button { margin-left: 1; min-width: 6; }
-        &.-session #session, &.-rules #always { display: block; }
+        &.-session #session, &.-rules #always, &.-edit #edit { display: block; }
         KeysLine { dock: none; }
     }
     """
@@ -188,14 +188,16 @@ class AgentCallScreen(QuestionScreen[None]):
 
     @property
     def answers(self) -> Collection[str]:
-        """The `ANSWERS` to this call; only those of `pegboard serve` can add a rule."""
-        left_out = {command for choice, command in _OF_RULES.items() if not self._accepts(choice)}
+        """The `ANSWERS` to this call; only those of `pegboard serve` can add a rule, and some agents accept no edit."""
+        left_out = {command for choice, command in _OF_SOME.items() if not self._accepts(choice)}
         return [one for one in self.ANSWERS if one not in left_out]
 
     def _accepts(self, choice: object) -> bool:
         """Return whether this call can be answered so."""
         if choice == "session":
             return not self.question.session_problem
+        if choice == "edit":
+            return not self.question.edit_problem
         return choice != "always" or self.question.accepts_rule
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -222,9 +224,12 @@ class AgentCallScreen(QuestionScreen[None]):
         if self._accepts("session"):
             scope = "exactly these" if question.is_session_exact else "any"
             note += f"\n{key_of(self, 'agent.session') or 'Session'} allows {scope} arguments in this session."
+        if question.edit_problem:
+            note += f"\nThe arguments can't be edited: {clean_line(question.edit_problem)}."
         self._note.update(Content(note))
         self.set_class(self._accepts("session"), "-session")
         self.set_class(question.accepts_rule, "-rules")
+        self.set_class(self._accepts("edit"), "-edit")
         self.refresh_bindings()
         self._count()
 

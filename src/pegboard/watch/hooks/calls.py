@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 from pegboard.models import Agent, JsonObject, ToolSpec
 from pegboard.watch.connection import ClientConnection
 from pegboard.watch.flight import Flight
+from pegboard.watch.hooks.decisions import UNEDITABLE
 from pegboard.watch.hooks.events import HookEvent
 from pegboard.watch.hooks.transcript import EVERY_CALL
 from pegboard.watch.messages import key_of
@@ -76,7 +77,14 @@ class SessionCalls:
         place = seen.server, seen.part
         if place not in self._connections:
             tools = self._tools.setdefault(seen.server, {})
-            self._connections[place] = ClientConnection(self._recorder, seen.server, agent, tools, worker=agent.name)
+            self._connections[place] = ClientConnection(
+                self._recorder,
+                seen.server,
+                agent,
+                tools,
+                worker=agent.name,
+                edit_problem=UNEDITABLE.get(seen.dialect, ""),
+            )
         return self._connections[place]
 
     def finish(self, seen: HookEvent, connection: ClientConnection) -> None:

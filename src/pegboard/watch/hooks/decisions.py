@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+from typing import Final
 
 from pydantic import JsonValue
 
 from pegboard.models import JsonObject
 from pegboard.watch.hooks.events import HookEvent
+from pegboard.watch.hooks.results import AgentDialect
+
+UNEDITABLE: Final[dict[AgentDialect, str]] = {"qwen": "hooks of Qwen Code can't change arguments"}
+"""Why the arguments of agents' calls can't be edited, as clauses."""
 
 
 def rejection_of(event: HookEvent, reason: str) -> str:
@@ -48,8 +53,9 @@ def approval_of(event: HookEvent, args: JsonObject | None, note: str) -> str:
 
 def edit_problem(event: HookEvent, args: JsonObject) -> str:
     """Return why an agent can't make a call with edited arguments; empty if it can."""
-    if event.dialect == "qwen" and args != event.args:
-        return "Hooks of Qwen Code can't change arguments."
+    if event.dialect in UNEDITABLE and args != event.args:
+        clause = UNEDITABLE[event.dialect]
+        return f"{clause[0].upper()}{clause[1:]}."
     lost = sorted(set(event.args) - set(args)) if event.dialect == "gemini" and isinstance(event.args, dict) else []
     return f"The edit removes {', '.join(lost)}, but hooks of Gemini CLI can only change arguments." if lost else ""
 
