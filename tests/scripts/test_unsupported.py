@@ -149,6 +149,11 @@ DIFFERENCES = {
     "an ampersand": ("x=cat; echo ${x/a/[&]}", "c[&]t\n"),
     "braces": ("x=1; echo ${x:-{}}", "1\n"),
     "-nt": ("touch a; [[ a -nt b ]] || echo no; [ a -nt b ] && echo yes", "no\nyes\n"),
+    "-nt of relative paths": (
+        "touch -d 2020-01-01 b; touch a; [[ a -nt b ]] || echo no; [[ b -ot a ]] || echo no; [ a -nt b ] && echo yes",
+        "no\nno\nyes\n",
+    ),
+    "-nt of absolute paths": ("touch /tmp/a; [[ /tmp/a -nt /tmp/b ]] && echo yes", "yes\n"),
     "variables": ('echo "$BASH_COMMAND$BASH_LINENO$BASH_SOURCE$GROUPS$DIRSTACK-"; id -un; id -u', "-\nsandbox\n1000\n"),
     "umask": ("umask 077; touch a; stat -c %a a", "644\n"),
     "cut": ("echo é | cut -b1", "é\n"),
