@@ -235,3 +235,36 @@ async def test_a_missing_init_file_can_be_added(harness: Any, project: Project) 
     assert (await harness.run("ask", folder / "app/sub/tools.py")).error.detail == "import_failed"
     project({"app/__init__.py": "", "app/sub/__init__.py": ""})
     assert (await harness.run("ask", folder / "app/sub/tools.py")).data == 1
+
+
+@pytest.mark.promise("EXE-4")
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+async def test_processes_that_a_tool_starts_import_its_modules(harness: Any, project: Project, method: str) -> None:
+    folder = project(
+        {
+            "pyproject.toml": "",
+            "tools/pack.py": """
+                import multiprocessing
+                from dataclasses import dataclass
+                from concurrent.futures import ProcessPoolExecutor
+                from shapes.round import area
+
+                @dataclass
+                class Circle:
+                    radius: int
+
+                def measure(circle):
+                    return Circle(area(circle.radius))
+
+                def sizes(method):
+                    context = multiprocessing.get_context(method)
+                    with ProcessPoolExecutor(1, mp_context=context) as pool:
+                        first = pool.submit(measure, Circle(1)).result()
+                        return [first.radius, *pool.map(area, [2])]
+            """,
+            "shapes/round.py": "def area(radius): return 3 * radius**2\n",
+        }
+    )
+    result = await harness.run("sizes", folder / "tools/pack.py", method=method)
+    assert result.error is None
+    assert result.data == [3, 12]

@@ -4,7 +4,7 @@
 JSON to the annotated types, and `values` and `errors` convert the return value or the exception to JSON. After the
 call, `isolation` restores the state of the process, and `leftovers` detects changes that can't be undone, after which
 the process is not reused. `wire` describes the protocol, and `inbox` reads requests and replies. `keeper` is the parent
-process, which kills all that the worker started.
+process, which kills all that the worker started. `spawned` makes packs importable in processes that tools start.
 
 These modules use only fast parts of the standard library, because calls wait for the start of a worker.
 """

@@ -21,6 +21,7 @@ TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker 
 if TYPE_CHECKING:
     from asyncio import Runner
     from collections.abc import AsyncIterable, Awaitable, Coroutine, Mapping
+    from importlib.machinery import ModuleSpec
     from typing import Any  # tools accept and return any value
 
 _BALLAST = 4 * 2**20
@@ -66,6 +67,11 @@ class Caller:
         outcome = self._outcome(file, function, args)
         outcome.spent |= self._left_tasks
         return outcome
+
+    @property
+    def main(self) -> ModuleSpec:
+        """Main module for processes that tools start."""
+        return self._packs.main
 
     def file_of(self, namespace: Mapping[str, object]) -> str | None:
         """Return the file of the pack or helper with these globals, or None."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     Stamp = tuple[int, int, int, int]
 
 _PREFIX = "_packs_"
+_SPAWNED = "pegboard.worker.spawned"
 
 
 def public_name(module: str) -> str:
@@ -98,9 +99,14 @@ class LoadedPacks:
     pack called `json` shadows nothing and two folders may contain modules with the same name. If neither a library nor
     the standard library has a module that a pack imports, it is looked for in the pack's folder, package and project;
     a helper `_helper.py` beside the pack comes first.
+
+    Args:
+        roots: Folders of the packages in the process that started this one, in their order.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, roots: Sequence[str] = ()) -> None:
+        self.main = ModuleSpec(_SPAWNED, None)
+        """Main module for the processes that tools start, which makes the same packages available there."""
         self._packages: dict[str, str] = {}  # root folder → package
         self._roots: dict[str, str] = {}  # package → root folder
         self._homes: dict[str, str] = {}  # folder → package
@@ -108,6 +114,8 @@ class LoadedPacks:
         self._packs: dict[str, LoadedPack] = {}  # by module name, like all below
         self._stamps: dict[str, tuple[str, Stamp | None]] = {}
         self._imports: dict[str, set[str]] = {}
+        for root in roots:
+            self._package(root)
         sys.meta_path.insert(0, self)
 
     def pack(self, file: str) -> LoadedPack:
@@ -204,6 +212,7 @@ class LoadedPacks:
             sys.modules[package] = module
             self._packages[root] = package
             self._roots[package] = root
+            self.main.name = f"{_SPAWNED}.{os.fsencode(chr(0).join(self._packages)).hex()}"
         return self._packages[root]
 
     def _module_name(self, file: str) -> str:

@@ -80,6 +80,8 @@ class Worker(Host):
         self._caller = Caller()
         self._state = ProcessState()
         self._leftovers = Leftovers()
+        # unless it forks, `multiprocessing` imports this module in the processes that it starts
+        sys.modules["__main__"].__spec__ = self._caller.main
         install(self)
         self._write({"ready": self._process})
 
