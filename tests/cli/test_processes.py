@@ -12,6 +12,7 @@ from pathlib import Path
 
 import commands
 import pytest
+from terminals import Terminal
 from terminals import pegboard as in_terminal
 
 from pegboard.cli import COMMANDS
@@ -159,3 +160,14 @@ def test_data_that_does_not_fit_on_the_disk_is_a_failure_without_the_buffers_of_
         )
     assert (done.returncode, (tmp_path / "out").stat().st_size) == (1, 3000)
     assert "File too large" in done.stderr
+
+
+@pytest.mark.promise("TUI-1")
+def test_the_app_does_not_start_invisibly_if_the_stream_on_which_it_draws_is_redirected(tmp_path: Path) -> None:
+    errors = tmp_path / "errors"
+    terminal = Terminal(["sh", "-c", f'exec "{PROGRAM}" 2> "{errors}"'], None, (100, 30))
+    try:
+        assert terminal.read_all() == 2
+    finally:
+        terminal.close()
+    assert "pegboard needs a terminal" in errors.read_text()

@@ -24,9 +24,12 @@ def open_app(packs: Sequence[Path] = (), tool_allow: str | None = None, servers:
         tool_allow: An allow list for this run: patterns separated by commas.
         servers: MCP servers for this run, as in `--mcp`.
     """
-    if not (sys.stdin.isatty() and sys.stdout.isatty()) and _WEB_DRIVER not in os.environ.get("TEXTUAL_DRIVER", ""):
+    in_terminal = sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()
+    if not in_terminal and _WEB_DRIVER not in os.environ.get("TEXTUAL_DRIVER", ""):
         print(
-            "pegboard needs a terminal. Run `pegboard --help` for the commands that work without one.", file=sys.stderr
+            "pegboard needs a terminal for its input, output and messages. Run `pegboard --help` for the commands that"
+            " work without one.",
+            file=sys.stderr,
         )
         return 2
     # Nothing that is imported or built until the first frame is garbage; the app enables the collector.
