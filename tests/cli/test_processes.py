@@ -171,3 +171,13 @@ def test_the_app_does_not_start_invisibly_if_the_stream_on_which_it_draws_is_red
     finally:
         terminal.close()
     assert "pegboard needs a terminal" in errors.read_text()
+
+
+@pytest.mark.promise("TUI-1")
+def test_the_app_draws_in_utf_8_whatever_the_locale_says(home: Path) -> None:
+    with in_terminal(environ={"PYTHONIOENCODING": "iso-8859-1"}) as terminal:
+        terminal.read_until("list_dir")
+        assert "─" in terminal.output
+        assert "\\u2500" not in terminal.output
+        terminal.type("\x11")  # ctrl+q
+        assert terminal.read_all() == 0

@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,9 @@ def open_app(packs: Sequence[Path] = (), tool_allow: str | None = None, servers:
             file=sys.stderr,
         )
         return 2
+    if isinstance(sys.__stderr__, TextIOWrapper):
+        # The app also reads UTF-8, whatever the locale says; escapes in place of its lines would be unreadable.
+        sys.__stderr__.reconfigure(encoding="utf-8")
     # Nothing that is imported or built until the first frame is garbage; the app enables the collector.
     gc.disable()
     from pegboard.cli import crash
