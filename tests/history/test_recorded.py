@@ -270,6 +270,31 @@ def test_pinned_calls_are_listed_and_survive_the_size_limit(open_history: OpenHi
     calls.close()
 
 
+@pytest.mark.promise("ACT-2")
+def test_a_call_that_made_others_survives_the_size_limit_as_long_as_one_of_them(open_history: OpenHistory) -> None:
+    history = open_history(size_limit=100_000)
+    calls = RecordedCalls(history)
+    script = add(history, "script.run", "x" * 10_000)
+    pinned, inner = (add(history, "a.x", "x" * 10_000, parent=script) for _ in range(2))
+    history.flush()
+    calls.pin([pinned])
+    batch = add(history, "batch.run", source="batch")
+    for _ in range(30):
+        add(history, "a.x", "y" * 10_000, parent=batch)
+        history.flush()
+    assert calls.get(inner) is None
+    assert found(calls, "parent:none") == [batch, script]
+    assert found(calls, f"parent:{script}") == [pinned]
+    rows = found(calls, f"parent:{batch}")
+    assert 0 < len(rows) < 30
+    calls.pin([pinned], pinned=False)
+    for _ in range(40):
+        add(history, "a.x", "z" * 10_000)
+        history.flush()
+    assert not {script, pinned, batch, *rows} & {*found(calls, "")}
+    calls.close()
+
+
 def test_a_call_is_found_by_the_unique_start_of_its_id(history: History, calls: RecordedCalls) -> None:
     first = add(history)
     history.record(ToolCall(name="a.x", source="cli", id="beef01"), ToolResult(ok=True), NOW)

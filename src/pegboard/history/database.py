@@ -246,11 +246,15 @@ class Database:
         return [str(file) for (file,) in found if file]
 
     def _prune(self, excess: int, size_limit: int) -> list[str]:
-        """Remove the oldest calls except the newest one, until 5 % of the limit are free, to prune less often."""
+        """Remove the oldest calls except the newest one, until 5 % of the limit are free, to prune less often.
+
+        A call that made others remains as long as one of them does, because lists show them only below it.
+        """
         excess += size_limit // 20
         oldest = self._connection.execute(
             "SELECT n, coalesce(CAST(bytes AS INTEGER), 0), CAST(file AS TEXT), at FROM calls"  # noqa: S608 - our own text
-            f" WHERE n <> (SELECT max(n) FROM calls) AND NOT pinned AND status <> {RUNNING} ORDER BY at, n LIMIT ?",
+            f" WHERE n <> (SELECT max(n) FROM calls) AND NOT pinned AND status <> {RUNNING}"
+            " AND NOT EXISTS (SELECT 1 FROM calls AS made WHERE made.parent = calls.id) ORDER BY at, n LIMIT ?",
             (_PRUNED_AT_ONCE,),
         )
         removed: list[tuple[int]] = []
