@@ -16,7 +16,7 @@ from textual.events import AppBlur, AppFocus
 from textual.widgets import TextArea
 
 from pegboard.errors import ModelError
-from pegboard.models.conversation import Message, ModelMessage, ProposedCall, SystemMessage, ToolMessage
+from pegboard.models.conversation import Message, ModelMessage, ProposedCall, SystemMessage, TextDelta, ToolMessage
 from pegboard.tui.chat.sessions import SessionsScreen
 
 TALK: Sequence[Message] = [user("one"), answer("1"), user("two"), answer("2"), user("three"), answer("3")]
@@ -248,6 +248,24 @@ async def test_an_edited_system_prompt_reaches_the_model_from_the_next_message_o
         prompts = [prompt.messages[0] for prompt in stage.model.prompts]
         assert prompts[0] == SystemMessage(text=stage.runtime.models.system_prompt)
         assert prompts[1:] == [SystemMessage(text="Speak like a pirate.")] * 2
+
+
+async def test_a_system_prompt_that_is_edited_during_an_answer_reaches_the_model_with_the_next_message(
+    tmp_path: Path,
+) -> None:
+    end = asyncio.Event()
+    async with on_chat(tmp_path, [TextDelta(text="Wait"), end, *says("1")], says("2"), says("3")) as stage:
+        await stage.say("one")
+        await stage.until_seen("Wait")
+        stage.chat.action_system()
+        await submit_edited(stage, "Speak like a pirate.")
+        end.set()
+        await stage.idle()
+        await stage.ask("two")
+        await stage.ask("three")
+        assert [prompt.messages[0] for prompt in stage.model.prompts[1:]] == [
+            SystemMessage(text="Speak like a pirate.")
+        ] * 2
 
 
 @pytest.mark.promise("ASK-6")

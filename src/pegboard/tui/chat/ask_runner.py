@@ -112,11 +112,11 @@ class AskRunner:
     async def _ask(self, text: str) -> None:
         """Send a message, show the events, and send the next queued message."""
         session, story = self._session, self._session.story
-        name, base_url = session.model
+        (name, base_url), system = session.model, session.system
         try:
             ask = await asyncio.to_thread(
                 lambda: self._runtime.ask(
-                    session.id, model=name, base_url=base_url, without=self.hidden_tools, system=session.system
+                    session.id, model=name, base_url=base_url, without=self.hidden_tools, system=system
                 )
             )
             if self._is_interrupted:
@@ -134,7 +134,7 @@ class AskRunner:
                             key = key_of(self._page, "chat.retry")
                             story.note(NoteBlock(f"Press {key} to retry."))
                             self.take_back_queue()
-                        await session.update(outcome)
+                        await session.update(outcome, system=system)
                         if not self._page.app.app_focus:
                             self._page.app.bell()
                     case AskStarted():

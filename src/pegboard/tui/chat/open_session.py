@@ -117,9 +117,15 @@ class OpenSession:
         self.model = (name, base_url)
         self._base_urls[name] = base_url
 
-    async def update(self, outcome: Outcome) -> None:
-        """Update record and cost after an ask."""
-        self.system = None
+    async def update(self, outcome: Outcome, *, system: str | None) -> None:
+        """Update record and cost after an ask.
+
+        Args:
+            outcome: Outcome of the ask.
+            system: System prompt that it stored; a later change is for the next message.
+        """
+        if self.system == system:
+            self.system = None
         self.record = await asyncio.to_thread(self._runtime.sessions.get, self.id)
         self._known = self.record.messages if self.record is not None else 0
         cost = await asyncio.to_thread(self._runtime.models.price, self.model_name, self.model[1], outcome.usage)
