@@ -268,6 +268,20 @@ async def test_a_system_prompt_that_is_edited_during_an_answer_reaches_the_model
         ] * 2
 
 
+async def test_the_cost_is_that_of_the_model_that_answered(tmp_path: Path) -> None:
+    end = asyncio.Event()
+    async with on_chat(tmp_path, [TextDelta(text="Wait"), end, *says("1")]) as stage:
+        prices = {"openai:dear": 1.25, "ollama:free": 0.0}
+        stage.runtime.models.price = lambda model, *_: prices[model]  # type: ignore[method-assign]
+        stage.chat.open_session.choose_model("openai:dear", None)
+        await stage.say("one")
+        await stage.until_seen("Wait")
+        stage.chat.open_session.choose_model("ollama:free", None)
+        end.set()
+        await stage.idle()
+        assert stage.chat.open_session.cost == 1.25
+
+
 @pytest.mark.promise("ASK-6")
 async def test_a_message_waits_until_another_client_of_the_session_finishes(tmp_path: Path) -> None:
     async with on_chat(tmp_path, says("4"), sessions=[("old", TALK)]) as stage:

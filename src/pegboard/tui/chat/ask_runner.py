@@ -112,7 +112,7 @@ class AskRunner:
     async def _ask(self, text: str) -> None:
         """Send a message, show the events, and send the next queued message."""
         session, story = self._session, self._session.story
-        (name, base_url), system = session.model, session.system
+        (name, base_url), system, answering = session.model, session.system, session.model_name
         try:
             ask = await asyncio.to_thread(
                 lambda: self._runtime.ask(
@@ -134,7 +134,7 @@ class AskRunner:
                             key = key_of(self._page, "chat.retry")
                             story.note(NoteBlock(f"Press {key} to retry."))
                             self.take_back_queue()
-                        await session.update(outcome, system=system)
+                        await session.update(outcome, model=answering, base_url=base_url, system=system)
                         if not self._page.app.app_focus:
                             self._page.app.bell()
                     case AskStarted():

@@ -117,18 +117,20 @@ class OpenSession:
         self.model = (name, base_url)
         self._base_urls[name] = base_url
 
-    async def update(self, outcome: Outcome, *, system: str | None) -> None:
-        """Update record and cost after an ask.
+    async def update(self, outcome: Outcome, *, model: str, base_url: str | None, system: str | None) -> None:
+        """Update record and cost after an ask; the user may have chosen another model meanwhile.
 
         Args:
             outcome: Outcome of the ask.
-            system: System prompt that it stored; a later change is for the next message.
+            model: Name of the model that answered.
+            base_url: Base URL of that model; None for the configured one.
+            system: System prompt that the ask stored; a later change is for the next message.
         """
         if self.system == system:
             self.system = None
         self.record = await asyncio.to_thread(self._runtime.sessions.get, self.id)
         self._known = self.record.messages if self.record is not None else 0
-        cost = await asyncio.to_thread(self._runtime.models.price, self.model_name, self.model[1], outcome.usage)
+        cost = await asyncio.to_thread(self._runtime.models.price, model, base_url, outcome.usage)
         self.cost += cost or 0.0
 
     async def show_missed(self) -> None:
