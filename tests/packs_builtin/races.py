@@ -12,6 +12,7 @@ from pathlib import Path
 
 SECONDS = float(os.environ.get("PEGBOARD_RACE_SECONDS", "0.3"))
 """How long one race lasts."""
+PATIENCE = 30.0
 
 _SWAP = """
 import os, sys
@@ -46,10 +47,15 @@ def swapping(here: Path, target: Path) -> Iterator[None]:
         process.communicate()
 
 
-def race(attempt: Callable[[], object]) -> int:
-    """Try as often as the time allows; return the number of attempts."""
+def race(attempt: Callable[[], object], is_enough: Callable[[], object] = lambda: True) -> int:
+    """Try as often as the time allows, and longer on a busy machine; return the number of attempts.
+
+    Args:
+        attempt: One attempt.
+        is_enough: Returns whether the attempts so far suffice; without it, one does.
+    """
     tries, end = 0, time.monotonic() + SECONDS
-    while time.monotonic() < end:
+    while time.monotonic() < end or (not is_enough() and time.monotonic() < end + PATIENCE):
         attempt()
         tries += 1
     print(f"{tries} tries")
