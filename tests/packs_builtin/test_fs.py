@@ -13,7 +13,7 @@ import pytest
 
 from pegboard.packs import _roots
 from pegboard.packs.fs import FolderEntry, list_dir, read_file
-from pegboard.sdk import ToolFailed
+from pegboard.sdk import ToolFailed, testing
 
 
 def by_path(entries: list[FolderEntry]) -> dict[str, FolderEntry]:
@@ -267,6 +267,15 @@ def test_nothing_outside_is_listed(work: Path, path: str) -> None:
 def test_nothing_outside_is_read_or_reported_to_exist(work: Path, path: str) -> None:
     with pytest.raises(ToolFailed, match="is outside"):
         read_file(path=path)
+
+
+@pytest.mark.promise("PCK-3")
+@pytest.mark.parametrize("root", ["nothing", "a.txt"])
+def test_a_root_that_does_not_exist_or_is_a_file_is_named_instead_of_the_path(work: Path, root: str) -> None:
+    with testing.host(config={"fs": {"roots": [str(work / root)]}}):
+        for tool in (list_dir, lambda: read_file(path="a.txt")):
+            with pytest.raises(ToolFailed, match=rf"{work / root}\. Create it, or correct `roots`"):
+                tool()
 
 
 @pytest.mark.promise("PCK-3")

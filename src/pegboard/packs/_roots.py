@@ -57,7 +57,7 @@ def resolve(path: str) -> ResolvedPath:
     """Resolve a path.
 
     Raises:
-        ToolFailed: It leads out of the roots, or can't be resolved.
+        ToolFailed: It leads out of the roots, or can't be resolved, or its root doesn't exist.
     """
     try:
         allowed = roots()
@@ -70,6 +70,9 @@ def resolve(path: str) -> ResolvedPath:
         raise ToolFailed(f"{path} can't be resolved: {reason(error)}.", code="unreadable") from None
     for root in allowed:
         if is_inside(real, root):
+            if not os.path.isdir(root):
+                message = f"No folder is at {root}. Create it, or correct `roots` in the configuration of this pack."
+                raise ToolFailed(message, code="bad_config")
             return ResolvedPath(root, tuple(part for part in real[len(root) :].split(os.sep) if part))
     raise ToolFailed(f"{path} is outside {' and '.join(allowed)}.", code="outside")
 
