@@ -367,3 +367,13 @@ def test_a_theme_or_key_that_cannot_be_used_is_a_warning_when_it_is_set(
 def test_a_key_that_is_set_is_not_warned_about_because_of_other_keys(pegboard: Command, home: Path) -> None:
     (home / "config.toml").write_text('[keys]\n"tools.nothing" = "f5"\n')
     assert pegboard("config", "set", "keys.tools.run", "ctrl+y").stderr == ""
+
+
+@pytest.mark.promise("CFG-1")
+def test_a_negative_number_is_a_value_and_not_an_option(pegboard: Command, home: Path) -> None:
+    assert pegboard("config", "set", "packs.shelf.offset", "-1.5").returncode == 0
+    assert "offset = -1.5" in (home / "config.toml").read_text(encoding="utf-8")
+    rejected = pegboard("config", "set", "tools.timeout", "-5")
+    assert (rejected.returncode, "`tools.timeout` should be greater than 0." in rejected.stderr) == (2, True)
+    unknown = pegboard("config", "set", "tools.timeout", "5", "--nope")
+    assert (unknown.returncode, "--nope" in unknown.stderr) == (2, True)

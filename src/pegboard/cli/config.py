@@ -58,7 +58,7 @@ def show(context: typer.Context, json: JsonOption = False, packs: PacksOption = 
         print(clean_line(f"{setting.key} = {value}  # {setting.origin}{_STATUS[setting.status]}"))
 
 
-@config.command("set")
+@config.command("set", context_settings={"ignore_unknown_options": True})  # the value can be a negative number
 def set_(
     context: typer.Context,
     key: KeyArgument,
