@@ -216,3 +216,8 @@ def test_either_a_name_or_an_example_is_required(new: Command, tmp_path: Path, l
     assert (done.returncode, done.stdout, list(tmp_path.iterdir())) == (2, "", [])
     assert "Error: Invalid value" in done.stderr
     assert "--folder" not in done.stderr
+
+
+@pytest.mark.promise("CLI-2")
+def test_an_unknown_choice_is_reported_without_the_words_of_a_library(new: Command) -> None:
+    assert "'--example': 'x' is not one of 'shop'." in new("--example", "x").stderr

@@ -101,12 +101,12 @@ class _SortedGroup(_Group):
 
     def make_context(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - typer's own classes
         """Parse a command line."""
-        with _passing_on_broken_pipes():
+        with _explained():
             return super().make_context(*args, **options)
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]  # noqa: ANN401 - as above
         """Run the command."""
-        with _passing_on_broken_pipes():
+        with _explained():
             return super().invoke(ctx)
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]  # as in `ask`
@@ -115,11 +115,15 @@ class _SortedGroup(_Group):
 
 
 @contextmanager
-def _passing_on_broken_pipes() -> Iterator[None]:
+def _explained() -> Iterator[None]:
+    """Correct the errors that typer reports."""
     try:
         yield
     except BrokenPipeError as error:
         raise BrokenPipeError from error  # With its number, typer would exit with 1.
+    except typer.BadParameter as error:
+        error.message = error.message.removeprefix("Value error, ")  # pydantic's words before those of typer
+        raise
 
 
 CommandT = TypeVar("CommandT", bound=Callable[..., object])
