@@ -498,6 +498,21 @@ def test_a_reader_that_has_read_enough_ends_a_batch_without_a_message(program: l
     assert process.returncode == 141
 
 
+def test_the_record_of_a_batch_says_that_the_reader_of_its_results_had_ended(
+    program: list[str], tmp_path: Path
+) -> None:
+    rows(tmp_path / "rows.jsonl", 3000)
+    line = [*program, "rows.double", "--from", "rows.jsonl"]
+    with subprocess.Popen(line, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline()
+    assert process.returncode == 141
+    history = commands.pegboard("history", "tool:batch.run", "--json", cwd=tmp_path, env=dict(os.environ))
+    [stopped] = json.loads(history.stdout)
+    assert (stopped["state"], stopped["error"]["detail"]) == ("cancelled", "cancelled")
+    assert "because the reader of its results" in stopped["error"]["message"]
+
+
 def test_results_never_replace_a_device_or_a_folder(pegboard: Command, tmp_path: Path) -> None:
     rows(tmp_path / "rows.jsonl", 1)
     os.mkfifo(tmp_path / "pipe")

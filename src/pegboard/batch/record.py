@@ -18,6 +18,7 @@ _WHY: Final[dict[Ended, str]] = {
     "stopped": "The batch was stopped before its last row.",
     "failures": "The batch was stopped because too many rows failed.",
 }
+_READ_ENOUGH: Final = "The batch was stopped because the reader of its results, such as `head`, had ended."
 
 
 class BatchRecord:
@@ -58,6 +59,8 @@ class BatchRecord:
             failures = f"{failed:,} of {count(rows, 'row')} failed."
             why = str(failure) if failure is not None else _WHY.get(ended, failures)
             detail = "cancelled" if failure is None and ended == "stopped" else None
+            if isinstance(failure, BrokenPipeError):
+                why, detail = _READ_ENOUGH, "cancelled"
             error = ToolResult.failed("execution_error", why, detail).error
             result = ToolResult(ok=False, data=counts, error=error, meta=meta)
         self._recorder.record(self._call, result, self._at)
