@@ -54,6 +54,20 @@ def test_a_query_and_options_narrow_the_list(pegboard: Command, recorded: list[s
 
 
 @pytest.mark.promise("ACT-2")
+def test_a_batch_is_neither_printed_as_a_call_nor_kept_as_a_check(pegboard: Command, packs: str) -> None:
+    pegboard("batch", "greet.add", "--from", "-", "--packs", packs, stdin='{"a": 1, "b": 2}')
+    (batch,) = ids(pegboard, "tool:batch.run")
+    for kind in ("cli", "json"):
+        printed = pegboard("history", "show", batch, "--print", kind, "--packs", packs)
+        assert (printed.returncode, printed.stdout) == (1, "")
+        assert "batch.run was not printed as a call: It is a batch, not a call." in printed.stderr
+    kept = pegboard("check", "keep", batch, "--packs", packs)
+    assert (kept.returncode, kept.stdout) == (2, "")
+    assert "is a batch, which no check can repeat." in kept.stderr
+    assert json.loads(pegboard("check", "list", "--json", "--packs", packs).stdout) == []
+
+
+@pytest.mark.promise("ACT-2")
 def test_a_call_is_shown_copied_and_run_again_with_changes(pegboard: Command, recorded: list[str], packs: str) -> None:
     _, add, hello = recorded
     shown = json.loads(pegboard("history", "show", hello[:20]).stdout)

@@ -123,6 +123,15 @@ async def test_a_recorded_script_is_its_text_and_nested_calls_are_left_out(
     assert "".join(event.text for event in events if event.kind == "log") == "7\n5\nafter\n"
 
 
+def test_a_batch_becomes_a_comment_and_the_calls_of_its_rows_commands(shop: Runtime) -> None:
+    batch = _record("batch.run", {"tool": "shop.get_user", "from": "a\nb.csv"}, source="batch")
+    row = _record("shop.get_user", {"id": 7}, source="batch", parent=batch.id)
+    script = shop.scripts.from_records([batch, row])
+    comment = '# a batch, which `pegboard batch` runs: {"tool": "shop.get_user", "from": "a\\nb.csv"}'
+    assert comment in script.splitlines()
+    assert _commands(script) == ["", "shop.get_user --id 7"]
+
+
 def test_a_record_that_only_looks_like_a_script_causes_no_error(shop: Runtime) -> None:
     assert _commands(shop.scripts.from_records([_record("script.run", {"commands": 1})])) == []
 

@@ -605,6 +605,10 @@ async def test_a_batch_offers_only_what_can_be_done_with_it(runtime: Runtime, re
         assert "In the form" not in footer.render().plain
         await press(stage, "right", "down")
         await stage.until(lambda: "Run again" in footer.render().plain, "a row's call can be run again")
+        await press(stage, "left", "space", "up")  # what applies to selected calls is offered
+        for key, deed in (("ctrl+right_square_bracket", "copied"), ("alt+k", "kept as a check"), ("alt+c", "checked")):
+            await stage.press(key)
+            await stage.until_seen(f"A batch can't be {deed}.")
     unusable = runtime.activity.get(batch)
     assert unusable is not None
     assert "It is a batch" in runtime.activity.unusable(unusable)

@@ -53,6 +53,8 @@ def recorded(runtime: Runtime, call_id: str) -> tuple[CallRecord, ToolResult]:
             f"No recorded call has the id `{call_id}`. If other ids start with it too, enter more of it."
             " `pegboard history --json` lists the ids."
         )
+    if record.is_batch:
+        raise CheckError(f"The call `{call_id}` is a batch, which no check can repeat. Keep a call of one of its rows.")
     result = runtime.history.result(record.id)
     if result is None:
         raise CheckError(f"The result of the call `{call_id}` is not stored.")

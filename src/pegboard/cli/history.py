@@ -147,6 +147,9 @@ def show(
     with _exit_on_error():
         call = recorded_call(runtime, call_id)
         if print_ is not None:
+            if call.is_turn or call.is_batch:
+                narrate(f"{call.tool} was not printed as a call: {runtime.activity.unrepeatable(call)}")
+                raise typer.Exit(TOOL_FAILED)
             print_data(runtime.activity.copied_as(print_, call))
             if hidden := unrecorded_secret(call.args):
                 narrate(f"note: {hidden} Enter it where you use the text.")

@@ -19,8 +19,8 @@ def script_of(records: Iterable[CallRecord], find: Callable[[str], ToolSpec | No
     """Return a script that repeats calls: each as a command with its exact arguments, below a comment on its result.
 
     The oldest call comes first, whatever the order of the records. A recorded script is included as its text; calls
-    that another record made are left out, since that record repeats them. Calls of missing tools become comments. The
-    comment on a call says whether its arguments lack a secret.
+    that another record made are left out, since that record repeats them, unless it is a batch. Batches and calls of
+    missing tools become comments. The comment on a call says whether its arguments lack a secret.
 
     Args:
         records: The calls.
@@ -30,7 +30,7 @@ def script_of(records: Iterable[CallRecord], find: Callable[[str], ToolSpec | No
         The script, with a newline at its end; empty without records.
     """
     chosen = sorted(records, key=lambda record: record.at)
-    ids = {record.id for record in chosen}
+    ids = {record.id for record in chosen if not record.is_batch}
     made = [record for record in chosen if record.parent not in ids]
     return "\n".join(f"{_comment(record)}\n{_commands(record, find, is_alone=len(made) == 1)}\n" for record in made)
 
@@ -50,6 +50,8 @@ def _commands(record: CallRecord, find: Callable[[str], ToolSpec | None], *, is_
         text = text.rstrip("\n")
         # A subshell, so that its variables and `exit` don't affect other calls.
         return text if is_alone else f"(\n{text}\n)"
+    if record.is_batch:
+        return f"# a batch, which `pegboard batch` runs: {clean_line(json.dumps(record.args))}"
     spec = find(record.tool)
     if spec is None:
         return f"# this tool no longer exists: {clean_line(record.tool)} {json.dumps(record.args)}"

@@ -66,15 +66,17 @@ class CallActions:
         return tuple(reversed(calls))
 
     def is_call(self, call: RecordedCall | CallRow, deed: str) -> bool:
-        """Return whether a line is a call; if it is a turn, say that this can't be done with a turn.
+        """Return whether a line is a call of a tool; if it is a turn or a batch, say that this can't be done with it.
 
         Args:
             call: The line.
             deed: What only calls can be, such as `copied`.
         """
-        if call.is_turn:
-            self._notify(f"A turn can't be {deed}. Select one of its calls.", "warning")
-        return not call.is_turn
+        if call.is_turn or call.is_batch:
+            kind = "turn" if call.is_turn else "batch"
+            self._notify(f"A {kind} can't be {deed}. Select one of its calls.", "warning")
+            return False
+        return True
 
     async def _without_turns(self, calls: Sequence[RecordedCall]) -> Sequence[RecordedCall]:
         """Return calls, and of each turn the calls that it made, without duplicates; say so if there are none."""
