@@ -326,6 +326,21 @@ def test_check_accepts_calls_that_may_work(pegboard: Command, script: str) -> No
     assert done.returncode == 0
 
 
+@pytest.mark.parametrize("verb", ["run", "check"])
+def test_the_problem_of_a_pack_or_server_is_printed_if_a_command_is_missing(
+    pegboard: Command, write_pack: Callable[[str, str], Path], verb: str
+) -> None:
+    write_pack("broken.py", "def hello(*, name: str -> str:\n")
+    config = Path(os.environ["PEGBOARD_CONFIG"])
+    config.parent.mkdir(exist_ok=True)
+    config.write_text("[mcp.servers.gone]\ncommand = '/nonexistent/server'\n", encoding="utf-8")
+    for script in ("broken.hello 1; true", "shop.get_user 7 >/dev/null; gone.hello"):
+        done = pegboard(verb, script)
+        assert "broken.py:1: The file could not be parsed: invalid syntax." in done.stderr
+        assert "The MCP server gone is not connected." in done.stderr
+    assert pegboard(verb, "shop.get_user 7").stderr == ""
+
+
 def test_arguments_nested_too_deeply_are_misuse_of_one_command_and_the_script_continues(pegboard: Command) -> None:
     nested = "[" * 300 + "]" * 300
     done = pegboard(

@@ -83,6 +83,8 @@ def run(
         return await run_to_end(runtime, output.id, events, output.event)
 
     finished, interruption = asyncio.run(run())
+    if output.lacks_command:
+        narrate_problems(runtime.problems())
     cancelled = ToolResult.failed("execution_error", "The script was cancelled.", "cancelled")
     result = finished.result if finished else cancelled
     if result.error is not None:
@@ -107,10 +109,12 @@ def check(
     """Show the calls of a script without running it; exit with 2 if one of them can't work."""
     from dataclasses import asdict
 
-    from pegboard.cli.output import narrate, print_json, print_table
+    from pegboard.cli.output import narrate, narrate_problems, print_json, print_table
 
     runtime = scanned(context, tool_allow, connects=True)
     analysis = runtime.scripts.orchestrator().analyze(_read(runtime, file))
+    if analysis.missing:
+        narrate_problems(runtime.problems())
     errors = [*_missing(runtime, analysis), *_blocked(runtime, analysis)]
     if json:
         print_json({**asdict(analysis), "errors": errors})
@@ -300,6 +304,8 @@ class _ScriptOutput:
     def __init__(self, id_: str, *, prints: bool) -> None:
         self.id = id_
         self.printed = {"stdout": "", "stderr": ""}
+        self.lacks_command = False
+        """Whether a command wasn't found, so that a problem of a pack or server may be the reason."""
         self._prints = prints
         self._calls: dict[str, Finished | None] = {}
 
@@ -314,6 +320,7 @@ class _ScriptOutput:
 
         match event:
             case Log(stream=stream, text=text) if event.owner == self.id:
+                self.lacks_command |= stream == "stderr" and ": command not found" in text
                 if self._prints:
                     self._print(stream, text)
                 else:
