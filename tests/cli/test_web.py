@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import httpx
 import pytest
+from servers import SDK_SERVER, start_of
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
@@ -47,12 +49,12 @@ class Served:
 
 
 @contextmanager
-def _serving(folder: Path) -> Iterator[Served]:
+def _serving(folder: Path, *options: str) -> Iterator[Served]:
     """Run a server whose folders are in one folder."""
     folders = {name: str(folder / name) for name in ("DATA_DIR", "STATE_DIR", "CACHE_DIR")}
     own = {"HOME": str(folder), "PEGBOARD_CONFIG": str(folder / "config.toml")}
     with subprocess.Popen(
-        [sys.executable, "-m", "pegboard", "web", "--port", "0"],
+        [sys.executable, "-m", "pegboard", "web", "--port", "0", *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -182,6 +184,19 @@ async def test_a_tab_stays_open_and_reacts_to_keys(served: Served) -> None:
             await _read_until(socket, "never painted", seconds=5)  # the app checks its terminal every two seconds
         await socket.send_json(["stdin", "\x10"])
         await _read_until(socket, "ommand or a tool")  # its first letter is under the cursor
+
+
+@pytest.mark.promise("WEB-2")
+async def test_the_options_of_one_run_apply_to_the_app_in_the_browser(
+    tmp_path: Path, write_pack: Callable[[str, str], Path]
+) -> None:
+    packs = str(write_pack("shelf.py", 'def tidy() -> None:\n    """Tidy."""\n'))
+    server = shlex.join(start_of(SDK_SERVER))
+    with _serving(tmp_path, "--packs", packs, "--mcp", server, "--tool-allow", "shelf.*,fixture.*") as served:
+        async with _tab(served) as socket:
+            await _read_until(socket, "shelf")
+        async with _tab(served) as socket:
+            await _read_until(socket, "fixture")
 
 
 async def _read_until(socket: aiohttp.ClientWebSocketResponse, text: str, seconds: float = 60) -> None:

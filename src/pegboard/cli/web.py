@@ -39,6 +39,7 @@ def web(
     command = [
         *pegboard_command(),
         *(word for folder in context.meta.get("pegboard.packs", []) for word in ("--packs", str(folder))),
+        *(word for server in context.meta.get("pegboard.mcp", []) for word in ("--mcp", server)),
         *(word for patterns in allow for word in ("--tool-allow", patterns)),
     ]
     try:
