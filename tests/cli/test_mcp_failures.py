@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -17,6 +18,9 @@ from servers import HOSTILE_SERVER, SDK_SERVER, start_of
 from terminals import pegboard as in_terminal
 from tls_page import self_signed
 from watched import PLAIN_SERVER
+
+from pegboard.cli import servers as cli_servers
+from pegboard.runtime import Runtime
 
 Command = Callable[..., commands.Done]
 COMMANDS = pytest.mark.parametrize("command", [("mcp", "test"), ("tools", "list")], ids=" ".join)
@@ -222,6 +226,26 @@ def test_a_server_that_hangs_at_its_start_is_named_and_does_not_hold_up_tools_of
     done = pegboard("tools", "list", "fs")
     assert done.stdout
     assert done.stderr.splitlines()[0] == "Still waiting after 5 s for slow …"
+
+
+@pytest.mark.promise("MCP-3")
+def test_servers_that_answer_at_the_last_moment_are_not_reported(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime = Runtime.from_environment()
+    connect_all = runtime.servers.connect
+
+    async def connect_slowly() -> None:
+        await connect_all()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(runtime.servers, "connect", connect_slowly)
+    monkeypatch.setattr(cli_servers, "_PATIENCE", 0.5)
+    cli_servers.connect(runtime, [shlex.join(start_of(SDK_SERVER))], ["fixture.add"])
+    assert runtime.tools.get("fixture.add") is not None
+    cli_servers.close(runtime)
+    messages = capsys.readouterr().err.splitlines()
+    assert all(message.startswith("Still waiting after 0.5 s for the server") for message in messages)
 
 
 @pytest.mark.promise("EXE-4")

@@ -133,9 +133,11 @@ def _narrate_waiting(runtime: Runtime, given: Sequence[str], *, is_known: bool) 
 
     names = ", ".join(_names(runtime, given, ServerState.CONNECTING))
     after = f"after {_PATIENCE:g} s"
+    if not names:  # the last one has answered since
+        return
     if is_known:
         narrate(f"No answer {after} from {names}. The command continues without its tools.")
-    elif names:
+    else:
         narrate(f"Still waiting {after} for {names} …")
 
 
