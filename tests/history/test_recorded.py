@@ -270,6 +270,23 @@ def test_pinned_calls_are_listed_and_survive_the_size_limit(open_history: OpenHi
     calls.close()
 
 
+@pytest.mark.promise("ACT-2", "ASK-3")
+def test_the_result_of_a_deleted_call_is_neither_read_nor_reused_until_it_is_restored(
+    history: History, calls: RecordedCalls
+) -> None:
+    call = add(history, data="a secret plan")
+    history.keep_for_reuse("key", call)
+    for _ in range(2):
+        result = history.result(call)
+        assert result is not None
+        assert result.data == "a secret plan"
+        assert history.kept_for_reuse("key")[1] == result
+        deleted = calls.delete([call])
+        assert history.result(call) is None
+        assert history.kept_for_reuse("key")[1] is None
+        calls.restore(deleted)
+
+
 @pytest.mark.promise("ACT-2")
 def test_a_call_that_made_others_survives_the_size_limit_as_long_as_one_of_them(open_history: OpenHistory) -> None:
     history = open_history(size_limit=100_000)

@@ -346,14 +346,14 @@ class History:
         return tuple(records)
 
     def result(self, call_id: str) -> ToolResult | None:
-        """Return the result of a call as its caller received it, or None if it is not stored.
+        """Return the result of a call as its caller received it, or None if it is not stored, or deleted.
 
         A truncated result is returned truncated; `meta.truncated` names the file with the complete one.
         """
         from pegboard.history.rows import RESULT_COLUMNS, result_of, value_of
 
         rows = self._select(
-            f"SELECT {RESULT_COLUMNS} FROM calls WHERE id = ? AND status <> {RUNNING}",  # noqa: S608 - our own names
+            f"SELECT {RESULT_COLUMNS} FROM calls WHERE id = ? AND status <> {RUNNING} AND deleted_at IS NULL",  # noqa: S608
             [call_id],
         )
         if not rows:
