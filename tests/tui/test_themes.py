@@ -96,6 +96,7 @@ async def test_the_sixteen_color_theme_sends_no_other_colors_to_the_terminal(tmp
         ('primary = "red"\n[variables]\ntext = "nonsense"', "'nonsense' is not a color"),
         ('primary = "red"\n[variables]\nlink-style = "wavy"', "'wavy' is not a text style"),
         ('primary = "red"\n[variables]\n"a b" = "red"', "`a b`"),
+        pytest.param(f"primary = {'[' * 5000}{']' * 5000}", "nested too deeply", id="deep"),
     ],
 )
 def test_an_invalid_theme_file_is_a_problem_with_its_reason(tmp_path: Path, text: str, reason: str) -> None:

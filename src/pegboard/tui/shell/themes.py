@@ -42,8 +42,10 @@ def load(folders: Iterable[Path]) -> tuple[list[Theme], list[Problem]]:
     for file in _files(folders):
         try:
             theme = read(file)
-        except (OSError, ValueError) as error:
+        except (OSError, RecursionError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
+            if isinstance(error, RecursionError):
+                reason = "it is nested too deeply"
             problems.append(
                 models.Problem(
                     message=f"The theme {file.name} can't be used: {reason}.", file=str(file), severity="warning"
@@ -59,6 +61,7 @@ def read(file: Path) -> Theme:
 
     Raises:
         OSError: The file can't be read.
+        RecursionError: The file is nested too deeply.
         ValueError: The file isn't a valid theme; the message contains the reason.
     """
     content = {"name": file.stem} | tomllib.loads(file.read_bytes().decode())
