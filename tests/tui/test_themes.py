@@ -109,6 +109,26 @@ def test_an_invalid_theme_file_is_a_problem_with_its_reason(tmp_path: Path, text
     assert reason in problems[0].message
 
 
+@pytest.mark.promise("TUI-6")
+@pytest.mark.parametrize(
+    ("text", "name", "line"),
+    [
+        ('primary = "red"\n[variables]\ntext = "red"\nborder = "nonsense"', "`variables.border`", 4),
+        ('primary = "red"\n[variables]\nlink-style = "wavy"', "`variables.link-style`", 3),
+        ('primary = "red"\npanel = "nonsense"', "`panel`", 2),
+        ('primary = "red"\npanel = ]', "Invalid value", 2),
+        ('name = "x"', "`primary`", None),
+    ],
+)
+def test_the_problem_of_a_theme_file_names_the_invalid_value_and_its_line(
+    tmp_path: Path, text: str, name: str, line: int | None
+) -> None:
+    (tmp_path / "bad.toml").write_text(text)
+    problem = themes.load([tmp_path])[1][0]
+    assert name in problem.message
+    assert problem.line == line
+
+
 def test_undecodable_bytes_and_a_folder_named_like_a_theme_are_problems(tmp_path: Path) -> None:
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "folder.toml").mkdir()

@@ -22,22 +22,33 @@ def _colour(value: str) -> str:
     return value
 
 
-def _variables(variables: dict[str, str]) -> dict[str, str]:
-    """Reject variables that would make Textual's CSS fail only when they are used."""
-    for name, value in variables.items():
-        words = value.split()
-        if not words or not re.fullmatch(r"[a-z0-9-]+", name):
-            raise ValueError(f"`{name}` should be the name of a variable, with a value")
-        if "style" in name:
-            unknown = sorted(set(words) - _TEXT_STYLES)
-            if unknown:
-                raise ValueError(f"`{name}`: {unknown[0]!r} is not a text style")
-            continue
-        if words[0] != "auto":
-            _colour(words[0])
-        if len(words) > 2 or (len(words) == 2 and not re.fullmatch(r"\d+(\.\d+)?%", words[1])):
-            raise ValueError(f"`{name}` should be a color, perhaps with a percentage: {value!r}")
-    return variables
+class InvalidThemeError(ValueError):
+    """A value of a theme file is invalid.
+
+    Args:
+        key: Its key in the file.
+        reason: The reason.
+    """
+
+    def __init__(self, key: str, reason: str) -> None:
+        super().__init__(f"`{key}`: {reason}")
+        self.key = key
+
+
+def _check_variable(name: str, value: str) -> None:
+    """Reject a variable that would make Textual's CSS fail only when it is used."""
+    words = value.split()
+    if not words or not re.fullmatch(r"[a-z0-9-]+", name):
+        raise ValueError(f"`{name}` should be the name of a variable, with a value")
+    if "style" in name:
+        unknown = sorted(set(words) - _TEXT_STYLES)
+        if unknown:
+            raise ValueError(f"{unknown[0]!r} is not a text style")
+        return
+    if words[0] != "auto":
+        _colour(words[0])
+    if len(words) > 2 or (len(words) == 2 and not re.fullmatch(r"\d+(\.\d+)?%", words[1])):
+        raise ValueError(f"{value!r} should be a color, perhaps with a percentage")
 
 
 Colour: TypeAlias = Annotated[str, AfterValidator(_colour)]
@@ -66,7 +77,7 @@ class ThemeFile(BaseModel):
     """Whether the theme uses the terminal's own colors."""
     luminosity_spread: float = 0.15
     text_alpha: float = 0.95
-    variables: Annotated[dict[str, str], AfterValidator(_variables)] = Field(default_factory=dict)
+    variables: dict[str, str] = Field(default_factory=dict)
     """Textual's variables, such as `text-muted` or `footer-background`."""
 
 
@@ -74,12 +85,17 @@ def validated(content: Mapping[str, object]) -> dict[str, Any]:
     """Return the values of a theme file.
 
     Raises:
-        ValueError: One is invalid; the message contains the reason.
+        InvalidThemeError: One is invalid.
     """
     try:
         described = ThemeFile.model_validate(content)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise ValueError(f"`{where}`: {first['msg'].removeprefix('Value error, ')}") from error
+        raise InvalidThemeError(where, first["msg"].removeprefix("Value error, ")) from error
+    for name, value in described.variables.items():
+        try:
+            _check_variable(name, value)
+        except ValueError as error:
+            raise InvalidThemeError(f"variables.{name}", str(error)) from error
     return described.model_dump(exclude_unset=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -46,10 +48,9 @@ def load(folders: Iterable[Path]) -> tuple[list[Theme], list[Problem]]:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             if isinstance(error, RecursionError):
                 reason = "it is nested too deeply"
+            message = f"The theme {file.name} can't be used: {reason}."
             problems.append(
-                models.Problem(
-                    message=f"The theme {file.name} can't be used: {reason}.", file=str(file), severity="warning"
-                )
+                models.Problem(message=message, file=str(file), line=_line(file, error), severity="warning")
             )
         else:
             themes[theme.name] = theme
@@ -70,6 +71,20 @@ def read(file: Path) -> Theme:
     from pegboard.tui.shell.theme_file import validated
 
     return Theme(**validated(content))
+
+
+def _line(file: Path, error: Exception) -> int | None:
+    """Return the line of an error in a theme file; None if it has none, such as a missing key."""
+    if isinstance(error, tomllib.TOMLDecodeError):
+        found = re.search(r"at line (\d+)", str(error))
+        return int(found[1]) if found else None
+    from pegboard.config.lines import key_lines
+    from pegboard.tui.shell.theme_file import InvalidThemeError
+
+    if isinstance(error, InvalidThemeError):
+        with suppress(OSError, ValueError):  # the file was changed meanwhile
+            return key_lines(file.read_text(encoding="utf-8")).get(error.key)
+    return None
 
 
 def fingerprint(folders: Iterable[Path]) -> Fingerprint:
