@@ -513,6 +513,20 @@ def test_the_record_of_a_batch_says_that_the_reader_of_its_results_had_ended(
     assert "because the reader of its results" in stopped["error"]["message"]
 
 
+@pytest.mark.parametrize(
+    ("source", "out"), [("a.csv.rows.jsonl", "a.csv"), ("a.jsonl.journal", "a.jsonl"), ("a.csv.journal", "a.csv")]
+)
+def test_files_beside_the_results_never_replace_the_rows(
+    pegboard: Command, tmp_path: Path, source: str, out: str
+) -> None:
+    rows(tmp_path / source, 3)
+    before = (tmp_path / source).read_bytes()
+    done = pegboard("rows.double", "--from", source, "--out", out, "--force")
+    assert (done.returncode, f"replaces {source}, which contains the rows" in done.stderr) == (2, True)
+    assert (tmp_path / source).read_bytes() == before
+    assert not (tmp_path / out).exists()
+
+
 def test_results_never_replace_a_device_or_a_folder(pegboard: Command, tmp_path: Path) -> None:
     rows(tmp_path / "rows.jsonl", 1)
     os.mkfifo(tmp_path / "pipe")

@@ -10,6 +10,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from pegboard.batch.errors import BatchError
+from pegboard.batch.journal import journal_file
 from pegboard.batch.rows import STDIN
 from pegboard.models import JsonObject, ToolSpec
 
@@ -83,8 +84,21 @@ class BatchPlan:
             raise BatchError(f"{self.out} can't be written: the folder {self.out.parent} doesn't exist.")
         if self.out is not None and self.out.exists() and not self.out.is_file():
             raise BatchError(f"{self.out} can't be written because it is not a regular file. Choose another --out.")
-        if self.out is not None and self.source != STDIN and _resolved(self.out) == _resolved(self.source):
+        self._check_rows_are_kept()
+
+    def _check_rows_are_kept(self) -> None:
+        """Raise `BatchError` if the batch would write to the file of its rows."""
+        if self.out is None or self.lines is None or self.source == STDIN:
+            return
+        source = _resolved(self.source)
+        if _resolved(self.out) == source:
             raise BatchError(f"--out must be another file than the rows: {self.out}.")
+        for beside in (self.lines, journal_file(self.out)):
+            if _resolved(beside) == source:
+                raise BatchError(
+                    f"A batch with the results {self.out} replaces {beside}, which contains the rows."
+                    " Choose another --out."
+                )
 
 
 def _resolved(file: Path | str) -> str:
