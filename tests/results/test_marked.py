@@ -116,6 +116,30 @@ def test_code_stays_code_after_a_long_block_is_split() -> None:
     assert all(line.is_code for line in marked.lines)
 
 
+@pytest.mark.parametrize("step", [10**6, 90])
+@pytest.mark.parametrize(
+    ("lead", "line", "end", "rows"),
+    [
+        ("| a | b |\n|---|---|", "| x{} | y |", "\nEnd", ["x{} │ y", "", "End"]),
+        ("1. Do:\n\n   ```sh", "   run *x{}* -y", "   ```\n2. Next", ["     run *x{}* -y", "2. Next"]),
+        ("- one\n\n  > ```", "  > *x{}*", "  > ```\n\nEnd", ["  ▌   *x{}*", "", "End"]),
+        ("1. Do:", "    - the *x{}*", "2. Next", ["   ◦ the x{}", "2. Next"]),
+        ("- one\n  1. two\n\n     | a | b |\n     |---|---|", "     | x{} | y |", "- End", ["     x{} │ y", "• End"]),
+    ],
+)
+def test_a_block_stays_the_same_after_a_long_one_is_split(
+    lead: str, line: str, end: str, rows: list[str], step: int
+) -> None:
+    numbers = range(100, 400)
+    text = "\n".join([lead, *map(line.format, numbers), end])
+    marked = Marked()
+    for start in range(0, len(text), step):
+        marked.append(text[start : start + step])
+        marked.read()
+    seen = [row.text.rstrip() for one in marked.lines for row in rows_of(one, 200)]
+    assert seen[-len(numbers) - len(rows) + 1 :] == [*map(rows[0].format, numbers), *rows[1:]]
+
+
 @pytest.mark.parametrize(
     ("text", "rows"),
     [

@@ -3,42 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len, set_cell_size
 
 from pegboard.results.clean import clean, clean_line
+from pegboard.results.markdown_code import colours
+from pegboard.results.markdown_reopen import reopened
+from pegboard.results.marks import Mark, Piece
 from pegboard.results.wrap import wrap
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
-    from pygments.lexer import Lexer
-    from pygments.token import _TokenType
-
-Mark = Literal[
-    "plain",
-    "heading",
-    "strong",
-    "emphasis",
-    "code",
-    "link",
-    "muted",
-    "key",
-    "string",
-    "number",
-    "constant",
-    "warning",
-    "error",
-    "ok",
-    "running",
-]
-"""Style of a piece of text."""
-Piece = tuple[int, int, Mark]
-"""Start, end (exclusive) and style of a piece of a row."""
 
 _LONGEST_TAIL: Final = 2_000
 """Maximum length of the part that is parsed again after each addition. Longer blocks are split."""
@@ -46,8 +26,6 @@ _KEPT_TAIL: Final = 500
 _DECIDED: Final = 40
 """Length after which a line no longer changes the block above it, as a dash can."""
 _LONGEST_CELL: Final = 40
-_COLOURED: Final = 20_000
-"""Maximum length of highlighted code."""
 _PLAIN_PARAGRAPH: Final = re.compile(r"[A-Za-z](?:[A-Za-z0-9 ,;:'()./-]*[A-Za-z0-9.)])?")
 """One line without characters that have a meaning in Markdown."""
 _LINE_START: Final = re.compile(r"\n(?=\S)")
@@ -125,6 +103,10 @@ class Marked:
         self._tail = ""
         self._is_continuation = False
         """Whether the tail continues a block that was split."""
+        self._reopening = 0
+        """Number of lines at the start of the tail that only reopen the blocks which it continues."""
+        self._widths: Sequence[int] = ()
+        """Widths of the columns of the last table that was finished."""
         self._settled: list[MarkdownLine] = []
         self._last: list[MarkdownLine] = []
         self.append(text)
@@ -176,6 +158,7 @@ class Marked:
         self._settled += self._lines(tokens[: starts[-1]])
         self._tail = tail
         self._is_continuation = False
+        self._reopening = 0
 
     def _cut(self) -> None:
         """Finish the beginning of a long block."""
@@ -183,6 +166,17 @@ class Marked:
         wanted = len(self._tail) - _KEPT_TAIL
         if len(self._tail) > 2 * _LONGEST_TAIL:
             wanted = _LONGEST_TAIL
+        beginning = self._tail[: wanted + _KEPT_TAIL]
+        lines = beginning.splitlines(keepends=True)
+        count = self._tail.count("\n", 0, wanted) + 1
+        split = (
+            None if fence else reopened(_parsed(beginning, "inline", "text_join"), lines[:count], self._reopening + 1)
+        )
+        if split is not None:
+            line, opening = split
+            at = sum(map(len, lines[:line]))
+            self._finish(at, opening)
+            return
         breaks = [found.end() for found in _LINE_START.finditer(self._tail, 0, wanted)]
         at = self._tail.rfind("\n", 0, wanted) + 1 if fence or not breaks else breaks[-1]
         if at <= (fence.end() if fence else 0):
@@ -190,15 +184,26 @@ class Marked:
             at = wanted if fence or not space else space
         while self._tail[at : at + 1] in tuple(_JOINERS):
             at += 1
-        head, tail = self._tail[:at], self._tail[at:]
-        self._settled += self._lines(_parsed(head))
+        self._finish(at, fence[0] if fence else "")
+
+    def _finish(self, at: int, opening: str) -> None:
+        """Finish the tail up to an index, and start its rest with lines that reopen the split blocks."""
+        writer = self._written(_parsed(self._tail[:at]))
+        self._settled += writer.lines[writer.start :]
+        self._widths = writer.widths
         self._is_continuation = True
-        self._tail = (fence[0] if fence else "") + tail
+        self._reopening = opening.count("\n")
+        self._tail = opening + self._tail[at:]
 
     def _lines(self, tokens: Sequence[Token]) -> list[MarkdownLine]:
-        writer = _Writer(begun=bool(self._settled) and _needs_gap(self._settled[-1]) and not self._is_continuation)
+        writer = self._written(tokens)
+        return writer.lines[writer.start :]
+
+    def _written(self, tokens: Sequence[Token]) -> _Writer:
+        begun = bool(self._settled) and _needs_gap(self._settled[-1]) and not self._is_continuation
+        writer = _Writer(begun=begun, reopening=self._reopening, widths=self._widths)
         writer.write(tokens)
-        return writer.lines
+        return writer
 
 
 def lines_of(text: str) -> list[MarkdownLine]:
@@ -215,17 +220,22 @@ def load_parser() -> None:
 
 
 @cache
-def _parser() -> MarkdownIt:
+def _parser(without: tuple[str, ...] = ()) -> MarkdownIt:
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": 3 * _DEEPEST})
     # A link definition is invisible and would change finished lines above it.
-    return parser.enable(["table", "strikethrough"]).disable("reference")
+    return parser.enable(["table", "strikethrough"]).disable(["reference", *without])
 
 
-def _parsed(text: str) -> list[Token]:
-    """Parse a text, flattening lists and quotations that the parser would omit."""
-    return _parser().parse(_TOO_DEEP.sub(lambda found: found[0][-_DEEPEST:], text))
+def _parsed(text: str, *without: str) -> list[Token]:
+    """Parse a text, flattening lists and quotations that the parser would omit.
+
+    Args:
+        text: The text.
+        without: Rules of the parser that are not applied.
+    """
+    return _parser(without).parse(_TOO_DEEP.sub(lambda found: found[0][-_DEEPEST:], text))
 
 
 @dataclass
@@ -242,10 +252,18 @@ class _Writer:
 
     Args:
         begun: Whether there is text above, which an empty line separates from the first block.
+        reopening: Number of lines of source that only reopen blocks.
+        widths: Minimum widths of the columns of a reopened table.
+
+    Attributes:
+        start: Index of the first line that is not of reopened blocks.
     """
 
     begun: bool
+    reopening: int = 0
+    widths: Sequence[int] = ()
     lines: list[MarkdownLine] = field(default_factory=list)
+    start: int = 0
     _containers: list[_Container] = field(default_factory=list)
     _numbers: list[int | None] = field(default_factory=list)
 
@@ -254,7 +272,10 @@ class _Writer:
         index = 0
         while index < len(tokens):
             token = tokens[index]
+            is_reopened = self._is_reopened(token)
             match token.type:
+                case "fence" if is_reopened:
+                    self._code(token.content, token.info)
                 case "inline":
                     opening = tokens[index - 1] if index else token
                     self._inline(token, heading=opening.tag if opening.type == "heading_open" else "")
@@ -262,8 +283,9 @@ class _Writer:
                     self._item(is_loose=_is_loose(tokens, index))
                 case "table_open":
                     end = next(at for at in range(index, len(tokens)) if tokens[at].type == "table_close")
-                    self._add_gap()
-                    self._table(tokens[index:end])
+                    if not is_reopened:
+                        self._add_gap()
+                    self._table(tokens[index:end], is_reopened=is_reopened)
                     index = end
                 case "list_item_close" | "blockquote_close":
                     if self._containers[-1].first != self._containers[-1].rest:
@@ -274,6 +296,18 @@ class _Writer:
                 case _:
                     self._block(token)
             index += 1
+        if self.reopening:
+            self.start = len(self.lines)
+
+    def _is_reopened(self, token: Token) -> bool:
+        """Return whether a token is a reopened block with lines of its own; note where such lines begin."""
+        if not self.reopening or token.nesting < 0 or not token.map:
+            return False
+        is_reopened = token.map[0] < self.reopening
+        if not is_reopened or token.type in ("fence", "table_open"):
+            self.start, self.reopening = len(self.lines), 0
+            return is_reopened
+        return False
 
     def _block(self, token: Token) -> None:
         """Add a block that needs no other token, or what precedes a block."""
@@ -338,11 +372,11 @@ class _Writer:
 
     def _code(self, code: str, info: str) -> None:
         lines = clean(code.rstrip("\n")).split("\n")
-        coloured = _colours("\n".join(lines), info.split(maxsplit=1)[0] if info.strip() else "")
+        coloured = colours("\n".join(lines), info.split(maxsplit=1)[0] if info.strip() else "")
         for line, pieces in zip(lines, coloured, strict=True):
             self._add(MarkdownLine(line, pieces, "  ", "  ", is_code=True))
 
-    def _table(self, tokens: Sequence[Token]) -> None:
+    def _table(self, tokens: Sequence[Token], *, is_reopened: bool) -> None:
         rows: list[list[tuple[str, list[Piece]]]] = []
         for token in tokens:
             if token.type == "tr_open":
@@ -355,7 +389,12 @@ class _Writer:
             min(max((cell_len(row[at][0]) for row in rows if at < len(row)), default=0), _LONGEST_CELL)
             for at in range(columns)
         ]
+        if is_reopened and len(self.widths) == columns:
+            widths = list(map(max, widths, self.widths))
+        self.widths = widths
         for number, row in enumerate(rows):
+            if number == 0 and is_reopened:
+                continue
             self._add(_table_line(row, widths, is_head=number == 0))
             if number == 0:
                 rule = "─┼─".join("─" * width for width in widths)
@@ -428,51 +467,3 @@ def _inline_text(children: Iterable[Token]) -> tuple[str, list[Piece]]:
             case _:
                 text += clean_line(token.content)
     return text, pieces
-
-
-def _colours(code: str, language: str) -> Iterator[tuple[Piece, ...]]:
-    """Yield the styles of each line of code."""
-    lines: list[list[Piece]] = [[] for _ in range(code.count("\n") + 1)]
-    if language and len(code) <= _COLOURED:
-        number = column = 0
-        for mark, text in _lexed(code, language):
-            for at, part in enumerate(text.split("\n")):
-                if at:
-                    number, column = number + 1, 0
-                if part and mark != "plain" and number < len(lines):
-                    lines[number].append((column, column + len(part), mark))
-                column += len(part)
-    return map(tuple, lines)
-
-
-def _lexed(code: str, language: str) -> Iterator[tuple[Mark, str]]:
-    from pygments.token import Comment, Keyword, Name, Number, String
-    from pygments.util import ClassNotFound
-
-    marks: tuple[tuple[_TokenType, Mark], ...] = (
-        (Comment, "muted"),
-        (Keyword, "key"),
-        (String, "string"),
-        (Number, "number"),
-        (Name.Function, "constant"),
-        (Name.Class, "constant"),
-        (Name.Builtin, "constant"),
-        (Name.Tag, "key"),
-    )
-    try:
-        lexer = _lexer(language.lower())
-    except ClassNotFound:
-        return
-    for kind, text in lexer.get_tokens(code):
-        yield next((mark for wanted, mark in marks if _is_a(kind, wanted)), "plain"), text
-
-
-def _is_a(kind: _TokenType, wanted: _TokenType) -> bool:
-    return kind[: len(wanted)] == wanted
-
-
-@cache
-def _lexer(language: str) -> Lexer:
-    from pygments.lexers import get_lexer_by_name
-
-    return get_lexer_by_name(language, stripnl=False, ensurenl=False)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from pegboard.results.clean import clean
-from pegboard.results.markdown_lines import Mark, MarkdownLine, MarkdownRow, Marked, rows_of
+from pegboard.results.markdown_lines import MarkdownLine, MarkdownRow, Marked, rows_of
+from pegboard.results.marks import Mark
 from pegboard.results.sizes import count
 
 Background = Literal["", "user", "card", "asking", "code"]

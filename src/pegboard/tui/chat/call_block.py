@@ -19,7 +19,8 @@ from pegboard.results.advice import advice
 from pegboard.results.arguments import arguments_text
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.log import LogLine, LogLines
-from pegboard.results.markdown_lines import Mark, MarkdownLine, MarkdownRow, Piece, rows_of
+from pegboard.results.markdown_lines import MarkdownLine, MarkdownRow, rows_of
+from pegboard.results.marks import Mark, Piece
 from pegboard.results.printed import printed
 from pegboard.results.sizes import count, duration, size
 from pegboard.results.text import as_text, json_parts, preview

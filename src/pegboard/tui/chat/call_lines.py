@@ -10,7 +10,8 @@ from typing import Final
 from pegboard.models import ScriptAnalysis
 from pegboard.results.arguments import BAR
 from pegboard.results.clean import clean_line
-from pegboard.results.markdown_lines import Mark, MarkdownLine
+from pegboard.results.markdown_lines import MarkdownLine
+from pegboard.results.marks import Mark
 from pegboard.results.sizes import count
 from pegboard.results.text import json_parts
 
