@@ -330,6 +330,45 @@ async def test_up_and_down_recall_sent_messages_and_return_to_the_draft(tmp_path
         assert stage.line.text == "draft"
 
 
+async def test_a_draft_is_kept_while_a_sent_message_is_recalled(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, says("1"), says("2")) as stage:
+        await stage.ask("one")
+        await stage.ask("two")
+        await stage.type("draft")
+        await stage.press("up")
+        assert stage.line.text == "two"
+    async with on_chat(tmp_path) as stage:
+        await stage.until(lambda: stage.line.text, "the draft is read")
+        assert stage.line.text == "draft"
+
+
+async def test_a_draft_is_kept_while_a_sent_message_is_recalled_and_changed(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, says("1")) as stage:
+        await stage.ask("one")
+        await stage.type("draft")
+        await stage.press("up", "x")
+    async with on_chat(tmp_path) as stage:
+        await stage.until(lambda: stage.line.text, "both are read")
+        assert stage.line.text == "draft\nonex"
+
+
+async def test_a_draft_returns_to_the_prompt_if_another_session_is_opened_while_a_message_is_recalled(
+    tmp_path: Path,
+) -> None:
+    async with on_chat(tmp_path, says("1")) as stage:
+        await stage.ask("one")
+        await stage.type("draft")
+        await stage.press("up")
+        stage.chat.open_session.reload()
+        await stage.until(lambda: not stage.chat.open_session.is_loading, "the same session is loaded")
+        assert stage.line.text == "one"
+        await stage.press("down")
+        assert stage.line.text == "draft"
+        await stage.press("up", "ctrl+n")
+        await stage.until(lambda: stage.chat.open_session.record is None, "a new session")
+        assert stage.line.text == "draft"
+
+
 async def test_up_and_down_move_within_a_wrapped_line_before_they_recall(tmp_path: Path) -> None:
     async with on_chat(tmp_path, says("1"), size=(60, 20)) as stage:
         await stage.ask("one")

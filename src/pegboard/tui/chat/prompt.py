@@ -50,6 +50,13 @@ class AskLine(Lines):
         self._at = 0
         self._draft = ""
 
+    @property
+    def unsent(self) -> str:
+        """Text that was typed and not sent, also while a sent message is recalled."""
+        if not (self._draft and self._at < len(self._sent)):
+            return self.text
+        return self._draft if self.text == self._sent[self._at] else f"{self._draft}\n{self.text}".rstrip("\n")
+
     async def _on_key(self, event: events.Key) -> None:
         """Handle send and line break in the order of typing, which bindings would not keep."""
         own = {key: binding.action for key, binding in bindings_of(self) if binding.id in _OWN}
@@ -87,9 +94,12 @@ class AskLine(Lines):
             self.put("\n".join(filter(None, [text, self.text])))
 
     def remember(self, sent: list[str]) -> None:
-        """Set the history of sent messages."""
+        """Set the history of sent messages; if it lacks the recalled one, show the draft again."""
+        if self._at >= len(self._sent) or sent[: self._at + 1] != self._sent[: self._at + 1]:
+            if self._draft and self.text != self.unsent:
+                self.put(self.unsent)
+            self._at, self._draft = len(sent), ""
         self._sent = sent
-        self._at = len(sent)
 
     def action_recall(self, by: int) -> None:
         """Recall the previous or next message; within a longer text, move the cursor."""

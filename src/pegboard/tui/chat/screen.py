@@ -104,7 +104,7 @@ class ChatScreen(PageScreen):
         self._draft = KeptDraft(
             self,
             DraftFile(runtime.paths.state, "chat-draft"),
-            lambda: Draft("\n".join(filter(None, [*self.runner.queue, self._prompt.text]))),
+            lambda: Draft("\n".join(filter(None, [*self.runner.queue, self._prompt.unsent]))),
         )
         self.weights: dict[str, int] = {}
         """Tokens of each tool's definition, by name."""
