@@ -176,6 +176,22 @@ async def test_an_array_has_the_annotated_type_of_its_elements(harness: Any, tmp
     assert (error.code, [fault.path for fault in error.faults]) == ("invalid_args", ["/e"])
 
 
+async def test_types_of_typing_without_brackets_are_converted_too(harness: Any, tmp_path: Path) -> None:
+    pack = tmp_path / "bare.py"
+    pack.write_text(
+        "from typing import Dict, List, Optional, Set, Tuple\n"
+        "def ask(\n"
+        "    *, rows: List[List], by_name: Dict[str, Dict], record: Dict, pair: Tuple, tags: Optional[Set] = None,\n"
+        "    other: Optional = None,\n"
+        "):\n"
+        "    return repr([rows, by_name, record, pair, tags, other])\n"
+    )
+    given = {"rows": [[1, "a"]], "by_name": {"a": {"b": 1}}, "record": {"c": 2}, "pair": [1, "b"], "tags": ["d", "d"]}
+    events = await harness.events("ask", pack, **given, other=3)
+    assert harness.result(events).data == "[[[1, 'a']], {'a': {'b': 1}}, {'c': 2}, (1, 'b'), {'d'}, 3]"
+    assert "unconverted" not in harness.text(events)
+
+
 DATED, ITS_DATE = {"when": "2024-01-01"}, "{'when': datetime.date(2024, 1, 1)}"
 BLUE = "<Colour.BLUE: 2>"
 

@@ -38,10 +38,17 @@ def is_union(annotation: Annotation) -> bool:
     return isinstance(annotation, UnionType) or called(annotation) in {("typing", "Union"), ("typing", "Optional")}
 
 
+def arguments_of(annotation: Annotation) -> tuple[Annotation, ...]:
+    """Return the types in the brackets of an annotation; those of `typing` without brackets have no such attribute."""
+    args: tuple[Annotation, ...] = getattr(annotation, "__args__", ())
+    return args
+
+
 def without_none(annotation: Annotation) -> Annotation:
     """Return `X` of `X | None`, otherwise the annotation."""
-    if is_union(annotation) and len(annotation.__args__) == 2 and type(None) in annotation.__args__:
-        return next(arg for arg in annotation.__args__ if arg is not type(None))
+    args = arguments_of(annotation)
+    if is_union(annotation) and len(args) == 2 and type(None) in args:
+        return next(arg for arg in args if arg is not type(None))
     return annotation
 
 

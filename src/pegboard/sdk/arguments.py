@@ -6,7 +6,7 @@ import builtins
 import sys
 from types import CodeType
 
-from pegboard.sdk.annotations import LISTS, MAPPINGS, called, converts, is_union, without_none
+from pegboard.sdk.annotations import LISTS, MAPPINGS, arguments_of, called, converts, is_union, without_none
 from pegboard.sdk.layers import is_partial, keywords_of_validated_call, layers
 from pegboard.sdk.tables import table_converter
 from pegboard.sdk.typed_dicts import typed_dicts_for_pydantic
@@ -295,11 +295,11 @@ def _integer_converter(annotation: Annotation) -> Callable[[Any], Any] | None:
     if annotation is int:
         return _integer
     if is_union(annotation):
-        return _union_converter(annotation.__args__)
+        return _union_converter(arguments_of(annotation))
     if isinstance(annotation, type) and hasattr(annotation, "__total__"):
         return _fields_converter(annotation)
     origin = called(getattr(annotation, "__origin__", None))
-    args: tuple[Annotation, ...] = getattr(annotation, "__args__", ())
+    args = arguments_of(annotation)
     if origin in MAPPINGS and len(args) == 2:
         return _values_converter(args[1])
     if origin in LISTS and len(args) == 1:
@@ -375,16 +375,17 @@ def _is_native(annotation: Annotation) -> bool:
     metadata = getattr(annotation, "__metadata__", None)
     if metadata is not None:
         return _is_native(annotation.__origin__) and not converts(metadata)
+    args = arguments_of(annotation)
     if is_union(annotation):
-        return all(map(_is_native, annotation.__args__))
+        return all(map(_is_native, args))
     origin = getattr(annotation, "__origin__", None)
     if origin is not None and called(annotation) == ("typing", "Literal"):
-        return all(type(value) in _NATIVE for value in annotation.__args__)
-    if called(origin) in MAPPINGS and len(annotation.__args__) == 2:
-        key, value = annotation.__args__
+        return all(type(value) in _NATIVE for value in args)
+    if called(origin) in MAPPINGS and len(args) == 2:
+        key, value = args
         return _is_any_text(key) and _is_native(value)
     if origin is not None:
-        return _is_native(origin) and all(map(_is_native, annotation.__args__))
+        return _is_native(origin) and all(map(_is_native, args))
     if isinstance(annotation, type) and hasattr(annotation, "__total__"):
         return all(isinstance(field, type) and _is_native(field) for field in annotation.__annotations__.values())
     return _is_one_of(annotation)

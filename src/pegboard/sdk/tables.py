@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from functools import partial
 
-from pegboard.sdk.annotations import LISTS, MAPPINGS, called, converts, without_none
+from pegboard.sdk.annotations import LISTS, MAPPINGS, arguments_of, called, converts, without_none
 
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def table_converter(annotation: Annotation) -> Converter | None:
     if metadata is not None:
         return None if converts(metadata) else table_converter(annotation.__origin__)
     origin = called(getattr(annotation, "__origin__", None))
-    args: tuple[Annotation, ...] = getattr(annotation, "__args__", ())
+    args = arguments_of(annotation)
     if origin in LISTS and len(args) == 1:
         return _of_items(table_converter(args[0]))
     if origin in MAPPINGS and len(args) == 2 and args[0] is str:
@@ -58,7 +58,7 @@ def _array_maker(annotation: Annotation, origin: tuple[str, str], args: Sequence
     if ("numpy", "NDArray") in names:  # an alias of its own since NumPy 2.5
         elements = args
     elif _ARRAY in names:
-        elements = getattr(args[-1], "__args__", ()) if args else ()
+        elements = arguments_of(args[-1]) if args else ()
     else:
         return None
     kind = elements[0] if elements else None
