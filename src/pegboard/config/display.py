@@ -48,8 +48,8 @@ class ShownSetting(DataModel):
     """`FILE:LINE`, the name of an environment variable, or `default`."""
     masked: bool
     """Whether something was masked."""
-    status: Literal["used", "trusted", "untrusted", "unknown"] = "used"
-    """*trusted*: set by the trusted `pegboard.toml` of the working directory; *untrusted* and *unknown*: not used."""
+    status: Literal["used", "trusted", "untrusted", "unknown", "ignored"] = "used"
+    """*trusted*: set by the trusted `pegboard.toml` of the working directory; the last three: not used."""
 
 
 def shown_settings(settings: Settings, redactor: Redactor) -> Iterator[ShownSetting]:
@@ -74,7 +74,7 @@ def _shown_value(
     path: tuple[str, ...],
     value: object,
     origin: str,
-    status: Literal["used", "trusted", "untrusted", "unknown"],
+    status: Literal["used", "trusted", "untrusted", "unknown", "ignored"],
     redactor: Redactor,
 ) -> ShownSetting:
     plain = _plain(value)

@@ -61,6 +61,7 @@ def load(environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> t
     merged: Table = {}
     origins: dict[str, Origin] = {}
     problems: list[Problem] = []
+    _drop_engine(folder)
     for layer in layers:
         drop_errors(layer)
         make_folders_absolute(layer)
@@ -98,6 +99,17 @@ def folder_layer(files: FolderFiles, *, has_say: bool = True) -> Layer:
     raw = files.config
     text = raw if isinstance(raw, Problem) else decoded(files.config_file, raw or b"")
     return file_layer(files.config_file, text, has_say=has_say)
+
+
+def _drop_engine(layer: Layer) -> None:
+    """Remove the engine of batches from the layer of a folder: those who run the cluster could read the calls."""
+    batch = layer.table.get("batch")
+    if not isinstance(batch, dict) or "engine" not in batch:
+        return
+    origin = layer.origin("batch.engine")
+    layer.unused.append(Unused("batch.engine", batch.pop("engine"), origin, "ignored"))
+    message = f"`batch.engine` is ignored in the {OVERLAY} of a folder."
+    layer.problems.append(origin.problem(message, "Use --engine or your own config.toml.", "warning"))
 
 
 def restricts(table: Table) -> bool:

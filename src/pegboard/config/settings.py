@@ -93,7 +93,7 @@ class Unused:
     key: str
     value: object
     origin: Origin
-    reason: Literal["untrusted", "unknown"]
+    reason: Literal["untrusted", "unknown", "ignored"]
 
 
 @dataclass(frozen=True)

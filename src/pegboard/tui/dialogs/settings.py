@@ -27,6 +27,7 @@ _STATUS: Final = {
     "trusted": "set by this trusted folder",
     "untrusted": "not used: the folder is not trusted",
     "unknown": "not used: unknown setting",
+    "ignored": "not used: only your own configuration sets it",
 }
 
 
