@@ -230,6 +230,16 @@ async def test_a_problem_of_the_filter_is_not_cut_on_a_narrow_screen(runtime: Ru
         await stage.until_seen("interrupted.")
 
 
+async def test_the_end_of_a_long_filter_of_wide_characters_is_shown_with_the_number_of_calls(
+    runtime: Runtime, recorder: Recorder
+) -> None:
+    recorder.add("fs.read_file")
+    async with on_activity(runtime) as stage:
+        await stage.type(f"{'漢字' * 50}end")
+        await stage.until_seen("字end▏")
+        await stage.until_seen("0 calls")
+
+
 async def test_tab_completes_the_filter(runtime: Runtime, recorder: Recorder) -> None:
     recorder.add()
     recorder.add(result=ToolResult.failed("execution_error", "No."))

@@ -47,6 +47,16 @@ async def test_text_that_is_typed_after_a_click_on_the_filter_line_filters_the_l
         assert stage.marked == "fs.read_file"
 
 
+@pytest.mark.promise("TUI-1")
+@pytest.mark.parametrize("filter_", ["漢字", "漢" * 30, "e" * 60])
+async def test_the_number_of_matches_beside_a_filter_of_wide_characters_is_not_cut(
+    given: GivenRuntime, filter_: str
+) -> None:
+    async with on_stage(given) as stage:
+        await stage.type(filter_)
+        await stage.until_seen("0 of 5")
+
+
 async def test_escape_clears_the_filter_and_keeps_the_selection(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.type("now")

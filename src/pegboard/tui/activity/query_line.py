@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from rich.cells import cell_len
 from textual.content import Content
 
 from pegboard.models import CallCount, HistoryQuery, QueryProblem
@@ -65,8 +66,10 @@ class QueryLine(ClickableFilter):
         width = max(10, self.content_size.width)
         shown, start = with_control_pictures(text), 0
         space = max(4, width - len(count) - 5)
-        if len(shown) > space:
-            start = len(shown) - space
+        if cell_len(shown) > space:
+            start = max(0, len(shown) - space)
+            while cell_len(shown[start:]) > space:
+                start += 1
         filter_ = Content.styled(shown, "$foreground bold")
         for problem in problems:
             filter_ = filter_.stylize("$text-error underline", problem.start, problem.end)

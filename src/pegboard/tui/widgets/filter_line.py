@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rich.cells import cell_len
 from textual.content import Content
 from textual.widgets import Static
 
@@ -65,12 +66,14 @@ class FilterLine(ClickableFilter):
         count = f" {self._count}" if self._sought.strip() else ""
         width = max(4, self.content_size.width - len(count) - 3)
         shown = clean_line(self._sought)[-width:]
+        while cell_len(shown) > width:
+            shown = shown[1:]
         self.update(
             Content.assemble(
                 ("/ ", "$text-primary bold"),
                 (shown, "$foreground bold reverse" if self._renews else "$foreground bold"),
                 ("▏", "$text-primary"),
-                " " * max(0, width - len(shown)),
+                " " * (width - cell_len(shown)),
                 (count, "$text-muted"),
             ),
             layout=False,
