@@ -113,6 +113,20 @@ def test_the_pager_owns_the_terminal_while_calls_and_timers_continue(tmp_path: P
         terminal.close()
 
 
+def test_the_app_has_the_terminal_again_if_the_pager_cannot_be_started(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(textwrap.dedent(APP))
+    environ = os.environ | {"PAGER": "no-such-pager", "TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"}
+    terminal = Terminal([sys.executable, str(tmp_path / "app.py"), str(tmp_path)], environ)
+    try:
+        terminal.wait_for(b"secret of the pane")
+        terminal.press(b"\x1bOR")
+        terminal.wait_for(b"no-such-pager was not opened")
+        terminal.press(b"\x11")
+        assert terminal.process.wait(timeout=PATIENCE) == 0
+    finally:
+        terminal.close()
+
+
 @pytest.mark.parametrize(
     ("said", "command"),
     [(None, ["less"]), ("", ["less"]), ("bat -p 'a b'", ["bat", "-p", "a b"]), ("less 'open", ["less"])],

@@ -8,6 +8,7 @@ from pathlib import Path
 from textual.app import App
 
 from pegboard.results.export import pager_command
+from pegboard.tui.widgets.suspension import suspended
 
 
 async def open_in_pager(app: App[object], file: Path) -> None:
@@ -21,7 +22,6 @@ async def open_in_pager(app: App[object], file: Path) -> None:
         OSError: The pager can't be started.
         textual.app.SuspendNotSupported: The terminal can't be handed over.
     """
-    # Nothing may be painted over the pager while calls continue.
-    with app.suspend(), app.batch_update():
+    with suspended(app):
         process = await asyncio.create_subprocess_exec(*pager_command(), str(file))
         await process.wait()

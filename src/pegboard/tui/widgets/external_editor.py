@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pegboard.tui.state.app_state import AppState
+from pegboard.tui.widgets.suspension import suspended
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -58,9 +59,9 @@ async def open_in_editor(app: App[object], file: str, line: int | None = None) -
     command = editor_command(file, line, os.environ)
     error_text = ""
     try:
-        # Calls in the background must not paint over the editor, nor a change of a tool replace a form that is edited.
+        # A change of a tool must not replace a form that is edited.
         held = app.hold_scans() if isinstance(app, AppState) else nullcontext()
-        with held, app.suspend(), app.batch_update():
+        with held, suspended(app):
             try:
                 process = await asyncio.create_subprocess_exec(*command)
                 code = await process.wait()
