@@ -87,6 +87,17 @@ def test_text_for_a_pager_is_sanitized_and_complete(tmp_path: Path) -> None:
     assert paged_text("\x1b", tmp_path).read_text() == "␛"
 
 
+@pytest.mark.parametrize("chunk", range(1, 9))
+def test_a_large_text_for_a_pager_is_not_json(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, chunk: int) -> None:
+    monkeypatch.setattr("pegboard.results.export._CHUNK", chunk)
+    stored = tmp_path / "stored.json"
+    for text in ("", "x", "\n", "\\", '"', 'a\\"\\\\n\n"ü名🙂\\u0041\\\\\\', '\\"' * 9 + "\x07\\"):
+        shown = text.replace("\x07", "␇")
+        for escapes in (False, True):
+            stored.write_text(json.dumps(text, ensure_ascii=escapes), encoding="utf-8")
+            assert paged(result(text[:1], stored, total=99_000_000), tmp_path).read_text(encoding="utf-8") == shown
+
+
 def test_the_rows_and_columns_that_are_shown_are_saved_and_counted(tmp_path: Path) -> None:
     rows: JsonValue = [{"id": 10, "=b": "x"}, {"id": 9, "=b": "X*y"}, {"id": True, "=b": None}, {"=b": "é"}]
     table = Table.of({"total": 7, "rows": rows})

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shlex
 import shutil
 import tempfile
@@ -22,6 +24,10 @@ from pegboard.storage import replacing
 
 _PRETTY_LIMIT = 20_000_000
 _CHUNK = 1_000_000
+_UNFINISHED_ESCAPE = re.compile(
+    r"(?<!\\)(?:\\\\)*(\\(?:u(?:[0-9a-fA-F]{0,3}|[dD][89abAB][0-9a-fA-F]{2}(?:\\(?:u[0-9a-fA-F]{0,3})?)?))?)\Z"
+)
+"""Escape of a JSON text, or first half of one for two UTF-16 units, that the end of a piece cuts."""
 
 
 def suggested_name(call: ToolCall, result: ToolResult, at: datetime) -> str:
@@ -122,7 +128,7 @@ def pager_command() -> list[str]:
 def paged(result: ToolResult, folder: Path) -> Path:
     """Write the complete data of a result to a new file for a pager, formatted and sanitized, and return the file.
 
-    Results over 20 MB are copied without formatting, to limit memory.
+    Text is shown as it is. Other results over 20 MB are copied without formatting, to limit memory.
 
     Args:
         result: The result.
@@ -136,7 +142,25 @@ def paged(result: ToolResult, folder: Path) -> Path:
     if cut is None or cut.total_bytes <= _PRETTY_LIMIT:
         return paged_text(as_text(whole(result)), folder)
     with Path(cut.file).open(encoding="utf-8", errors="backslashreplace") as source:
-        return _paged(iter(lambda: source.read(_CHUNK), ""), folder)
+        chunks = iter(lambda: source.read(_CHUNK), "")
+        return _paged(_text_pieces(chunks) if isinstance(result.data, str) else chunks, folder)
+
+
+def _text_pieces(chunks: Iterator[str]) -> Iterator[str]:
+    """Yield the text that is one string of JSON in pieces, to limit memory.
+
+    Args:
+        chunks: The JSON, in chunks.
+    """
+    rest = next(chunks, "").lstrip().removeprefix('"')
+    for chunk in chunks:
+        rest += chunk
+        piece = rest[:-1]  # the last character may be the closing quotation mark
+        if cut := _UNFINISHED_ESCAPE.search(piece):
+            piece = piece[: cut.start(1)]
+        yield json.loads(f'"{piece}"', strict=False)
+        rest = rest[len(piece) :]
+    yield json.loads(f'"{rest}', strict=False)
 
 
 def paged_text(text: str, folder: Path) -> Path:
