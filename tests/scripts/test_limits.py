@@ -33,6 +33,10 @@ BOMBS = {
     "a signal that is not heard": ("trap '' TERM INT ALRM HUP; sleep 1000", "longer than 2 s"),
     "eval of eval": ('x=\'eval "$x"\'; eval "$x"', "nested too deeply"),
     "a stack that overflows": ("time " * 20_000 + "echo", "nested too deeply"),
+    "echo of each line of 200 kB": (
+        "printf '%0100d\\n' {1..2000} > f; while read -r line; do echo $line; done < f > copy",
+        "read more than 100 MB",
+    ),
     "too much to read": ("seq 100000 > f; while :; do cat f >/dev/null; done < f", "read more than 100 MB"),
 }
 
@@ -83,6 +87,13 @@ async def test_a_bomb_is_stopped_and_reported_and_its_output_is_kept(
     assert result.exit_code == (124 if "longer" in said else 2 if script.startswith("$(") else 125)
     # A script that can't be parsed never starts.
     assert result.stdout == ("" if script.startswith(("$(", "echo {", "time ")) else "before\n")
+
+
+@pytest.mark.promise("SCR-5")
+async def test_a_command_that_reads_nothing_within_while_read_does_not_count_the_input(tool: OrchestratorTool) -> None:
+    script = "printf '%0100d\\n' {1..2000} > f; while read -r line; do echo $line </dev/null; done < f | cmp - f"
+    result = await tool.execute(script)
+    assert (result.stdout, result.stderr, result.exit_code) == ("", "", 0)
 
 
 @pytest.mark.promise("SCR-5")
