@@ -174,6 +174,33 @@ async def test_a_branch_from_an_answer_contains_the_answer(tmp_path: Path) -> No
         assert stage.line.text == ""
 
 
+async def test_a_branch_from_a_call_ends_after_the_turn_of_the_model_that_made_it(tmp_path: Path) -> None:
+    look, both = ("work.look", {"where": "there"}), [("work.look", {}), ("work.look", {"where": "two"})]
+    turns = calls(look, text="First."), calls(*both), calls(look), says("Done."), says("again")
+    async with on_chat(tmp_path, *turns, sessions=[("old", TALK)]) as stage:
+        await opened(stage, "old")
+        await stage.ask("look")
+        assert len(stage.cards) == 4
+        await stage.press("shift+tab", "up", "up", "up", "b")
+        await stage.until(lambda: stage.chat.session != "old", "a new one")
+        await stage.drawn()
+        assert [message.role for message in stage.kept[6:]] == ["user", "model", "tool", "model", "tool", "tool"]
+        assert len(stage.cards) == 3
+        await stage.ask("again")
+        assert said(stage, stage.chat.session)[-2:] == ["again", "again"]
+        assert len(said(stage, "old")) == 15
+
+
+async def test_a_branch_from_a_text_of_the_model_before_a_call_contains_the_call(tmp_path: Path) -> None:
+    turns = calls(("work.look", {}), text="First."), calls(("work.look", {}), text="Second."), says("Done.")
+    async with on_chat(tmp_path, *turns) as stage:
+        await stage.ask("look")
+        old = stage.chat.session
+        await stage.press("shift+tab", "home", "down", "b")
+        await stage.until(lambda: stage.chat.session != old, "a new one")
+        assert [message.role for message in stage.kept] == ["user", "model", "tool"]
+
+
 async def test_a_branch_that_another_command_replaces_leaves_no_copy(tmp_path: Path) -> None:
     async with on_chat(tmp_path, sessions=[("old", TALK)]) as stage:
         await opened(stage, "old")

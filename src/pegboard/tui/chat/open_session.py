@@ -18,7 +18,7 @@ from pegboard.models.conversation import ModelMessage, ToolMessage, UserMessage
 from pegboard.models.session import Session, SessionEntry
 from pegboard.models.turn import ModelTurn
 from pegboard.results.clean import clean_line
-from pegboard.tui.chat.blocks import Block, TextBlock, UserBlock
+from pegboard.tui.chat.blocks import Block, TextBlock, ThoughtBlock, UserBlock
 from pegboard.tui.chat.call_block import CallBlock
 from pegboard.tui.chat.prompt import AskLine
 from pegboard.tui.chat.story import Story
@@ -384,15 +384,28 @@ class OpenSession:
 
     def branch(self, block: Block) -> None:
         """Continue in a new session from a block; a user message becomes the draft of the prompt."""
-        draft = block.message if isinstance(block, UserBlock) else ""
-        self._run(partial(self._branch, self._messages_from(block), draft=draft))
+        removed = self._messages_from(block)
+        if isinstance(block, UserBlock):
+            self._run(partial(self._branch, removed, draft=block.message))
+        else:
+            self._run(partial(self._branch, removed, after=self._place(block)))
 
-    async def _branch(self, removed: Sequence[str], *, send: str = "", draft: str = "") -> None:
-        """Open a copy of the session without these user messages, its last ones, and what another client has added."""
+    async def _branch(
+        self, removed: Sequence[str], *, send: str = "", draft: str = "", after: tuple[str, int] | None = None
+    ) -> None:
+        """Open a copy of the session without these user messages, its last ones, and what another client has added.
+
+        Args:
+            removed: The user messages.
+            send: Message to send in the copy.
+            draft: Text for the prompt.
+            after: User message before the removed ones, and the number of blocks of its answer to copy; None for all.
+        """
         old, new = self.id, new_id()
 
         def copy() -> None:
-            self._runtime.sessions.branch(old, new, self._position(old, removed))
+            end = self._position(old, removed) if after is None else self._end(old, [after[0], *removed], after[1])
+            self._runtime.sessions.branch(old, new, end)
 
         try:
             await until_done(asyncio.to_thread(copy))
@@ -408,6 +421,39 @@ class OpenSession:
         self._page.notify("Opened a new session. The original session is unchanged.")
         self.open(new, send=send, draft=draft)
         self._prompt.focus()
+
+    def _place(self, block: Block) -> tuple[str, int] | None:
+        """Return the user message that a block answers, and its number among the stored blocks of the answer.
+
+        Return None if the message isn't shown, or the block is a notice without an answer before it.
+        """
+        blocks = self.story.blocks
+        before = blocks[: blocks.index(block) + 1]
+        first = next((at for at in reversed(range(len(before))) if isinstance(before[at], UserBlock)), None)
+        message = None if first is None else before[first]
+        number = 0 if first is None else _stored_blocks(before[first + 1 :]) + isinstance(block, ThoughtBlock)
+        return (message.message, number) if isinstance(message, UserBlock) and number else None
+
+    def _end(self, session: str, last: Sequence[str], blocks: int) -> int:
+        """Return the position after the model turn with a block, and after the results of its calls.
+
+        Args:
+            session: ID of the session.
+            last: The last user messages, from the answered one on.
+            blocks: Number of the block in the answer.
+        """
+        start = self._position(session, last)
+        for entry in self._runtime.sessions.entries(session):
+            match entry.message:
+                case UserMessage() if entry.position > start:
+                    return entry.position
+                case ModelMessage(text=text, calls=made) if entry.position > start:
+                    if blocks <= 0:
+                        return entry.position
+                    blocks -= bool(text.strip()) + len(made)
+                case _:
+                    pass
+        return 2**62
 
     def _messages_from(self, block: Block) -> list[str]:
         """Return the user messages from a block to the end."""
