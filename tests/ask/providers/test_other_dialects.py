@@ -6,13 +6,14 @@ import importlib
 import json
 import re
 import sys
+from collections.abc import Callable
 
 import pytest
 from dialects import CALL, TEXT, anthropic, candidate, claude, ends, gemini, google
 from listening import KEY, LIST_DIR, hear
 from provider import Answer, FakeProvider, says
 
-from pegboard.ask.providers import model
+from pegboard.ask.providers import ProviderModel, model
 from pegboard.models.conversation import (
     Message,
     ModelMessage,
@@ -159,6 +160,23 @@ async def test_failures_of_anthropic_have_the_same_messages(status: int, kind: s
         failure = (await hear(claude(fake))).failed
     assert failure.code == code
     assert KEY not in str(failure) + failure.detail
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(status=404, body=b'{"error": {"message": "not found"}}', type="application/json"),
+        Answer(body=b"<html>Not here</html>", type="text/html"),
+    ],
+)
+@pytest.mark.parametrize(("speaker", "path"), [(claude, "/v1/messages"), (gemini, "/v1beta/models/…")])
+async def test_a_wrong_base_url_is_reported_with_the_path_that_is_added_to_it(
+    speaker: Callable[[FakeProvider], ProviderModel], path: str, answer: Answer
+) -> None:
+    with FakeProvider(answer).running() as fake:
+        fix = (await hear(speaker(fake))).failed.fix
+    assert fix.endswith(f"Pegboard adds {path} to it.")
+    assert fake.asked[0].path.startswith(path.removesuffix("…"))
 
 
 async def test_an_error_in_the_middle_of_an_answer_of_anthropic_ends_it() -> None:

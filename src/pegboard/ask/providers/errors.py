@@ -239,6 +239,17 @@ class ErrorFactory:
             return f"Start it with {self._at.start}, or set base_url to its address."
         return "Check base_url and the server." if self._at.own_url else "Check your network connection."
 
+    @property
+    def _usual_url(self) -> str:
+        """Form of the URL to which the provider's library adds a path."""
+        match self._at.dialect:
+            case "openai":
+                return "it usually ends in /v1"
+            case "anthropic":
+                return "Pegboard adds /v1/messages to it"
+            case "google":
+                return "Pegboard adds /v1beta/models/… to it"
+
     def _error(
         self,
         code: ModelErrorCode,
@@ -298,7 +309,7 @@ class ErrorFactory:
         else:
             fixes.append("Check the model's name.")
         if self._at.own_url:
-            fixes.append("Check base_url too: it usually ends in /v1.")
+            fixes.append(f"Check base_url too: {self._usual_url}.")
         return self._error(
             "unknown_model", f"{self._title} has no model {self._at.model}.", " ".join(fixes), detail=detail
         )
@@ -342,7 +353,7 @@ class ErrorFactory:
         elif "tool" in detail.lower():
             fix = "Choose a model that supports tools, or ask without tools."
         else:
-            fix = "Check base_url: it usually ends in /v1." if self._at.own_url and not detail else ""
+            fix = f"Check base_url: {self._usual_url}." if self._at.own_url and not detail else ""
         return self._error("bad_request", f"{self._title} rejected the request{status}", fix, detail=detail)
 
     def _too_long(self, detail: str) -> ModelError:
@@ -371,7 +382,7 @@ class ErrorFactory:
 
     def _no_answer(self, detail: str) -> ModelError:
         message = f"{self._title} sent no valid answer."
-        fix = "Check base_url: it usually ends in /v1." if self._at.own_url else _AGAIN
+        fix = f"Check base_url: {self._usual_url}." if self._at.own_url else _AGAIN
         return self._error("broken_stream", message, fix, detail=detail)
 
     def _without_key(self, text: str) -> str:
