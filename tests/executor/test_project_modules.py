@@ -103,6 +103,65 @@ async def test_a_pack_imports_modules_of_its_project(harness: Any, project: Proj
     assert result.data == "project"
 
 
+@pytest.mark.promise("DSC-1")
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "import_module('app.data.words').WORDS",
+        "import_module('app.data').words.WORDS",
+        "import_module('plain.words').WORDS",
+        "files('app.data').joinpath('words.txt').read_text()",
+        "files('app').joinpath('data', 'words.txt').read_text()",
+        "get_data('app.data', 'words.txt').decode()",
+    ],
+)
+async def test_a_pack_names_a_module_of_its_project_as_text(harness: Any, project: Project, expression: str) -> None:
+    folder = project(
+        {
+            "pyproject.toml": "",
+            "src/app/__init__.py": "",
+            "src/app/data/__init__.py": "from app.data import words\n",
+            "src/app/data/words.py": "WORDS = 'a b'\n",
+            "src/app/data/words.txt": "a b",
+            "src/plain/words.py": "WORDS = 'a b'\n",
+            "src/app/tools.py": "from importlib import import_module\nfrom importlib.resources import files\n"
+            f"from pkgutil import get_data\ndef ask(): return {expression}\n",
+        }
+    )
+    result = await harness.run("ask", folder / "src/app/tools.py")
+    assert (result.error, result.data) == (None, "a b")
+
+
+async def test_a_module_named_as_text_is_loaded_once_and_reloaded_after_a_change(
+    harness: Any, project: Project
+) -> None:
+    tools = """\
+        from importlib import import_module
+        from app import state
+        it = import_module("app.state")
+        def ask(): return [it is state, import_module("app.state") is state, it.VALUE, it.__name__ == it.__spec__.name]
+        """
+    files = {"pyproject.toml": "", "app/__init__.py": "", "app/state.py": "VALUE = 1\n", "app/tools.py": tools}
+    folder = project(files)
+    assert (await harness.run("ask", folder / "app/tools.py")).data == [True, True, 1, True]
+    (folder / "app/state.py").write_text("VALUE = 'changed'\n")
+    assert (await harness.run("ask", folder / "app/tools.py")).data == [True, True, "changed", True]
+
+
+async def test_a_library_finds_no_modules_of_a_project(harness: Any, project: Project) -> None:
+    folder = project(
+        {
+            "pyproject.toml": "",
+            "extra_of_library.py": "",
+            "pack.py": "import json, sys\n"
+            "exec('def probe():\\n import extra_of_library', vars(json))\n"
+            "def ask():\n    try:\n        json.probe()\n"
+            "    except ModuleNotFoundError:\n        return 'missing'\n",
+        }
+    )
+    assert (await harness.run("ask", folder / "pack.py")).data == "missing"
+
+
 async def test_a_module_above_the_pack_is_not_imported_if_others_can_write_there(
     harness: Any, project: Project
 ) -> None:

@@ -14,6 +14,7 @@ from pegboard.sdk.host import log
 from pegboard.sdk.module_files import find_local, module_file, package_of
 from pegboard.sdk.tool_function import tool_function
 from pegboard.worker.isolation import ImportScope
+from pegboard.worker.named_imports import NamedImports
 
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
 if TYPE_CHECKING:
@@ -114,9 +115,11 @@ class LoadedPacks:
         self._packs: dict[str, LoadedPack] = {}  # by module name, like all below
         self._stamps: dict[str, tuple[str, Stamp | None]] = {}
         self._imports: dict[str, set[str]] = {}
+        self._named = NamedImports(_PREFIX, self._named_by, self._private_spec)
         for root in roots:
             self._package(root)
         sys.meta_path.insert(0, self)
+        sys.meta_path.append(self._named)
 
     def pack(self, file: str) -> LoadedPack:
         """Return the pack in a file, reloaded if the file or a module beside it that it imports has changed.
@@ -155,19 +158,7 @@ class LoadedPacks:
     ) -> ModuleSpec | None:
         """Find modules by their private name; part of Python's import protocol."""
         del path, target
-        package, _, module = fullname.partition(".")
-        root = self._roots.get(package)
-        if root is None:
-            return None
-        file = module_file(root, module)
-        if file is not None:
-            return self._spec(fullname, file)
-        folder = _folder(root, module)
-        if not os.path.isdir(folder):  # noqa: PTH112 - pathlib is too heavy for a worker
-            return None
-        spec = ModuleSpec(fullname, None, is_package=True)
-        spec.submodule_search_locations = [folder]
-        return spec
+        return self._private_spec(fullname) or self._named.submodule(fullname)
 
     def home(self, folder: str) -> str:
         """Return the private package of a folder."""
@@ -195,6 +186,13 @@ class LoadedPacks:
             self._places[key] = f"{package}.{module}" if package else None
         return self._places[key]
 
+    def _named_by(self, module: str, importer: str, file: str) -> str | None:
+        """Return the private name of a module that a pack names as text, or None if it isn't of its project."""
+        private = self.local(module, (), importer, file)
+        if private:
+            self.imported(importer, private, ())
+        return private
+
     def forget_places(self) -> None:
         """Look for each module again when it is imported the next time."""
         self._places.clear()
@@ -202,6 +200,22 @@ class LoadedPacks:
     def imported(self, by: str, module: str, names: Sequence[str]) -> None:
         """Note that a module was imported, and perhaps submodules of these names; all by their private names."""
         self._imports.setdefault(by, set()).update((module, *(f"{module}.{name}" for name in names)))
+
+    def _private_spec(self, fullname: str) -> ModuleSpec | None:
+        """Return the specification of a module by its private name, or None if there is no such file or folder."""
+        package, _, module = fullname.partition(".")
+        root = self._roots.get(package)
+        if root is None:
+            return None
+        file = module_file(root, module)
+        if file is not None:
+            return self._spec(fullname, file)
+        folder = _folder(root, module)
+        if not os.path.isdir(folder):  # noqa: PTH112 - pathlib is too heavy for a worker
+            return None
+        spec = ModuleSpec(fullname, None, is_package=True)
+        spec.submodule_search_locations = [folder]
+        return spec
 
     def _package(self, root: str) -> str:
         if root not in self._packages:
@@ -277,7 +291,9 @@ class LoadedPacks:
         self._packs.pop(name, None)
         self._stamps.pop(name, None)
         self._imports.pop(name, None)
-        sys.modules.pop(name, None)
+        module = sys.modules.pop(name, None)
+        if sys.modules.get(public_name(name), self) is module:
+            del sys.modules[public_name(name)]
         package, _, stem = name.rpartition(".")
         if package in sys.modules:
             vars(sys.modules[package]).pop(stem, None)  # otherwise `from . import` would find it
