@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from pegboard.discovery import scan
+from pegboard.discovery import read, scan
 from pegboard.models import ToolSpec
 
 Folder = Callable[..., Path]
@@ -256,6 +257,27 @@ def test_types_of_other_modules_of_the_project_are_read(tmp_path: Path, files: l
     tools, _ = scan([pack])
     assert [tool.input_schema["properties"] for tool in tools] == [{"row": {"$ref": "#/$defs/Row"}}]
     assert tools[0].problems == ()
+
+
+@pytest.mark.promise("DSC-4")
+def test_types_of_a_project_are_read_if_a_library_shares_the_folder_of_its_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, library = tmp_path / "src" / "company" / "orders", tmp_path / "installed" / "company" / "base"
+    for package in (own, library):
+        package.mkdir(parents=True)
+        (package / "__init__.py").write_text("")
+    (tmp_path / "pyproject.toml").write_text("")
+    (own / "models.py").write_text(ROW)
+    (library / "models.py").write_text(ROW)
+    (own / "pack.py").write_text(
+        "from company.base.models import Row as Other\nfrom company.orders.models import Row\n"
+        'def run(*, row: Row, other: Other) -> None:\n    """Run."""\n'
+    )
+    monkeypatch.syspath_prepend(str(tmp_path / "installed"))
+    tools, _ = read((own / "pack.py").read_bytes(), str(own / "pack.py"))
+    assert tools[0].input_schema["properties"] == {"row": {"$ref": "#/$defs/Row"}, "other": {}}
+    assert "company" not in sys.modules
 
 
 def test_a_type_of_a_library_is_not_that_of_a_module_with_its_name(folder: Folder) -> None:

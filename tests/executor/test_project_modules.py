@@ -207,6 +207,23 @@ async def test_a_project_that_python_itself_finds_is_reloaded_too(harness: Any, 
     assert (await harness.run("ask", folder / "tools/pack.py")).data == 2
 
 
+async def test_a_project_and_a_library_share_the_folder_of_their_packages(harness: Any, project: Project) -> None:
+    start = "import sys\nsys.path.insert(0, __file__.rpartition('/src')[0] + '/installed')\n"
+    folder = project(
+        {
+            "pyproject.toml": "",
+            "installed/company/base/__init__.py": "NAME = 'library'\n",
+            "src/company/orders/__init__.py": "",
+            "src/company/orders/helper.py": "NAME = 'project'\n",
+            "src/company/orders/pack.py": f"{start}from company import base\nfrom company.base import NAME\n"
+            "from company.orders import helper\nimport company.orders.helper as same\n"
+            "def ask(): return [base.NAME, NAME, helper.NAME, same is helper]\n",
+        }
+    )
+    result = await harness.run("ask", folder / "src/company/orders/pack.py")
+    assert (result.error, result.data) == (None, ["library", "library", "project", True])
+
+
 async def test_modules_with_the_same_name_in_two_projects_are_separate(harness: Any, project: Project) -> None:
     source = "from core import NAME\ndef ask():\n    import core\n    return [NAME, core.NAME]\n"
     folder = project(

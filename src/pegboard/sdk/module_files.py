@@ -115,25 +115,52 @@ def find_local(importer: str, module: str, names: Sequence[str] = (), start: str
     if top == "pegboard" or top in sys.stdlib_module_names:
         return None
     for root in import_folders(os.path.dirname(importer), start):
-        file = module_file(root, top)
-        if file is None:  # a folder counts only if it contains an imported module
-            submodules = (module, *(f"{module}.{name}" for name in names))
-            file = next(filter(None, (module_file(root, each) for each in submodules if each != top)), None)
-        if file is not None and file != importer:
-            library = library_file(top)
-            is_own = library is None or (library and os.path.realpath(library) == os.path.realpath(file))
-            return (root, file) if is_own else None
+        # a folder counts only if it contains an imported module
+        for each in (top, module, *(f"{module}.{name}" for name in names)):
+            file = module_file(root, each)
+            if file is not None and file != importer:
+                return (root, file) if _is_own(root, each) else None
+            if file is not None:
+                break
     return None
 
 
+def _is_own(root: str, module: str) -> bool:
+    """Return whether no library has the name of a module in `root`, or the library is that module itself.
+
+    Distributions can share a folder without `__init__.py`, so the first part of the name that is a file decides.
+    """
+    name = ""
+    for part in module.split("."):
+        name = f"{name}.{part}".lstrip(".")
+        file = module_file(root, name)
+        if file is not None:
+            library = library_file(name)
+            return library is None or (library != "" and os.path.realpath(library) == os.path.realpath(file))
+    return False
+
+
 def library_file(name: str) -> str | None:
-    """Return the file of a top-level module that Python itself finds; empty if it has none, None if it is missing."""
+    """Return the file of a module that Python itself finds; empty if it has none, None if it is missing.
+
+    If a package above the module has a file, return that file: it isn't run to find the module.
+
+    Args:
+        name: Dotted name.
+    """
+    from importlib.machinery import PathFinder
     from importlib.util import find_spec
 
+    top, *parts = name.split(".")
     try:
-        spec = find_spec(name)
+        spec = find_spec(top)
     except (ImportError, ValueError):  # for example `__main__`
         return ""
+    for part in parts:
+        if spec is None or spec.origin or spec.submodule_search_locations is None:
+            break
+        top = f"{top}.{part}"
+        spec = PathFinder.find_spec(top, [*spec.submodule_search_locations])
     return None if spec is None else spec.origin or ""
 
 
