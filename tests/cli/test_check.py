@@ -355,6 +355,10 @@ def test_a_check_that_expects_a_failure_does_not_pass_because_its_server_ended_b
         ("tool = \n", 1, "is not TOML"),
         ('tool = "x"\nexpect.schema = "outptu"\n', 2, "`expect.schema` must be `output` or a JSON Schema as a table."),
         ('tool = "x"\nexpect.max_seconds = -1\n', 2, "`expect.max_seconds`"),
+        ('tool = "x"\nexpect.max_seconds = "1 s"\n', 2, "`expect.max_seconds` must be a number."),
+        ('tool = "x"\nexpect.jq = "length"\n', 2, "`expect.jq` must be a list."),
+        ('tool = "x"\narguments = 5\n', 2, "`arguments` must be a table."),
+        ('tool = "x"\nexpect = 5\n', 2, "`expect` must be a table."),
         ('tool = "x"\nexpect.outcome = "ok"\nexpect.error = {}\n', 2, '`expect` needs `outcome = "failed"`'),
     ],
 )

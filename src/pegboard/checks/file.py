@@ -26,6 +26,15 @@ from pegboard.presets.files import file_name, normal, plain_name
 from pegboard.presets.toml_text import TomlTextError, read_toml, write_toml
 
 _SUFFIX: Final = ".toml"
+_REASONS: Final = {
+    "missing": "is required",
+    "extra_forbidden": "is an unknown key",
+    "dict_type": "must be a table",
+    "float_parsing": "must be a number",
+    "model_type": "must be a table",
+    "tuple_type": "must be a list",
+}
+"""Pydantic's name for an error → what it means in TOML, where its own message has words of Python."""
 _LONGEST_NAME: Final = 200
 """Maximum length of a file name, in bytes."""
 _SHARED: Final = 0o666
@@ -216,9 +225,7 @@ def _read_check(file: Path, text: str) -> Check | Problem:
         while path and path not in lines:
             path = path.rpartition(".")[0]
         where = ".".join(str(step) for step in first["loc"])
-        reason = {"missing": "is required", "extra_forbidden": "is an unknown key"}.get(
-            first["type"], first["msg"][:1].lower() + first["msg"][1:]
-        )
+        reason = _REASONS.get(first["type"], first["msg"][:1].lower() + first["msg"][1:])
         return _invalid(file, name, f"is invalid: `{where}` {reason}", lines.get(path))
     return check
 
