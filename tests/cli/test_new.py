@@ -51,6 +51,18 @@ def test_both_files_are_written_and_the_next_commands_are_printed(new: Command, 
         assert line in done.stderr
 
 
+@pytest.mark.promise("CLI-4")
+def test_a_tilde_in_the_folder_is_the_home_folder_as_it_is_for_the_command_that_is_printed(
+    new: Command, run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    done = new("room", "--dir=~/tools")
+    assert done.stdout.splitlines()[0] == str(tmp_path / "home" / "tools" / "room.py")
+    assert f"pegboard --packs {tmp_path / 'home' / 'tools'} tools invoke room.largest" in done.stderr
+    assert "room.largest" in run("pegboard", "--packs=~/tools", "tools", "list").stdout
+    assert not (tmp_path / "~").exists()
+
+
 @pytest.mark.promise("SDK-15")
 def test_the_written_test_passes(new: Command, run: Command) -> None:
     new("room")

@@ -156,7 +156,9 @@ def new(
     The paths of the two files go to stdout, the next steps to stderr.
     """
     from pegboard.cli.output import narrate
+    from pegboard.config.paths import expanded
 
+    folder = expanded(folder)  # the shell doesn't expand `--dir=~/tools`
     if example is not None:
         if name is not None or folder != Path():
             raise typer.BadParameter(
