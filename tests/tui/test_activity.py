@@ -891,6 +891,17 @@ async def test_control_characters_of_calls_are_inert(runtime: Runtime, recorder:
         assert "\x1b" not in stage.text
 
 
+@pytest.mark.promise("ACT-2")
+@pytest.mark.parametrize("size", [(120, 24), (100, 30), (80, 24), (60, 16)])
+async def test_long_arguments_leave_space_for_the_result_on_a_short_screen(
+    runtime: Runtime, recorder: Recorder, size: tuple[int, int]
+) -> None:
+    recorder.add("gate.shout", {"text": "long " * 400}, ToolResult(ok=True, data="the result"))
+    async with on_activity(runtime, size) as stage:
+        await stage.until_seen("the result")
+        assert screen(stage).query_one("#arguments").size.height == 2
+
+
 @pytest.mark.parametrize("width", [60, 70, 80, 100, 120])
 async def test_the_five_pages_fit_the_header(runtime: Runtime, recorder: Recorder, width: int) -> None:
     recorder.add()

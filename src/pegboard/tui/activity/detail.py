@@ -53,6 +53,7 @@ class CallDetailPane(Vertical):
     """
 
     PAGE = "Selected call"
+    SCOPED_CSS = False  # the screen has the classes
     DEFAULT_CSS = """
     CallDetailPane {
         #facts { height: auto; max-height: 3; padding: 0 1; color: $text-muted; }
