@@ -153,6 +153,26 @@ def test_a_variable_is_a_toml_value_if_valid_and_text_otherwise(
 
 
 @pytest.mark.promise("CFG-1")
+@pytest.mark.parametrize(
+    ("variable", "text", "message"),
+    [
+        ("ASK__STEPS", "1", "`ask.steps` should be greater than or equal to 2."),
+        ("ASK__SECONDS", "-4", "`ask.seconds` should be greater than 0."),
+        ("TOOLS__MEMORY_LIMIT", "1", "`tools.memory_limit` should be greater than or equal to 67108864."),
+        ("ASK__STEPS", "many", "`ask.steps` should be a whole number, but is text."),
+        ("ASK__STEPS", "true", "`ask.steps` should be a whole number, but is text."),
+        ("ASK__STEPS", "", "`ask.steps` should be a whole number, but is text."),
+    ],
+)
+def test_a_number_in_a_variable_that_is_out_of_range_is_reported_as_such(
+    user: User, variable: str, text: str, message: str
+) -> None:
+    loaded, problems = user.load({f"PEGBOARD_{variable}": text})
+    assert [problem.message for problem in problems] == [f"PEGBOARD_{variable}: {message}"]
+    assert (loaded.ask, loaded.tools) == (Settings().ask, Settings().tools)
+
+
+@pytest.mark.promise("CFG-1")
 def test_an_unknown_key_names_file_line_key_and_the_nearest_known_one(user: User) -> None:
     user.write('[tools]\ntimeout = 4\ntimout = 8\n\n[ui]\nthem = "x"\ncolour = 1\n[pakcs]\n')
     loaded, problems = user.load()

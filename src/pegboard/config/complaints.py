@@ -29,6 +29,11 @@ def complaint(subject: str, kind: str, message: str, value: object) -> str:
     return f"{subject} {message.removeprefix('Value error, ').removeprefix('Input ')}."
 
 
+def is_about_type(kind: str) -> bool:
+    """Return whether an error, by pydantic's name for it, means that a value has the wrong type."""
+    return kind in _WANTED
+
+
 def kind_of(value: object) -> str:
     """Return the type of a value in the words of TOML."""
     match value:

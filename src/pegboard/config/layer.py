@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from pydantic import BaseModel, ValidationError
 
-from pegboard.config.complaints import complaint, kind_of
+from pegboard.config.complaints import complaint, is_about_type, kind_of
 from pegboard.config.files import shown, unusable
 from pegboard.config.lines import key_lines
 from pegboard.config.paths import BUILT_IN_PACKS, absolute
@@ -129,9 +129,18 @@ def environment_layers(environ: Mapping[str, str]) -> Iterator[Layer]:
             continue
         keys = match[1].lower().split("__")
         candidates = [_nested(keys, value) for value in _meanings(environ[variable])]
-        # If no meaning fits, the problem is about the text: it is what the user wrote.
-        fitting = next((table for table in candidates if not _errors(table)), candidates[-1])
-        yield Layer(fitting, variable=variable)
+        yield Layer(_fitting(candidates), variable=variable)
+
+
+def _fitting(candidates: Sequence[Table]) -> Table:
+    """Return the first valid table; else the first one with values of the right types, such as a number out of range.
+
+    If the types of all are wrong, return the last one: the problem is about the text, which is what the user wrote.
+    """
+    errors = [_errors(table) for table in candidates]
+    unfit = [[kind for _, kind, _ in found if is_about_type(kind)] for found in errors]
+    judged = errors if [] in errors or not unfit[-1] else unfit
+    return next((table for table, found in zip(candidates, judged, strict=True) if not found), candidates[-1])
 
 
 def _misspelt(variable: str) -> Layer:
