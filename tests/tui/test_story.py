@@ -12,7 +12,7 @@ from models import Said, ScriptedModel, calls, says
 from pegboard.errors import ModelError
 from pegboard.models import HistoryQuery, JsonObject, ToolError, ToolResult
 from pegboard.models.ask import ModelSaid
-from pegboard.models.conversation import TextDelta
+from pegboard.models.conversation import TextDelta, UserMessage
 from pegboard.models.turn import ModelTurn
 from pegboard.runtime import Runtime
 from pegboard.tui.chat.blocks import Block
@@ -143,3 +143,18 @@ async def test_calls_whose_records_were_deleted_show_what_the_model_read(runtime
     story = Story(lambda _: None)
     story.recall(runtime.sessions.entries("s"), runtime.models.tool_names(), lambda _: (None, None), {})
     assert shown(story.blocks) == before
+
+
+@pytest.mark.promise("ASK-6")
+async def test_a_turn_whose_process_was_killed_is_not_described_as_a_call(runtime: Runtime) -> None:
+    runtime.sessions.start("s")
+    first = runtime.sessions.append("s", UserMessage(text="Hello"))
+    # The error that the history sets for every record of a process that has ended.
+    lost = "The process that ran this call ended before it finished."
+    failed = {first.position: ToolError(code="execution_error", message=lost, detail="interrupted")}
+    story = Story(lambda _: None)
+    story.recall(runtime.sessions.entries("s"), {}, lambda _: (None, None), failed)
+    assert shown(story.blocks) == [
+        "user: Hello",
+        "note: The app or command that sent this message ended before the model finished.",
+    ]

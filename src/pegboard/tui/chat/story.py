@@ -50,6 +50,7 @@ _STOP_MESSAGES: dict[StoppedBy, str] = {
     "filter": "The answer is incomplete: the provider's content filter ended it.",
     "unknown": "The answer may be incomplete: the provider ended it for an unknown reason.",
 }
+_PROCESS_ENDED = "The app or command that sent this message ended before the model finished."
 
 Recorded = Callable[[str], tuple[JsonObject | None, ToolResult | None]]
 """Function that returns the arguments with which a call ran, and its result, given its id."""
@@ -140,7 +141,8 @@ class Story:
         if failure is not None and failure.detail == "cancelled":
             self.blocks.append(NoteBlock(_STOP_MESSAGES["interrupted"]))
         elif failure is not None:
-            self.blocks.append(NoteBlock(failure.message, "error"))
+            text = _PROCESS_ENDED if failure.detail == "interrupted" else failure.message
+            self.blocks.append(NoteBlock(text, "error"))
 
     # Events
 
