@@ -527,6 +527,28 @@ def test_files_beside_the_results_never_replace_the_rows(
     assert not (tmp_path / out).exists()
 
 
+def test_a_file_that_only_has_the_name_of_the_journal_is_replaced_only_with_force(
+    pegboard: Command, tmp_path: Path
+) -> None:
+    rows(tmp_path / "rows.jsonl", 2)
+    journal = tmp_path / "out.jsonl.journal"
+    line = ("rows.double", "--from", "rows.jsonl", "--out", "out.jsonl")
+    journal.write_text("my diary\n")
+    done = pegboard(*line)
+    assert (done.returncode, journal.read_text()) == (2, "my diary\n")
+    assert "out.jsonl.journal exists and is not the journal of a batch." in done.stderr
+    assert not (tmp_path / "out.jsonl").exists()
+    assert pegboard(*line, "--force").returncode == 0
+    (tmp_path / "out.jsonl").unlink()
+    assert pegboard(*line).returncode == 0, "a journal whose results were deleted is replaced"
+
+
+def test_a_column_that_is_not_used_is_named_in_one_line(pegboard: Command, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text('number,"a\nb\x1b[1m"\n1,2\n')
+    done = pegboard("rows.double", "--from", "rows.csv")
+    assert "were ignored: a⏎b␛[1m\n" in done.stderr
+
+
 def test_results_never_replace_a_device_or_a_folder(pegboard: Command, tmp_path: Path) -> None:
     rows(tmp_path / "rows.jsonl", 1)
     os.mkfifo(tmp_path / "pipe")

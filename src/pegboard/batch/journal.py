@@ -30,6 +30,7 @@ from pegboard.batch.errors import JournalError
 from pegboard.models import DataModel
 
 _VERSION = 1
+_LONGEST_HEADER = 2**20
 
 
 def journal_file(out: Path) -> Path:
@@ -47,6 +48,22 @@ class JournalHeader(DataModel):
     """Hash of everything that turns a row into arguments."""
     source: str
     version: int = _VERSION
+
+
+def is_replaceable(file: Path) -> bool:
+    """Return whether a new journal can replace a file: it is missing, empty, or the journal of another batch.
+
+    Raises:
+        OSError: The file can't be read.
+    """
+    try:
+        with file.open("rb") as lines:
+            first = lines.readline(_LONGEST_HEADER)
+        return not first or bool(JournalHeader.model_validate_json(first))
+    except FileNotFoundError:
+        return True
+    except ValueError:
+        return False
 
 
 @dataclass

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from pegboard.batch.errors import BatchError, JournalError
-from pegboard.batch.journal import Journal, JournalHeader, JournalState, journal_file
+from pegboard.batch.journal import Journal, JournalHeader, JournalState, is_replaceable, journal_file
 from pegboard.batch.plan import BatchPlan
 from pegboard.batch.results import ResultLines, RowResult, remove_unknown, size_without, unknown_rows, write_csv
 from pegboard.batch.retry import can_repeat
@@ -69,7 +69,13 @@ class ResultStore:
                 f"{exists} exists. Continue it with --resume, replace it with --force, or choose another --out."
             )
         if plan.source != STDIN:
-            self._journal = Journal.create(journal_file(plan.out), header)
+            journal = journal_file(plan.out)
+            if not plan.replace and not is_replaceable(journal):
+                raise BatchError(
+                    f"{journal} exists and is not the journal of a batch. Replace it with --force, or choose another"
+                    " --out."
+                )
+            self._journal = Journal.create(journal, header)
         for one in {plan.out, file}:
             one.unlink(missing_ok=True)
         self._lines = ResultLines(file)

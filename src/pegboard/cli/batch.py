@@ -213,11 +213,12 @@ async def _run(runtime: Runtime, plan: BatchPlan, engine: Callable[[Runtime, Bat
 def _finish(running: Batch, failure: BatchError | None, ended: Ended, interruption: Interruption, *, json: bool) -> int:
     """Print the summary, and return the exit code."""
     from pegboard.cli.output import narrate, print_json
+    from pegboard.results.clean import clean_line
     from pegboard.results.sizes import count
 
     plan, progress = running.plan, running.progress
     if running.ignored:
-        ignored = ", ".join(name or "(a column without a name)" for name in running.ignored)
+        ignored = ", ".join(clean_line(name) or "(a column without a name)" for name in running.ignored)
         narrate(f"note: these columns fill no parameter and were ignored: {ignored}")
     if failure is not None:
         narrate(f"error: {failure}")
