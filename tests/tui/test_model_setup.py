@@ -214,6 +214,23 @@ async def test_many_changes_are_named_in_short() -> None:
         assert "mcp.servers" not in stage.text
 
 
+@pytest.mark.promise("CFG-3", "SEC-3")
+async def test_a_value_of_an_untrusted_folder_is_never_shown_as_in_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "pegboard.toml").write_text("[tools]\ntimeout = 3\n")
+    monkeypatch.chdir(folder)
+    async with on_stage(Runtime.from_environment(), size=(120, 40)) as stage:
+        await open_settings(stage)
+        await stage.press(*"tools.timeout")
+        await stage.until_seen("Value: 8.0")
+        assert "In use until" not in stage.text
+        await stage.press("down", "down")
+        await stage.until_seen("not used: the folder is not trusted")
+
+
 @pytest.mark.promise("CFG-3")
 async def test_a_setting_that_applies_after_a_restart_is_shown_as_configured_and_can_be_reset() -> None:
     async with on_stage(Runtime.from_environment(), size=(120, 40)) as stage:

@@ -84,7 +84,11 @@ class SettingsScreen(ListDialog[None]):
     def _load(self) -> tuple[Sequence[ShownSetting], Mapping[str, JsonValue]]:
         """Return the configured settings, and the values in use."""
         redactor = Redactor(Secrets(self._runtime.paths).known())
-        in_use = {setting.key: setting.value for setting in shown_settings(self._runtime.settings, redactor)}
+        in_use = {
+            setting.key: setting.value
+            for setting in shown_settings(self._runtime.settings, redactor)
+            if setting.status in {"used", "trusted"}
+        }
         return [*shown_settings(self._runtime.configuration.read_settings(), redactor)], in_use
 
     @property
