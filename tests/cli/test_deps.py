@@ -160,9 +160,9 @@ def test_tools_without_requirements_are_reported(pegboard: Command) -> None:
 
 
 @pytest.mark.promise("CLI-4")
-@pytest.mark.parametrize(("no_color", "coloured"), [("", True), ("1", False)])
+@pytest.mark.parametrize(("no_color", "colored"), [("", True), ("1", False)])
 def test_on_a_terminal_rows_appear_as_they_are_found_and_in_color(
-    environment: dict[str, str], tmp_path: Path, no_color: str, coloured: bool
+    environment: dict[str, str], tmp_path: Path, no_color: str, colored: bool
 ) -> None:
     slow = tmp_path / "bin" / "here"
     slow.write_text(f"#!/bin/sh\nuntil test -e {tmp_path}/go; do sleep 0.05; done\necho here 1.2.3\n")
@@ -183,7 +183,7 @@ def test_on_a_terminal_rows_appear_as_they_are_found_and_in_color(
     finally:
         process.kill()
         os.close(ours)
-    assert (b"\x1b[32mok" in first) is coloured
+    assert (b"\x1b[32mok" in first) is colored
 
 
 def _read_until(terminal: int, text: bytes) -> bytes:

@@ -44,8 +44,8 @@ def contrast(text: str, background: str) -> float:
     return (lighter + 0.05) / (darker + 0.05)
 
 
-def _luminance(colour: str) -> float:
-    parts = [part / 255 for part in Color.parse(colour).rgb]
+def _luminance(color: str) -> float:
+    parts = [part / 255 for part in Color.parse(color).rgb]
     red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
@@ -53,15 +53,15 @@ def _luminance(colour: str) -> float:
 @pytest.mark.promise("TUI-6")
 @pytest.mark.parametrize("name", ["pegboard-dark", "pegboard-light"])
 def test_every_text_color_is_readable_on_every_background(name: str) -> None:
-    colours = by_name(name).to_color_system().generate()
+    colors = by_name(name).to_color_system().generate()
     texts = ("text", "text-muted", "text-primary", "text-secondary", "text-accent", "foreground")
     states = ("text-success", "text-warning", "text-error")
     for text, background in product((*texts, *states), ("background", "surface", "panel")):
-        assert contrast(colours[text], colours[background]) >= 4.5, (text, background)
+        assert contrast(colors[text], colors[background]) >= 4.5, (text, background)
     for kind in ("block-cursor", "block-cursor-blurred", "input-cursor"):
-        assert contrast(colours[f"{kind}-foreground"], colours[f"{kind}-background"]) >= 4.5, kind
-    assert contrast(colours["footer-key-foreground"], colours["footer-background"]) >= 4.5
-    assert contrast(colours["footer-description-foreground"], colours["footer-background"]) >= 4.5
+        assert contrast(colors[f"{kind}-foreground"], colors[f"{kind}-background"]) >= 4.5, kind
+    assert contrast(colors["footer-key-foreground"], colors["footer-background"]) >= 4.5
+    assert contrast(colors["footer-description-foreground"], colors["footer-background"]) >= 4.5
 
 
 @pytest.mark.promise("TUI-6")
@@ -73,15 +73,15 @@ async def test_the_sixteen_color_theme_sends_no_other_colors_to_the_terminal(tmp
         await stage.press("end", "ctrl+r")
         await stage.until_seen("✓ ok")
         strips = stage.screen._compositor.render_strips(stage.app.size)
-        colours = {
-            colour
+        colors = {
+            color
             for strip in strips
             for segment in strip
             if segment.style is not None
-            for colour in (segment.style.color, segment.style.bgcolor)
-            if colour is not None
+            for color in (segment.style.color, segment.style.bgcolor)
+            if color is not None
         }
-        assert {colour.type for colour in colours} <= {ColorType.DEFAULT, ColorType.STANDARD}, colours
+        assert {color.type for color in colors} <= {ColorType.DEFAULT, ColorType.STANDARD}, colors
 
 
 @pytest.mark.promise("TUI-6")

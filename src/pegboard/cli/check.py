@@ -351,11 +351,11 @@ def _narrate_not_compared(tools: set[str], unread: list[str]) -> None:
 
 
 def _print_compatibility(one: ToolCompatibility) -> None:
-    from pegboard.cli.output import print_coloured, print_text
+    from pegboard.cli.output import print_colored, print_text
     from pegboard.results.clean import clean_line
 
-    colours = {"compatible": "green", "new": "green", "breaking": "red", "removed": "red"}
-    print_coloured(one.status, colours[one.status])
+    colors = {"compatible": "green", "new": "green", "breaking": "red", "removed": "red"}
+    print_colored(one.status, colors[one.status])
     print_text(f"  {clean_line(one.tool)}: {clean_line(one.summary)}\n")
     for change in one.changes:
         kind = "breaking" if change.breaking else "compatible"

@@ -62,12 +62,12 @@ def cancel(task: asyncio.Task[int] | asyncio.Task[None]) -> None:
 
 def print_report(report: CheckReport) -> None:
     """Print a report on a check: a line, and a line for each difference."""
-    from pegboard.cli.output import print_coloured, print_text
+    from pegboard.cli.output import print_colored, print_text
     from pegboard.results.clean import clean_line
     from pegboard.results.sizes import duration
 
-    colours = {"passed": "green", "failed": "red", "error": "red", "skipped": "yellow"}
-    print_coloured(report.status, colours[report.status])
+    colors = {"passed": "green", "failed": "red", "error": "red", "skipped": "yellow"}
+    print_colored(report.status, colors[report.status])
     note = "  snapshot stored" if report.updated else ""
     tool = "" if report.tool == report.check else f"  {report.tool}"
     print_text(f"  {clean_line(report.title)}{clean_line(tool)}  {duration(report.duration_ms)}{note}\n")

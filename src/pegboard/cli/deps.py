@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pegboard.models import HealthRow, RequirementKey, ToolSpec
     from pegboard.runtime import Runtime
 
-_COLOURS = {"ok": "green", "missing": "red", "outdated": "red", "error": "yellow"}
+_COLORS = {"ok": "green", "missing": "red", "outdated": "red", "error": "yellow"}
 """Colors of the statuses."""
 _KINDS = {"cli": "program", "lib": "library", "secret": "secret", "server": "server"}
 _MOST_NAMES = 8
@@ -102,8 +102,8 @@ class _Report:
         self._rows: dict[RequirementKey, list[HealthRow]] = {}
         self._name = max((len(clean_line(str(key))) for key in self._left), default=0)
         self._kind = max(map(len, _KINDS.values()))
-        self._status = max(map(len, _COLOURS))
-        self._coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+        self._status = max(map(len, _COLORS))
+        self._colored = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
     def add(self, row: HealthRow) -> Sequence[HealthRow]:
         """Add a row; return all rows of its requirement if it is the last one, else nothing."""
@@ -122,12 +122,12 @@ class _Report:
 
     def print(self, rows: Sequence[HealthRow]) -> None:
         """Print a requirement, and the tools that need it on a second line."""
-        from pegboard.cli.output import print_coloured
+        from pegboard.cli.output import print_colored
 
         row = rows[0]
         status = row.status.ljust(self._status)
-        if self._coloured:
-            print_coloured(status, _COLOURS[row.status])
+        if self._colored:
+            print_colored(status, _COLORS[row.status])
         else:
             print(status, end="")
         cells = [

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pegboard.models import Problem
 
-_COLOURS = {"red": 31, "green": 32, "yellow": 33}
+_COLORS = {"red": 31, "green": 32, "yellow": 33}
 _MOST_OF_FILE = 3
 """Warnings and hints about the tools of a file that are printed."""
 
@@ -51,7 +51,7 @@ class _Terminal(TextIOWrapper):
         super().write(f"\r\x1b[K{text}")
         self.flush()
 
-    def write_colour(self, code: int) -> None:
+    def write_color(self, code: int) -> None:
         """Change the color of the text that follows; 0 is the default color."""
         super().write(f"\x1b[{code}m")
 
@@ -245,12 +245,12 @@ def _cut(line: str, limit: int | None) -> str:
     return set_cell_size(line, limit - 1).rstrip() + "…"
 
 
-def print_coloured(word: str, colour: str) -> None:
+def print_colored(word: str, color: str) -> None:
     """Print a word without a line break, in color if stdout is a terminal."""
     stream = sys.stdout
     if not isinstance(stream, _Terminal):
         print(word, end="")
         return
-    stream.write_colour(_COLOURS[colour])
+    stream.write_color(_COLORS[color])
     stream.write(word)
-    stream.write_colour(0)
+    stream.write_color(0)

@@ -16,7 +16,7 @@ _LONGEST: Final = 20_000
 """Maximum length of highlighted code."""
 
 
-def colours(code: str, language: str) -> Iterator[tuple[Piece, ...]]:
+def code_styles(code: str, language: str) -> Iterator[tuple[Piece, ...]]:
     """Yield the styles of each line of code."""
     lines: list[list[Piece]] = [[] for _ in range(code.count("\n") + 1)]
     if language and len(code) <= _LONGEST:

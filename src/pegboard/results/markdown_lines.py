@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from rich.cells import cell_len, set_cell_size
 
 from pegboard.results.clean import clean, clean_line
-from pegboard.results.markdown_code import colours
+from pegboard.results.markdown_code import code_styles
 from pegboard.results.markdown_reopen import reopened
 from pegboard.results.marks import Mark, Piece
 from pegboard.results.wrap import wrap
@@ -372,8 +372,8 @@ class _Writer:
 
     def _code(self, code: str, info: str) -> None:
         lines = clean(code.rstrip("\n")).split("\n")
-        coloured = colours("\n".join(lines), info.split(maxsplit=1)[0] if info.strip() else "")
-        for line, pieces in zip(lines, coloured, strict=True):
+        styles = code_styles("\n".join(lines), info.split(maxsplit=1)[0] if info.strip() else "")
+        for line, pieces in zip(lines, styles, strict=True):
             self._add(MarkdownLine(line, pieces, "  ", "  ", is_code=True))
 
     def _table(self, tokens: Sequence[Token], *, is_reopened: bool) -> None:

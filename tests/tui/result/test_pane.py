@@ -626,7 +626,7 @@ async def test_lines_of_a_text_do_not_take_the_colors_of_json(stage: OpenStage) 
         await on.press("v")
         view = on.app.focused
         assert isinstance(view, TextView)
-        assert view.row(1)[1], "JSON is coloured"
+        assert view.row(1)[1], "JSON is colored"
         await on.show('"name": 1')
         assert on.app.focused is view
         assert view.row(0) == ('"name": 1', [])

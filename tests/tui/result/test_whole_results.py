@@ -448,7 +448,7 @@ async def test_code_is_colored_by_the_type_of_its_file(stage: OpenStage) -> None
         )
         await on.pilot.pause()
         view = on.pane.query_one(TextView)
-        await on.until(lambda: view.row(0)[1], "the code is coloured")
+        await on.until(lambda: view.row(0)[1], "the code is colored")
         assert (0, 3, "key") in view.row(0)[1]
         assert {kind for _, _, kind in view.row(1)[1]} == {"key", "string", "muted"}
 

@@ -230,9 +230,9 @@ def _described(sign: str, call: RecordedCall) -> Content:
     symbol, style = sign_of(row)
     took = f"{duration(call.duration_ms)} · " if call.duration_ms else ""
     facts = f"{call.at.astimezone():%Y-%m-%d %H:%M:%S} · {call.source} · {took}"
-    colour = "$text-error" if sign == "-" else "$text-success"
+    color = "$text-error" if sign == "-" else "$text-success"
     return Content.assemble(
-        (f"{sign} ", colour),
+        (f"{sign} ", color),
         (f"{symbol} {row.reason or row.state}", style),
         f"  {facts}{size(call.size)} · {clean_line(call.id)[:12]}",
     )

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pegboard.tui.result.table import Arrangement, TableView
     from pegboard.tui.result.tree import TreeView
 
-_MOST_COLOURED = 300_000
+_MOST_COLORED = 300_000
 """Length up to which code is colored."""
 
 _V = TypeVar("_V", bound=Widget)
@@ -419,17 +419,17 @@ class ResultViews(Container):
 
     def _create_text(self, data: JsonValue) -> TextView:
         text = clean(as_text(data))
-        self.workers.cancel_group(self, "colours")
+        self.workers.cancel_group(self, "colors")
         if (view := self._take("text", TextView)) is None:
             view = TextView()
         view.highlight = None if isinstance(data, str) else json_parts
         view.replace_text(text)
-        if isinstance(data, str) and self._file and len(text) <= _MOST_COLOURED:
-            self._colour(view, text, self._file)
+        if isinstance(data, str) and self._file and len(text) <= _MOST_COLORED:
+            self._color(view, text, self._file)
         return view
 
-    @work(exclusive=True, group="colours")
-    async def _colour(self, view: TextView, text: str, file: str) -> None:
+    @work(exclusive=True, group="colors")
+    async def _color(self, view: TextView, text: str, file: str) -> None:
         from pegboard.results.stored.client import StoredResultError, highlighted
 
         with suppress(StoredResultError):  # the text is readable without colors

@@ -14,7 +14,7 @@ _TEXT_STYLES = frozenset(
 )
 
 
-def _colour(value: str) -> str:
+def _color(value: str) -> str:
     try:
         Color.parse(value)
     except ColorParseError as error:
@@ -46,12 +46,12 @@ def _check_variable(name: str, value: str) -> None:
             raise ValueError(f"{unknown[0]!r} is not a text style")
         return
     if words[0] != "auto":
-        _colour(words[0])
+        _color(words[0])
     if len(words) > 2 or (len(words) == 2 and not re.fullmatch(r"\d+(\.\d+)?%", words[1])):
         raise ValueError(f"{value!r} should be a color, perhaps with a percentage")
 
 
-Colour: TypeAlias = Annotated[str, AfterValidator(_colour)]
+ColorText: TypeAlias = Annotated[str, AfterValidator(_color)]
 """A color in Textual's notation: `#e2a457`, `rgb(…)`, a name, `ansi_yellow`."""
 
 
@@ -61,17 +61,17 @@ class ThemeFile(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
     name: str
-    primary: Colour
-    secondary: Colour = ""
-    warning: Colour = ""
-    error: Colour = ""
-    success: Colour = ""
-    accent: Colour = ""
-    foreground: Colour = ""
-    background: Colour = ""
-    surface: Colour = ""
-    panel: Colour = ""
-    boost: Colour = ""
+    primary: ColorText
+    secondary: ColorText = ""
+    warning: ColorText = ""
+    error: ColorText = ""
+    success: ColorText = ""
+    accent: ColorText = ""
+    foreground: ColorText = ""
+    background: ColorText = ""
+    surface: ColorText = ""
+    panel: ColorText = ""
+    boost: ColorText = ""
     dark: bool = True
     ansi: bool = False
     """Whether the theme uses the terminal's own colors."""

@@ -23,7 +23,7 @@ from pegboard.tui.tools.tool_list import STATE_SYMBOLS
 from pegboard.tui.tools.usage import UsageLine
 from pegboard.tui.widgets.cut_text import CutText
 from pegboard.tui.widgets.problem_text import problem_line
-from pegboard.tui.widgets.signature import coloured_signature
+from pegboard.tui.widgets.signature import colored_signature
 
 _LONGEST_DESCRIPTION = 20_000
 _PROBLEMS_SHOWN = 3
@@ -73,7 +73,7 @@ class DetailPane(Vertical):
         """Show the selected row."""
         match self.subject:
             case ToolEntry(spec=spec):
-                self._signature.text = coloured_signature(clean_line(spec.signature or spec.name))
+                self._signature.text = colored_signature(clean_line(spec.signature or spec.name))
                 self._show_problems((*self.unmet, *spec.problems))
             case PackEntry() as pack:
                 where = clean_line(Path(pack.file).name) if pack.file else ""

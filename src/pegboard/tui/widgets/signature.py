@@ -13,7 +13,7 @@ _TOKEN = re.compile(
 _OPENING, _CLOSING = "([{", ")]}"
 
 
-def coloured_signature(signature: str) -> Content:
+def colored_signature(signature: str) -> Content:
     """Return a one-line signature with colors for the tool, its parameters, types and defaults.
 
     Args:
