@@ -10,7 +10,7 @@ from stage import READ_ONLY, TOOLS, GivenRuntime, Stage, on_stage, tool
 
 from pegboard.config import Settings
 from pegboard.config.settings import UiSettings
-from pegboard.models import Problem
+from pegboard.models import Problem, ToolSpec
 from pegboard.runtime import Runtime
 from pegboard.tui.widgets.filter_line import FilterLine
 
@@ -345,3 +345,38 @@ async def test_the_count_of_matches_stays_at_the_right_edge_after_a_resize(given
         await stage.pilot.resize_terminal(120, 40)
         await stage.until(lambda: stage.screen.tool_list.size.width > 30, "the tool list is wide")
         await stage.until_seen("of 5 │")
+
+
+@pytest.mark.promise("TUI-1")
+async def test_sections_in_the_description_of_a_server_are_lists(given: GivenRuntime) -> None:
+    given.found = (tool("web.fetch", "Fetch a page.\n\nRaises:\n    OSError: No network.\n    KeyError: No page."),)
+    async with on_stage(given, size=(120, 40)) as stage:
+        await stage.until_seen("• OSError: No network.")
+        row = next(number for number, line in enumerate(stage.lines) if "• OSError: No network." in line)
+        assert "• KeyError: No page." in stage.lines[row + 1]
+
+
+@pytest.mark.promise("TUI-1", "MCP-3")
+async def test_parameters_in_the_description_of_a_server_are_described_in_the_form(given: GivenRuntime) -> None:
+    about = """Fetch a page.
+
+    Args:
+        url (str): The address,
+            with its scheme.
+        raw: As HTML.
+
+    Returns:
+        Text."""
+
+    def fetch(description: str) -> ToolSpec:
+        return tool("web.fetch", description, url={"type": "string"}, raw={"type": "boolean", "description": "HTML?"})
+
+    given.found = (fetch(about),)
+    async with on_stage(given, size=(120, 40)) as stage:
+        await stage.press("enter")
+        await stage.until_seen("The address, with its scheme.")
+        assert "HTML?" in stage.text
+        assert "Args:" not in stage.text
+        assert "Returns: Text." in stage.text
+        given.change((fetch(about.replace("address", "URL")),))
+        await stage.until_seen("The URL, with its scheme.")

@@ -11,6 +11,7 @@ from textual.widget import Widget
 
 from pegboard.data.json_text import identical
 from pegboard.forms import Form
+from pegboard.forms.documented import documented
 from pegboard.models import JsonObject, ToolSpec
 from pegboard.models.readable_path import readable
 from pegboard.results.clean import clean_line
@@ -28,6 +29,8 @@ class KeptForm:
     schema: JsonValue
     aliases: Mapping[str, str]
     """Other names of parameters: alias → parameter."""
+    description: str
+    """Description of the tool, which may describe parameters."""
     form: Form = field(init=False)
     earlier: Form | None = None
     """The form before it was last filled or reset."""
@@ -99,7 +102,8 @@ class KeptForm:
         return f"The field {clean_line(readable(lost))} no longer exists. Keys go nowhere until you select a field."
 
     def _untouched(self) -> Form:
-        return Form(self.schema, self.aliases)
+        schema = documented(self.schema, self.description) if isinstance(self.schema, dict) else self.schema
+        return Form(schema, self.aliases)
 
     def _fill(self, form: Form) -> None:
         """Replace the form; if both have the same content, keep the earlier one that `restore` would show."""
@@ -128,14 +132,14 @@ class FormStore:
         return self._forms[self.name] if self.name is not None else None
 
     def is_current(self, spec: ToolSpec) -> bool:
-        """Return whether the form of a tool is current and has the tool's schema."""
+        """Return whether the form of a tool is current and has the tool's schema and description."""
         return self.name == spec.name and self._has(spec)
 
     def open(self, spec: ToolSpec) -> KeptForm:
         """Make the form of a tool current; if the schema has changed, keep the values that fit."""
         if not self._has(spec):
             before = self._forms.get(spec.name)
-            kept = KeptForm(spec.input_schema, spec.parameter_aliases)
+            kept = KeptForm(spec.input_schema, spec.parameter_aliases, spec.description)
             if before is not None:
                 kept.take_over(before)
             self._forms[spec.name] = kept
@@ -160,7 +164,7 @@ class FormStore:
 
     def _has(self, spec: ToolSpec) -> bool:
         kept = self._forms.get(spec.name)
-        if kept is None or kept.aliases != spec.parameter_aliases:
+        if kept is None or (kept.aliases, kept.description) != (spec.parameter_aliases, spec.description):
             return False
         return kept.schema is spec.input_schema or identical(kept.schema, spec.input_schema)
 

@@ -12,10 +12,12 @@ from textual.getters import query_one
 from textual.reactive import var
 from textual.widgets import Static
 
+from pegboard.forms.documented import description_beside_form
 from pegboard.models import Hints, Problem, ToolSpec
 from pegboard.models.statistics import ToolStatistics
 from pegboard.results.clean import clean_line
 from pegboard.results.definition import token_weight
+from pegboard.results.description import as_markdown
 from pegboard.results.sizes import count
 from pegboard.tui.result.markdown_lines import MarkedView
 from pegboard.tui.state.catalogue import CatalogueRow, PackEntry, ToolEntry
@@ -96,9 +98,11 @@ class DetailPane(Vertical):
 
     def describe(self) -> None:
         """Render the description, which is too expensive to do for every row the cursor passes."""
-        text = cleandoc(self.subject.spec.description).strip() if isinstance(self.subject, ToolEntry) else ""
+        spec = self.subject.spec if isinstance(self.subject, ToolEntry) else None
+        about = "" if spec is None else description_beside_form(spec.input_schema, spec.description)
+        text = cleandoc(about).strip()
         self._about.display = bool(text)
-        self._about.show(_shortened(text))
+        self._about.show(as_markdown(_shortened(text)))
 
     def _show_facts(self) -> None:
         subject = self.subject
