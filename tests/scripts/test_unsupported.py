@@ -158,6 +158,11 @@ DIFFERENCES = {
     "umask": ("umask 077; touch a; stat -c %a a", "644\n"),
     "cut": ("echo é | cut -b1", "é\n"),
     "jq": ("echo 1.0 | jq .", "1.0\n"),
+    "jq of exponents": ("echo '[1e3, 1.10]' | jq -c .", "[1000.0,1.1]\n"),
+    "-ef": (
+        "touch a; ln -s a b; [ a -ef b ] || echo no; [[ a -ef b ]] || echo no; [ a -ef a ] && echo yes",
+        "no\nno\nyes\n",
+    ),
     "awk": ("awk 'BEGIN { print 2 ^ 53 }'", "9007199254740992\n"),
 }
 
