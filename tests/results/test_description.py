@@ -101,6 +101,15 @@ CASES = {
         """,
         "Note that this is slow: it reads each file, and keeps none.",
     ),
+    "pairs that end in prose": (
+        """
+        Note:
+        a: first
+        b: second
+        and more.
+        """,
+        "Note: a: first b: second and more.",
+    ),
     "a list below a colon": (
         """
         Modes:

@@ -30,13 +30,14 @@ def as_markdown(description: str) -> str:
         description: The description, without common indentation.
     """
     lines = description.splitlines()
+    pairs = _runs_of_pairs(lines)
     made: list[str] = []
     at, in_code = 0, False
     while at < len(lines):
         line = lines[at]
         at += 1
         in_code ^= bool(_FENCE.match(line))
-        body = [] if in_code or not _HEADING.fullmatch(line) else _body(lines, at)
+        body = [] if in_code or not _HEADING.fullmatch(line) else _body(lines, at, pairs)
         if body and made and made[-1].strip():
             made.append("")
         made.append(line)
@@ -46,14 +47,25 @@ def as_markdown(description: str) -> str:
     return "\n".join(made)
 
 
-def _body(lines: Sequence[str], start: int) -> Sequence[str]:
+def _runs_of_pairs(lines: Sequence[str]) -> Sequence[int]:
+    """Return for each line the number of pairs from there on that end at an empty line, otherwise 0."""
+    runs = [0] * len(lines)
+    after, is_section = 0, True
+    for at in reversed(range(len(lines))):
+        is_pair = bool(_PAIR.fullmatch(lines[at]))
+        is_section = is_section if is_pair else not lines[at].strip()
+        after = after + 1 if is_pair and is_section else 0
+        runs[at] = after
+    return runs
+
+
+def _body(lines: Sequence[str], start: int, pairs: Sequence[int]) -> Sequence[str]:
     """Return the lines of a section from `start` on; none if it isn't one, or has blocks of Markdown already."""
     first = lines[start] if start < len(lines) else ""
     if not first.strip() or _ITEM.match(first):
         return []
     if not _indent(first):
-        pairs = list(takewhile(str.strip, lines[start:]))
-        return pairs if len(pairs) > 1 and all(_PAIR.fullmatch(line) for line in pairs) else []
+        return lines[start : start + pairs[start]] if pairs[start] > 1 else []
     body = list(takewhile(lambda line: not line.strip() or _indent(line), lines[start:]))
     while not body[-1].strip():
         body.pop()
