@@ -319,6 +319,17 @@ async def test_a_search_is_resumed_after_a_view_that_cannot_be_searched(stage: O
         assert "1 of 1: 9" not in on.text
 
 
+async def test_bars_of_long_labels_and_of_the_largest_numbers_fit_into_a_narrow_pane(stage: OpenStage) -> None:
+    async with stage(40, 20) as on:
+        await on.show([{"name": "long " * 9, "size": -1e308}, {"name": "b", "size": 1e308}, {"name": "c", "size": 0.5}])
+        await on.press("V")
+        await on.until(lambda: "┤" in on.text, "the chart is drawn")
+        lines = [line.rstrip() for line in on.text.splitlines() if "┤" in line]
+        assert [line.split()[-1] for line in lines] == ["-1e+308", "1e+308", "0.5"]
+        assert ["█" in line for line in lines] == [True, True, False]
+        assert "…" in lines[0]
+
+
 async def test_bars_begin_in_the_same_column_beside_labels_with_wide_or_combining_characters(stage: OpenStage) -> None:
     names = ["plain", "日本語", "e\u0301te\u0301", "🙂"]
     async with stage() as on:

@@ -8,7 +8,6 @@ import itertools
 import math
 from typing import TYPE_CHECKING
 
-from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.color import Color
 from textual.containers import Vertical
@@ -27,6 +26,7 @@ _AXIS_LINES = 3
 _MOST_TICKS = 6
 _TICK_CELLS = 12
 _TICK_LINES = 2
+_SHORTEST_LABEL = 4
 
 
 class ChartView(Vertical, can_focus=True):
@@ -44,7 +44,7 @@ class ChartView(Vertical, can_focus=True):
         padding: 0 1;
         &:focus { background-tint: $foreground 3%; }
         & > .caption { height: 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
-        & > PlotextPlot { height: 1fr; width: 1fr; }
+        & > PlotextPlot { height: 1fr; width: 1fr; text-wrap: nowrap; }
     }
     """
 
@@ -95,20 +95,22 @@ class ChartView(Vertical, can_focus=True):
 def _bars(chart: Chart, width: int) -> Content:
     """Return a line for each value, with its label, its bar and the number."""
     numbers = [f"{value:,.6g}" for value in chart.values]
-    label_cells = max(map(cell_len, chart.labels))
+    labels = [Content(label).truncate(max(_SHORTEST_LABEL, width // 3), ellipsis=True) for label in chart.labels]
+    label_cells = max(label.cell_length for label in labels)
     cells = max(1, width - label_cells - max(map(len, numbers)) - len(" ┤ "))
-    least, greatest = min(0, *chart.values), max(0, *chart.values)
+    values = [value / 2 for value in chart.values]  # otherwise the span of the largest numbers would be infinite
+    least, greatest = min(0, *values), max(0, *values)
     span = greatest - least or 1
     left = round(-least / span * cells)
     lines = []
-    for label, value, number in zip(chart.labels, chart.values, numbers, strict=True):
+    for label, value, number in zip(labels, values, numbers, strict=True):
         bar = _bar(value / span * cells) if value >= 0 else "█" * round(-value / span * cells)
         start = " " * (left if value >= 0 else left - len(bar))
         end = " " * (0 if value >= 0 else left - len(start) - len(bar))
         lines.append(
             Content.assemble(
-                " " * (label_cells - cell_len(label)),
-                (label, "$text-muted"),
+                " " * (label_cells - label.cell_length),
+                label.stylize("$text-muted"),
                 (" ┤", "$text-muted"),
                 (f"{start}{bar}{end}", "$primary"),
                 f" {number}",
