@@ -249,6 +249,7 @@ TO_CLEAR = [*"clear", "enter", *"2020-01-01", "@tools.run"]
 FIND, CLEAR = "notes.find words=peg", "notes.clear before=2020-01-01"
 TO_ACTIVITY = [*"overview", "enter", "@tools.run", "@mode.script", "@script.saved", "enter", "@script.run"]
 TO_ACTIVITY += ["@mode.chat", *FIND, "enter", "@mode.activity", "right", "down", "down", "right"]
+TO_CHART = [*"list_o", "enter", "@tools.run", "@tools.result", "|", *".orders[:12] | map({id, total})", "enter", "V"]
 PICTURES = (
     Picture("tools", [*TO_FIND, *"peg", "@tools.run"], result=True, png=True),
     Picture("form", [*TO_PLAN, *STEPS], pause=0.5, png=True),
@@ -263,6 +264,7 @@ PICTURES = (
     Picture("chat", ["@mode.chat", *FIND, "enter", *CLEAR, "enter"], png=True),
     Picture("script", ["@mode.script", "@script.saved", "enter", "@script.run"], shop=True, png=True),
     Picture("activity", TO_ACTIVITY, shop=True, png=True),
+    Picture("chart", TO_CHART, result=True, shop=True, pause=1.0),
     Picture("ckan", [*"search_d", "enter", *"water", "@tools.run"], result=True),
     Picture("schema", [*"find", "@tools.definition"]),
     Picture("palette", ["@app.palette", *"re"]),
