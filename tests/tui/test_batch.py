@@ -204,9 +204,12 @@ async def test_escape_stops_a_batch_first(
         await stage.type(str(file))
         await stage.press("ctrl+r")
         await stage.until(lambda: screen._recent, "rows run")
+        assert "esc Stop" in stage.text
+        assert "esc Close" not in stage.text
         await stage.press("escape")
         await stage.until_seen("Stopped.")
         assert stage.app.screen is screen
+        await stage.until_seen("esc Close")
         await stage.press("escape")
         await stage.until(lambda: stage.app.screen is stage.screen, "the dialog is closed")
 

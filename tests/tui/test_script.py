@@ -52,6 +52,7 @@ async def test_concurrent_calls_are_marked_and_esc_cancels_them(tmp_path: Path) 
         await stage.idle()
         assert {sign for sign, name in begun(stage) if name == "work.wait"} == {"✓", "⊘"}
         assert stage.calls[0].startswith("⊘ script cancelled")
+        assert stage.tree.border_title == "Calls  2"  # a cancelled call hasn't failed
         assert "⊘ cancelled" in stage.text
         assert "f7 Script ▶" not in stage.lines[0]
 

@@ -224,7 +224,7 @@ class CallsTree(MarkedLines):
         rows = self._rows
         start = self._at + 1
         for node in (*rows[start:], *rows[:start]):
-            if node.within is not None and node.result is not None and not node.result.ok:
+            if node.has_failed:
                 self.cursor = node
                 return
 
@@ -295,7 +295,7 @@ def _sign(node: CallNode) -> tuple[str, str]:
         return "✗", "error"
     if node.result.ok:
         return "✓", "ok"
-    return ("⊘", "warning") if was_stopped(node.result) else ("✗", "error")
+    return ("⊘", "warning") if node.was_stopped else ("✗", "error")
 
 
 def _facts(node: CallNode, run: ScriptRun) -> Iterator[str]:
@@ -325,11 +325,6 @@ def exit_code(result: ToolResult) -> int | None:
     """Return the exit code of a script's result, or None if it didn't run to its end."""
     code = result.data.get("exit_code") if isinstance(result.data, dict) else None
     return code if isinstance(code, int) else None
-
-
-def was_stopped(result: ToolResult) -> bool:
-    """Return whether a call was cancelled or rejected."""
-    return result.error is not None and result.error.detail in {"cancelled", "denied"}
 
 
 def _details(node: CallNode) -> Iterator[_DetailRow]:

@@ -47,6 +47,17 @@ class CallNode:
         """Elapsed time in seconds."""
         return monotonic() - self.since
 
+    @property
+    def was_stopped(self) -> bool:
+        """Whether the call was cancelled or rejected."""
+        error = self.result.error if self.result is not None else None
+        return error is not None and error.detail in {"cancelled", "denied"}
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a tool was called and failed; false for the script itself."""
+        return self.within is not None and self.result is not None and not self.result.ok and not self.was_stopped
+
     def add_log(self, log: Log) -> None:
         """Add output to the log."""
         self._lines = self._lines or LogLines()
@@ -79,7 +90,7 @@ class ScriptRun:
         self.rows: list[CallNode] = [self.script]
         """All nodes in display order: each after its calling node, siblings by start."""
         self.failed = 0
-        """Number of failed calls."""
+        """Number of failed calls, without cancelled and rejected ones."""
         self._nodes = {call.id: self.script}
 
     @property
@@ -103,7 +114,7 @@ class ScriptRun:
                 if node is self.script:
                     self._finish_remaining()
                 node.finish(call, result)
-                self.failed += not result.ok and node is not self.script
+                self.failed += node.has_failed
             case Log(call_id=call_id) if call_id != self.script.call.id and call_id in self._nodes:
                 self._nodes[call_id].add_log(event)
             case Progress(call_id=call_id) if call_id in self._nodes:

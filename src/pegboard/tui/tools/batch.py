@@ -80,7 +80,8 @@ class BatchScreen(Dialog[None]):
         Command("batch.failures", "f3", "failures", "Failed", "Show only failed rows, or all.", footer=True),
         Command("batch.retry", "f6", "retry", "Retry", "Call the tool again with the failed rows.", footer=True),
         Command("batch.export", "ctrl+s", "export", "Export", "Write all results to a new file.", footer=True),
-        Command("batch.close", "escape", "close", "Close", "Stop the batch, or close.", footer=True),
+        Command("batch.stop", "escape", "stop", "Stop", "Stop the running batch.", footer=True),
+        Command("batch.close", "escape", "close", "Close", "Close this dialog if no batch is running.", footer=True),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
@@ -215,8 +216,10 @@ class BatchScreen(Dialog[None]):
         """Enable only the actions that apply now."""
         is_running = self._batch is not None
         match action:
-            case "run":
+            case "run" | "close":
                 return not is_running
+            case "stop":
+                return is_running
             case "resume":
                 return not is_running and self._is_unfinished
             case "retry":
@@ -431,11 +434,9 @@ class BatchScreen(Dialog[None]):
         if target is not None:
             self.notify(f"Results written to {clean_line(str(target))}.", markup=False)
 
-    def action_close(self) -> None:
-        """Stop the batch; close if none is running."""
-        if self._batch is None:
-            self.dismiss(None)
-        else:
+    def action_stop(self) -> None:
+        """Stop the running batch."""
+        if self._batch is not None:
             self._batch.stop()
             self._status.update("Stopping when the running calls have finished …")
 
