@@ -7,6 +7,7 @@ from typing import ClassVar, Final
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
 
@@ -35,8 +36,12 @@ class RedactScreen(Dialog[str | None]):
 
     DEFAULT_CSS = """
     RedactScreen {
-        & > #box { width: 76; height: auto; padding: 1 2; border: round $error; border-title-color: $text-error; }
-        #explanation { height: auto; margin-bottom: 1; }
+        & > #box {
+            width: 76; height: auto; padding: 1 2; border: round $error; border-title-color: $text-error;
+            overflow-y: auto; scrollbar-size-vertical: 1;
+        }
+        #explanation { height: auto; }
+        #entry { dock: bottom; height: auto; margin-top: 1; }
         #problem { color: $text-error; margin-top: 1; display: none; }
         Input, Input:focus { border: none; border-left: outer $border; height: 1; padding: 0 1; background: $panel; }
     }
@@ -53,8 +58,9 @@ class RedactScreen(Dialog[str | None]):
     def compose_body(self) -> ComposeResult:
         """Compose the explanation and the input, which hides the value."""
         yield Static(Content(_EXPLANATION), id="explanation")
-        yield Input(password=True)
-        yield Static(_TOO_SHORT, id="problem", markup=False)
+        with Vertical(id="entry"):
+            yield Input(password=True)
+            yield Static(_TOO_SHORT, id="problem", markup=False)
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:

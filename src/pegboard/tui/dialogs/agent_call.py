@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias, cast
 
 from pydantic import JsonValue
-from textual import work
+from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 _TERMS: Final[dict[AnswerTerm, str]] = {"once": "", "session": " for its session", "always": " with a permanent rule"}
 _Choice: TypeAlias = Literal["once", "session", "always", "reject", "reject_why", "edit"]
+_ALL_BUTTONS: Final = 80
+"""Columns of a terminal with space for all buttons."""
 _LONGEST_NAME: Final = 120
 """Columns of a name beside other texts."""
 _OF_SOME: Final = {"session": "agent.session", "always": "agent.always", "edit": "agent.edit"}
@@ -110,12 +112,12 @@ class AgentCallScreen(QuestionScreen[None]):
         #from { height: auto; max-height: 6; }
         TextView { height: 1fr; min-height: 3; padding: 0; }
         #note { height: auto; color: $text-muted; }
-        #answers { height: 1; align-horizontal: right; }
+        #foot { margin: 0 0 1 0; }
         Button { margin-left: 2; min-width: 10; }
         #session, #always, #edit { display: none; }
+        &.-slim #reject_why { display: none; }
         &.-rules Button { margin-left: 1; min-width: 6; }
         &.-session #session, &.-rules #always, &.-edit #edit { display: block; }
-        KeysLine { dock: none; }
     }
     """
     ACTIONS: ClassVar[tuple[Command, ...]] = (
@@ -164,7 +166,7 @@ class AgentCallScreen(QuestionScreen[None]):
         yield self._from
         yield self._arguments
         yield self._note
-        with Horizontal(id="answers"):
+        with Horizontal(id="foot"):
             yield Button(Content("Reject"), id="reject", compact=True)
             yield Button(Content("Reject with reason"), id="reject_why", compact=True)
             yield Button(Content("Edit"), id="edit", compact=True)
@@ -176,6 +178,10 @@ class AgentCallScreen(QuestionScreen[None]):
         """Show the call, and close when it no longer waits."""
         self._show()
         self.watch(self.app, "agent_calls", self._update)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Leave out a button if not all of them fit; its key stays."""
+        self.set_class(event.size.width < _ALL_BUTTONS, "-slim")
 
     def show(self, call: AgentCall) -> None:
         """Show another call; the delay starts again."""

@@ -84,9 +84,8 @@ class ApprovalScope(QuestionScreen[Approval | None]):
         }
         #preview { height: auto; max-height: 6; margin-top: 1; }
         #state { height: auto; color: $text-error; }
-        #answers { height: auto; align-horizontal: right; }
+        #foot { margin: 0 0 1 0; }
         Button { margin-left: 2; min-width: 12; }
-        KeysLine { dock: none; }
     }
     """
 
@@ -134,10 +133,11 @@ class ApprovalScope(QuestionScreen[Approval | None]):
                     yield Label(Content(clean_line(name)))
                     yield TextInput(pattern, "any value", ControlPictures(), select_on_focus=False)
         yield CutText(id="preview")
-        yield Static(id="state")
-        with Horizontal(id="answers"):
-            yield Button(Content("Close"), id="close", compact=True)
-            yield Button(Content("Add rule"), id="allow", variant="warning", compact=True)
+        with Vertical(id="foot"):
+            yield Static(id="state")
+            with Horizontal():
+                yield Button(Content("Close"), id="close", compact=True)
+                yield Button(Content("Add rule"), id="allow", variant="warning", compact=True)
 
     def on_mount(self) -> None:
         """Select the most specific scope, and watch whether the call still awaits approval."""

@@ -146,11 +146,9 @@ class ServerChangesScreen(QuestionScreen[bool]):
     DEFAULT_CSS = """
     ServerChangesScreen {
         & > #box { width: 80; max-width: 96%; height: auto; max-height: 92%; padding: 0 1; border: round $warning; }
-        #changes { height: auto; max-height: 1fr; margin: 1 0; scrollbar-size-vertical: 1; }
+        #changes { height: auto; max-height: 1fr; margin-top: 1; scrollbar-size-vertical: 1; }
         #changes Static { height: auto; }
-        #answers { height: auto; align-horizontal: right; }
         Button { margin-left: 2; min-width: 10; }
-        KeysLine { dock: none; }
     }
     """
     ACTIONS: ClassVar[tuple[Command, ...]] = (
@@ -168,7 +166,7 @@ class ServerChangesScreen(QuestionScreen[bool]):
         with VerticalScroll(id="changes"):
             for line in self._lines:
                 yield Static(Content(line))
-        with Horizontal(id="answers"):
+        with Horizontal(id="foot"):
             yield Button(Content("Close"), id="close", compact=True)
             yield Button(Content("Apply"), id="apply", variant="warning", compact=True)
 

@@ -35,8 +35,8 @@ class Confirm(QuestionScreen[bool]):
             width: 60; max-width: 90%; height: auto; padding: 1 2;
             border: round $error; border-title-color: $text-error;
         }
-        #question { height: auto; max-height: 12; }
-        #answers { height: auto; align-horizontal: right; margin-top: 1; }
+        #question { height: auto; max-height: 1fr; }
+        #foot { margin: 1 0 0 0; }
         Button { margin-left: 2; min-width: 12; }
     }
     """
@@ -58,7 +58,7 @@ class Confirm(QuestionScreen[bool]):
         question = CutText(id="question")
         question.text = Content(self._question)
         yield question
-        with Horizontal(id="answers"):
+        with Horizontal(id="foot"):
             yield Button(Content("No"), id="no", compact=True)
             yield Button(Content(self._yes), id="yes", variant="error", compact=True)
 

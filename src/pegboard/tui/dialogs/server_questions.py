@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from textual import events
 from textual.app import App, ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal, VerticalScroll
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Static
 
@@ -56,12 +56,11 @@ _QUESTION_CSS = """
             width: 90; max-width: 96%; height: auto; max-height: 92%; padding: 0 1;
             border: round $warning; border-title-color: $text-warning;
         }}
-        #from {{ height: auto; color: $text-muted; }}
-        #message {{ height: auto; max-height: 10; scrollbar-size-vertical: 1; }}
+        #head {{ dock: top; height: auto; }}
+        #from {{ height: auto; max-height: 3; color: $text-muted; }}
+        #message {{ height: auto; max-height: 40%; scrollbar-size-vertical: 1; }}
         #message Static {{ height: auto; }}
-        #answers {{ height: auto; align-horizontal: right; margin-top: 1; }}
         Button {{ margin-left: 2; min-width: 12; }}
-        KeysLine {{ dock: none; }}
         {more}
     }}
 """
@@ -79,7 +78,8 @@ class ElicitationScreen(ServerQuestion[ElicitationAnswer | None]):
     ANSWERS = None
     DEFAULT_CSS = _QUESTION_CSS.format(
         name="ElicitationScreen",
-        more="& > #box { height: 22; } FormPane { height: 1fr; margin-top: 1; scrollbar-size-vertical: 1; }",
+        more="& > #box { height: 22; }"
+        " FormPane { height: 1fr; min-height: 3; margin-top: 1; scrollbar-size-vertical: 1; }",
     )
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("elicitation.accept", "ctrl+r,ctrl+s", "answer('accept')", "Accept", "Send the values.", footer=True),
@@ -99,7 +99,7 @@ class ElicitationScreen(ServerQuestion[ElicitationAnswer | None]):
         with VerticalScroll(id="message", can_focus=False):
             yield Static(Content(clean(self._elicitation.message)))
         yield self._form
-        with Horizontal(id="answers"):
+        with Horizontal(id="foot"):
             yield Button(Content("Cancel"), id="cancel", compact=True)
             yield Button(Content("Decline"), id="decline", compact=True)
             yield Button(Content("Accept"), id="accept", variant="warning", compact=True)
@@ -159,7 +159,7 @@ class VisitScreen(ServerQuestion[ElicitationAnswer | None]):
         more="#message { max-height: 5; }"
         " #url { height: auto; max-height: 8; margin-top: 1; scrollbar-size-vertical: 1; }"
         " #url Static { height: auto; text-style: bold; }"
-        " #host { height: auto; }",
+        " #foot { margin: 0 0 1 0; } #host { height: auto; max-height: 3; margin-bottom: 1; }",
     )
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("visit.open", "ctrl+y", "open", "Open", "Open the address in the browser.", footer=True),
@@ -183,12 +183,13 @@ class VisitScreen(ServerQuestion[ElicitationAnswer | None]):
             yield Static(Content(self._message))
         with VerticalScroll(id="url", can_focus=False):
             yield Static(Content(clean_line(self._url)))
-        yield Static(Content.assemble(("Host: ", "$text-muted"), clean_line(_host(self._url))), id="host")
-        with Horizontal(id="answers"):
-            yield Button(Content("Cancel"), id="cancel", compact=True)
-            yield Button(Content("Decline"), id="decline", compact=True)
-            if _is_web(self._url):
-                yield Button(Content("Open in browser"), id="accept", variant="warning", compact=True)
+        with Vertical(id="foot"):
+            yield Static(Content.assemble(("Host: ", "$text-muted"), clean_line(_host(self._url))), id="host")
+            with Horizontal():
+                yield Button(Content("Cancel"), id="cancel", compact=True)
+                yield Button(Content("Decline"), id="decline", compact=True)
+                if _is_web(self._url):
+                    yield Button(Content("Open in browser"), id="accept", variant="warning", compact=True)
 
     def action_copy(self) -> None:
         """Copy the address."""
@@ -228,7 +229,7 @@ class SamplingScreen(ServerQuestion[bool | None]):
     DEFAULT_CSS = _QUESTION_CSS.format(
         name="SamplingScreen",
         more="#prompt { height: auto; max-height: 1fr; margin-top: 1; scrollbar-size-vertical: 1; }"
-        " #prompt Static { height: auto; }",
+        " #prompt Static { height: auto; } #limits { height: auto; max-height: 2; }",
     )
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("sampling.approve", "ctrl+y", "answer(True)", "Approve", "Send the prompt to the model.", footer=True),
@@ -244,13 +245,14 @@ class SamplingScreen(ServerQuestion[bool | None]):
     def compose_body(self) -> ComposeResult:
         """Compose the origin, the whole prompt and the buttons."""
         request = self._request
-        yield Static(origin(request.server, request.tool, "asks to send this prompt"), id="from")
         limit = f"{request.max_tokens:,}" if request.max_tokens is not None else "not limited"
         facts = f"Model: {clean_line(self._model) or 'none is configured'} · maximum tokens: {limit}"
-        yield Static(Content(facts), id="limits")
+        with Vertical(id="head"):
+            yield Static(origin(request.server, request.tool, "asks to send this prompt"), id="from")
+            yield Static(Content(facts), id="limits")
         with VerticalScroll(id="prompt"):
             yield Static(Content("\n").join(self._prompt()))
-        with Horizontal(id="answers"):
+        with Horizontal(id="foot"):
             yield Button(Content("Reject"), id="reject", compact=True)
             yield Button(Content("Approve"), id="approve", variant="warning", compact=True)
 

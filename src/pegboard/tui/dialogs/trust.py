@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from textual.app import App, ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal, VerticalScroll
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Static
 
@@ -36,8 +36,8 @@ class TrustScreen(QuestionScreen[bool]):
             width: 100; height: auto; padding: 0 1; border: round $warning; border-title-color: $text-warning;
         }
         #review { height: auto; max-height: 1fr; scrollbar-size-vertical: 1; }
-        #notice { height: auto; margin-top: 1; color: $text-muted; }
-        #answers { height: auto; align-horizontal: right; margin-top: 1; }
+        #notice { height: auto; margin-bottom: 1; color: $text-muted; }
+        #foot { margin: 1 0 0 0; }
         Button { margin-left: 2; min-width: 16; }
     }
     """
@@ -59,11 +59,12 @@ class TrustScreen(QuestionScreen[bool]):
         notice = request.obstacle or "If you trust it, Pegboard restarts. Running calls end, and unsent text is lost."
         with VerticalScroll(id="review"):
             yield Static(Content(text))
-        yield Static(Content(notice), id="notice")
-        with Horizontal(id="answers"):
-            yield Button(Content("Do not trust"), id="no", compact=True)
-            if not request.obstacle:
-                yield Button(Content("Trust this folder"), id="yes", variant="warning", compact=True)
+        with Vertical(id="foot"):
+            yield Static(Content(notice), id="notice")
+            with Horizontal():
+                yield Button(Content("Do not trust"), id="no", compact=True)
+                if not request.obstacle:
+                    yield Button(Content("Trust this folder"), id="yes", variant="warning", compact=True)
 
     def answer_by_button(self, button: str) -> None:
         """Close with the answer of a button."""
