@@ -123,6 +123,13 @@ async def test_a_long_command_that_installs_a_library_hides_no_other_requirement
         await stage.until_seen("✗ GOOGLE_API_KEY is not set.")
 
 
+@pytest.mark.promise("ASK-5", "TUI-1")
+async def test_a_requirement_uses_the_space_beside_a_short_name(machine: Machine) -> None:
+    async with on_stage(machine, size=(60, 30)) as stage:
+        await open_list(stage, machine)
+        await stage.until_seen("requires OPENROUTER_API_KEY │")
+
+
 @pytest.mark.promise("ASK-5", "STO-2")
 async def test_a_provider_shows_its_requirements_and_the_origin_of_its_key(
     machine: Machine, monkeypatch: pytest.MonkeyPatch

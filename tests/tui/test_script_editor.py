@@ -228,6 +228,16 @@ async def test_the_help_of_a_command_is_shown_and_the_command_inserted(tmp_path:
         await stage.until(lambda: "work.big <size>" in stage.editor.text, "it is put in")
 
 
+@pytest.mark.promise("SCR-4", "TUI-1")
+async def test_the_keys_stay_below_the_help_of_a_command_that_is_longer_than_the_screen(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        await stage.write("text.diff a b")
+        await stage.pilot.resize_terminal(60, 16)
+        await stage.press("f2")
+        await stage.until(lambda: isinstance(stage.app.screen, CommandHelp), "it is shown")
+        await stage.until_seen("⏎ Insert  esc Close")
+
+
 @pytest.mark.promise("TUI-7")
 async def test_the_sidebar_is_hidden_and_on_narrow_screens_shown_on_demand(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:

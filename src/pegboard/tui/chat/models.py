@@ -131,12 +131,8 @@ class ModelsScreen(Dialog[ModelChoice | None]):
 
     DEFAULT_CSS = """
     ModelsScreen {
-        align: center middle;
-        background: $background 60%;
-        #box {
-            width: 90; max-width: 94%; height: 26; max-height: 90%; background: $surface;
-            border: round $border; border-title-color: $text-primary; border-title-style: bold;
-            border-subtitle-color: $text-muted;
+        & > #box {
+            width: 90; height: 26;
             #search-status { height: 1; padding: 0 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
             #requirements { height: auto; min-height: 5; max-height: 9; padding: 0 1; background: $panel; }
         }

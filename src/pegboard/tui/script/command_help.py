@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
@@ -14,7 +14,6 @@ from pegboard.results.clean import clean, clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.script.api import OfferedCommand
 from pegboard.tui.widgets.dialog import Dialog
-from pegboard.tui.widgets.keys_line import KeysLine
 
 
 class CommandHelp(Dialog[bool]):
@@ -29,15 +28,9 @@ class CommandHelp(Dialog[bool]):
 
     DEFAULT_CSS = """
     CommandHelp {
-        align: center middle;
-        background: $background 60%;
-        #box {
-            width: 92; max-width: 94%; height: auto; max-height: 90%; background: $surface;
-            border: round $border; border-title-color: $text-primary; border-title-style: bold;
-        }
-        #help { height: auto; max-height: 100%; padding: 0 1; scrollbar-size-vertical: 1; }
+        & > #box { width: 92; height: auto; }
+        #help { height: auto; max-height: 1fr; padding: 0 1; margin-bottom: 1; scrollbar-size-vertical: 1; }
         #help Static { height: auto; }
-        KeysLine { dock: none; margin-top: 1; }
     }
     """
     ACTIONS: ClassVar[tuple[Command, ...]] = (
@@ -47,16 +40,13 @@ class CommandHelp(Dialog[bool]):
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     def __init__(self, command: OfferedCommand) -> None:
-        super().__init__()
+        super().__init__(clean_line(command.names[0]))
         self._command = command
 
-    def compose(self) -> ComposeResult:
+    def compose_body(self) -> ComposeResult:
         """Yield the help text."""
-        with Vertical(id="box") as box:
-            box.border_title = Content(clean_line(self._command.names[0]))
-            with VerticalScroll(id="help"):
-                yield Static(Content(clean(self._command.help())))
-            yield KeysLine()
+        with VerticalScroll(id="help"):
+            yield Static(Content(clean(self._command.help())))
 
     def action_put(self) -> None:
         """Close and insert the command."""

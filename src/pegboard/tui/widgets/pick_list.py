@@ -166,9 +166,10 @@ class PickList(FilterList):
         """Return a line with its sign and its note."""
         index = self._shown[row]
         line = self._lines[index]
-        note = Content(f" {line.note} " if line.note else " ").truncate(width // 2, ellipsis=True)
-        if not is_selected:
-            note = note.stylize(self.get_visual_style("filter-list--note", partial=True))
         sign = self._sign(index) if self._sign else ""
         left = Content.assemble(" ", sign, self.highlighted(line.text, is_selected=is_selected))
+        note = Content(f" {line.note}" if line.note else "")
+        note = note.truncate(max(width // 2, width - left.cell_length) - 1, ellipsis=True) + " "
+        if not is_selected:
+            note = note.stylize(self.get_visual_style("filter-list--note", partial=True))
         return fitted(left, note, width)
