@@ -51,6 +51,14 @@ async def test_only_calls_that_ran_count_as_failures_and_for_durations(runtime: 
         await stage.until_seen("7 calls · 3 not run · 25 % failed (1) · p50 300 ms, p95 400 ms · ▃▅▆█")
 
 
+async def test_calls_from_when_a_tool_was_not_allowed_are_no_failures(runtime: Runtime, recorder: Recorder) -> None:
+    recorder.add("gate.shout", {"text": "x"}, lasting(100))
+    recorder.add("gate.shout", {"text": "x"}, ToolResult.failed("tool_not_found", "It is not allowed.", "not_allowed"))
+    async with on_stage(runtime) as stage:
+        await stage.open("shout")
+        await stage.until_seen("2 calls · 1 not run · none failed · p50 100 ms, p95 100 ms")
+
+
 async def test_the_line_is_updated_by_a_run_and_hidden_for_other_tools(runtime: Runtime, recorder: Recorder) -> None:
     for _ in range(3):
         recorder.add("gate.shout", {"text": "x"}, lasting(100))

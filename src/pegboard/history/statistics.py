@@ -25,8 +25,9 @@ BUCKETS: Final = 24
 _MOST_BARS: Final = 2000
 _SHORTEST_GAP: Final = timedelta(seconds=1)
 _LABEL: Final = 60
-_REJECTED: Final = """substr(coalesce(error, ''), 1, 22) = '{"code":"invalid_args"'"""
-"""Condition on a row of `calls`: the arguments were invalid, so that the tool didn't run."""
+_REJECTIONS: Final = ("invalid_args", "tool_not_found")
+_REJECTED: Final = " OR ".join(f"""coalesce(error, '') GLOB '{{"code":"{code}"*'""" for code in _REJECTIONS)
+"""Condition on a row of `calls`: its arguments were invalid, or the tool not allowed, so that it didn't run."""
 
 
 def statistics(reader: Reader, tools: Sequence[str] | None = None) -> tuple[ToolStatistics, ...]:
@@ -81,11 +82,12 @@ def _moment(at: Column) -> datetime | None:
 
 
 def _rejected(reader: Reader, tool: str) -> int:
-    """Return how many calls of a tool have invalid arguments, found by the index because they may be few of many."""
+    """Return how many calls of a tool were rejected, found by the index because they may be few of many."""
+    words = " OR ".join(f'words : "code {code}"' for code in _REJECTIONS)
     [(number,)] = reader.select(
         "SELECT count(*) FROM calls_text CROSS JOIN calls ON calls.n = calls_text.rowid"  # noqa: S608 - our own text
-        f" WHERE calls_text MATCH ? AND tool = ? AND {NOT_A_TURN} AND {_REJECTED}",
-        [f'facets : "t{hex_text(tool)}" AND facets : "r{FAILED}" AND words : "code invalid_args"', tool],
+        f" WHERE calls_text MATCH ? AND tool = ? AND {NOT_A_TURN} AND ({_REJECTED})",
+        [f'facets : "t{hex_text(tool)}" AND facets : "r{FAILED}" AND ({words})', tool],
     )
     return int(number or 0)
 

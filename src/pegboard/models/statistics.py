@@ -15,7 +15,7 @@ class ToolStatistics(DataModel):
     failures: int
     """Failed calls, without cancelled, denied and rejected ones."""
     rejected: int = 0
-    """Calls for which the tool didn't run, because their arguments were invalid."""
+    """Calls for which the tool didn't run, because their arguments were invalid, or the tool was not allowed."""
     last_at: datetime | None
     p50_ms: float | None
     """Median duration of the latest calls that ran; None without any."""
