@@ -138,17 +138,18 @@ def ask(
     if unasked := _unasked(outcome):
         narrate(f"To allow such a call, add a rule (`pegboard rules add --help`) or pass --approve {unasked}")
     if not json and session is None and outcome.stopped_by != "model_error" and runtime.unrecorded() is None:
-        narrate(_continuation(outcome.session_id, model, has_base_url=base_url is not None))
+        options = "" if tools in _TRUE else " --with-tools false"
+        narrate(_continuation(outcome.session_id, model, options, has_base_url=base_url is not None))
     raise typer.Exit(interruption or _exit_code(outcome))
 
 
-def _continuation(session: str, model: str | None, *, has_base_url: bool) -> str:
+def _continuation(session: str, model: str | None, options: str, *, has_base_url: bool) -> str:
     """Return a line with the command that continues a session with the same model; its URL may contain a password."""
     import shlex
 
     same_model = f" --model {shlex.quote(model)}" if model else ""
     same_server = ' --base-url "…"' if has_base_url else ""
-    return f'To continue: pegboard ask --session {session}{same_model}{same_server} "…"'
+    return f'To continue: pegboard ask --session {session}{same_model}{same_server}{options} "…"'
 
 
 def _unasked(outcome: Outcome) -> str:

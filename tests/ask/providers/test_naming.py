@@ -54,6 +54,12 @@ def test_an_unknown_provider_is_reported_with_the_nearest_known_one() -> None:
     assert "base_url" in caught.value.fix
 
 
+def test_nothing_is_suggested_for_an_unknown_provider_with_another_name() -> None:
+    with pytest.raises(ModelError, match="provider nope is unknown") as caught:
+        model("nope:x", base_url=None, key=no_key)
+    assert caught.value.fix.startswith("Known providers: ")
+
+
 @pytest.mark.parametrize(
     "url", ["127.0.0.1:8080", "ftp://x/v1", "http://", "http://x:port/v1", "http://[::1/v1", "http://x/\x1b", "secret"]
 )

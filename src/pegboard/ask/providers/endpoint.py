@@ -20,6 +20,8 @@ _SHAPE: Final = "Write it as provider:model, such as openai:gpt-5-mini or ollama
 _PROVIDER: Final = re.compile(r"[a-z][a-z0-9_-]*")
 _UPSTREAM: Final = re.compile(r"[^/]+/.*[^/].*")
 _NOT_ALLOWED: Final = re.compile(r"[^A-Za-z0-9_-]")
+_NEAR: Final = 0.7
+"""Least similarity of a name that is suggested for an unknown provider, 0 to 1."""
 _LONGEST_NAME: Final = 64
 _LONGEST_MODEL: Final = 200
 """Characters of a model's name; longer ones are mistakes and would fill every message about them."""
@@ -136,7 +138,7 @@ def endpoint(name: str, base_url: str | None) -> Endpoint:
     known = PROVIDERS.get(provider_name)
     url = base_url or (known.base_url if known else None)
     if url is None:
-        near = get_close_matches(provider_name, PROVIDERS, n=1)
+        near = get_close_matches(provider_name, PROVIDERS, n=1, cutoff=_NEAR)
         hint = f"Did you mean {near[0]}:{clean_line(wanted)}? " if near else ""
         raise ModelError(
             f"The provider {provider_name} is unknown.",
