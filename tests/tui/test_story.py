@@ -17,7 +17,7 @@ from pegboard.models.turn import ModelTurn
 from pegboard.runtime import Runtime
 from pegboard.tui.chat.blocks import Block
 from pegboard.tui.chat.call_block import CallBlock
-from pegboard.tui.chat.story import Story
+from pegboard.tui.chat.story import Story, TurnEnd
 
 PACK = '''
 from pegboard.sdk import ToolFailed, hints
@@ -52,11 +52,11 @@ def shown(blocks: Sequence[Block]) -> list[str]:
     return lines
 
 
-def failures(runtime: Runtime, session: str) -> dict[int, ToolError]:
-    """Return why turns of a session failed, by the position of the user's message."""
+def ends(runtime: Runtime, session: str) -> dict[int, TurnEnd]:
+    """Return why turns of a session ended, by the position of the user's message."""
     query = HistoryQuery(sessions=(session,), parent="none", turns=True)
-    found = {ModelTurn.of(call).message: call.error for call in runtime.activity.page(query).calls}
-    return {position: error for position, error in found.items() if position is not None and error is not None}
+    found = [(ModelTurn.of(call), call.error) for call in runtime.activity.page(query).calls]
+    return {turn.message: TurnEnd(error, turn.stopped_by) for turn, error in found if turn.message is not None}
 
 
 def recalled(runtime: Runtime, session: str, *, without: int = 0, is_in_use: bool = False) -> Story:
@@ -68,8 +68,8 @@ def recalled(runtime: Runtime, session: str, *, without: int = 0, is_in_use: boo
 
     entries = runtime.sessions.entries(session)
     story = Story(lambda _: None)
-    names, failed = runtime.models.tool_names(), failures(runtime, session)
-    story.recall(entries[: len(entries) - without], names, recorded, failed, is_in_use=is_in_use)
+    names, ended = runtime.models.tool_names(), ends(runtime, session)
+    story.recall(entries[: len(entries) - without], names, recorded, ended, is_in_use=is_in_use)
     return story
 
 
@@ -120,6 +120,14 @@ async def test_a_stored_conversation_is_shown_as_it_was_while_it_ran(runtime: Ru
     ]
 
 
+@pytest.mark.promise("ASK-6", "ASK-1")
+async def test_a_stored_conversation_shows_which_limit_stopped_a_turn(runtime: Runtime) -> None:
+    broken = calls(("shop_add", "{broken"))
+    story = await live(runtime, "go", broken, broken, broken, says("Sorry."))
+    assert shown(story.blocks)[-1] == "note: Stopped: the model's calls were invalid several times in a row."
+    assert shown(recalled(runtime, "s").blocks) == shown(story.blocks)
+
+
 @pytest.mark.promise("ASK-6")
 async def test_calls_of_a_stored_session_without_a_result_have_ended_unless_another_client_uses_it(
     runtime: Runtime,
@@ -151,7 +159,7 @@ async def test_a_turn_whose_process_was_killed_is_not_described_as_a_call(runtim
     first = runtime.sessions.append("s", UserMessage(text="Hello"))
     # The error that the history sets for every record of a process that has ended.
     lost = "The process that ran this call ended before it finished."
-    failed = {first.position: ToolError(code="execution_error", message=lost, detail="interrupted")}
+    failed = {first.position: TurnEnd(ToolError(code="execution_error", message=lost, detail="interrupted"), "answer")}
     story = Story(lambda _: None)
     story.recall(runtime.sessions.entries("s"), {}, lambda _: (None, None), failed)
     assert shown(story.blocks) == [

@@ -58,7 +58,9 @@ class TurnRecord:
         elif outcome.model_error is not None:
             said = self._redaction.text(outcome.model_error.message)
             error = ToolError(code="execution_error", message=said, detail=outcome.model_error.code)
-        known = {} if outcome is None else {"usage": outcome.usage, "steps": outcome.steps}
+        known: dict[str, object] = {}
+        if outcome is not None:
+            known = {"usage": outcome.usage, "steps": outcome.steps, "stopped_by": outcome.stopped_by}
         call = turn.model_copy(update={"model": self.model, **known}).call(self.id, "ask", session)
         meta = ResultMeta(duration_ms=(monotonic() - begun) * 1000)  # the clock may be set meanwhile
         self._recorder.record(call, ToolResult(ok=error is None, error=error, meta=meta), at)

@@ -7,6 +7,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from pegboard.models.agent import Agent
+from pegboard.models.ask import StoppedBy
 from pegboard.models.call import CallSource, ToolCall
 from pegboard.models.conversation import Usage
 from pegboard.models.model import DataModel
@@ -32,6 +33,8 @@ class ModelTurn(DataModel):
     steps: int = 0
     """Number of the model's responses."""
     usage: Usage = Usage.model_construct()
+    stopped_by: StoppedBy = "answer"
+    """What ended it, unless it failed."""
 
     def call(self, turn: str, source: CallSource, session: str, agent: Agent | None = None) -> ToolCall:
         """Return the turn as the call that the history records."""

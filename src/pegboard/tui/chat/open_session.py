@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from textual.screen import Screen
 
 from pegboard.errors import SessionError, StoreError, explained
-from pegboard.models import HistoryQuery, JsonObject, ToolError, ToolResult
+from pegboard.models import HistoryQuery, JsonObject, ToolResult
 from pegboard.models.ask import Outcome
 from pegboard.models.conversation import ModelMessage, ToolMessage, UserMessage
 from pegboard.models.session import Session, SessionEntry
@@ -21,7 +21,7 @@ from pegboard.results.clean import clean_line
 from pegboard.tui.chat.blocks import Block, TextBlock, ThoughtBlock, UserBlock
 from pegboard.tui.chat.call_block import CallBlock
 from pegboard.tui.chat.prompt import AskLine
-from pegboard.tui.chat.story import Story
+from pegboard.tui.chat.story import Story, TurnEnd
 from pegboard.tui.chat.transcript import Transcript
 from pegboard.until_done import until_done
 
@@ -282,24 +282,23 @@ class OpenSession:
         return sessions.get(session), sessions.entries(session), not is_free
 
     def _recall(self, session: str, story: Story, entries: Sequence[SessionEntry], *, is_in_use: bool = False) -> None:
-        """Show stored messages with the results of their calls, and why turns failed; read the disk."""
-        story.recall(
-            entries, self._runtime.models.tool_names(), self._recorded, self._failures(session), is_in_use=is_in_use
-        )
+        """Show stored messages with the results of their calls, and why turns ended; read the disk."""
+        names, ends = self._runtime.models.tool_names(), self._ends(session)
+        story.recall(entries, names, self._recorded, ends, is_in_use=is_in_use)
 
-    def _failures(self, session: str) -> dict[int, ToolError]:
-        """Return why turns failed, by the position of the user's message; the last turn of a message counts."""
+    def _ends(self, session: str) -> dict[int, TurnEnd]:
+        """Return why turns ended, by the position of the user's message; the last turn of a message counts."""
         query = HistoryQuery(sessions=(session,), parent="none", turns=True)
         try:
             found = self._runtime.activity.page(query, limit=_MOST_TURNS).calls
         except StoreError:
             return {}
-        last: dict[int, ToolError | None] = {}
+        ends: dict[int, TurnEnd] = {}
         for call in found:
-            position = ModelTurn.of(call).message
-            if position is not None and call.turn == call.id:
-                last.setdefault(position, call.error)
-        return {position: error for position, error in last.items() if error is not None}
+            turn = ModelTurn.of(call)
+            if turn.message is not None and call.turn == call.id:
+                ends.setdefault(turn.message, TurnEnd(call.error, turn.stopped_by))
+        return ends
 
     def _recorded(self, call_id: str) -> tuple[JsonObject | None, ToolResult | None]:
         try:

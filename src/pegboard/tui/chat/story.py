@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from pegboard.data.json_text import same
 from pegboard.models import JsonObject, ToolCall, ToolError, ToolResult
@@ -55,6 +56,14 @@ _PROCESS_ENDED = "The app or command that sent this message ended before the mod
 Recorded = Callable[[str], tuple[JsonObject | None, ToolResult | None]]
 """Function that returns the arguments with which a call ran, and its result, given its id."""
 
+
+class TurnEnd(NamedTuple):
+    """Why a turn of a stored session ended."""
+
+    error: ToolError | None
+    stopped_by: StoppedBy
+
+
 _HELD_BYTES = 50_000
 """Largest result of an earlier call that is kept in full, in bytes."""
 
@@ -97,7 +106,7 @@ class Story:
         entries: Sequence[SessionEntry],
         names: Mapping[str, str],
         recorded: Recorded,
-        failures: Mapping[int, ToolError],
+        ends: Mapping[int, TurnEnd],
         *,
         is_in_use: bool = False,
     ) -> None:
@@ -107,16 +116,16 @@ class Story:
             entries: Messages in order; results without their call are skipped.
             names: Tool names by the names that the model uses.
             recorded: Returns the recorded arguments and result of a call ID, each None if it is unknown; may block.
-            failures: Why turns failed, by the position of the user's message.
+            ends: Why turns ended, by the position of the user's message.
             is_in_use: Whether another client may add the results of calls that have none.
         """
         open_ = self.pending
-        failure: ToolError | None = None
+        end: TurnEnd | None = None
         for entry in entries:
             match entry.message:
                 case UserMessage(text=text):
-                    self._recall_failure(failure)
-                    failure = failures.get(entry.position)
+                    self._recall_end(end)
+                    end = ends.get(entry.position)
                     self.blocks.append(UserBlock(text))
                 case ModelMessage(text=text, calls=calls):
                     if text.strip():
@@ -134,15 +143,17 @@ class Story:
         while open_ and not is_in_use:
             missing = ToolResult.failed("execution_error", "The session ends before its result.", "cancelled")
             open_.popitem()[1].finish(None, missing)
-        self._recall_failure(failure)
+        self._recall_end(end)
 
-    def _recall_failure(self, failure: ToolError | None) -> None:
-        """Show why a turn of a stored session failed, after its messages."""
-        if failure is not None and failure.detail == "cancelled":
-            self.blocks.append(NoteBlock(_STOP_MESSAGES["interrupted"]))
-        elif failure is not None:
-            text = _PROCESS_ENDED if failure.detail == "interrupted" else failure.message
+    def _recall_end(self, end: TurnEnd | None) -> None:
+        """Show why a turn of a stored session failed or was stopped, after its messages."""
+        if end is None:
+            return
+        if end.error is not None and end.error.detail != "cancelled":
+            text = _PROCESS_ENDED if end.error.detail == "interrupted" else end.error.message
             self.blocks.append(NoteBlock(text, "error"))
+        else:
+            self.blocks += _stop_notes("interrupted" if end.error is not None else end.stopped_by)
 
     # Events
 
@@ -294,9 +305,9 @@ class Story:
         if outcome.model_error is not None:
             error = outcome.model_error
             self._add(NoteBlock(error.message, "error", error.fix))
-        elif outcome.stopped_by in _STOP_MESSAGES:
-            was_wanted = outcome.stopped_by == "interrupted"
-            self._add(NoteBlock(_STOP_MESSAGES[outcome.stopped_by], "note" if was_wanted else "warning"))
+        else:
+            for note in _stop_notes(outcome.stopped_by):
+                self._add(note)
         self._calls.clear()
 
     def _add(self, block: Block) -> None:
@@ -307,6 +318,12 @@ class Story:
         if block.is_drawn:
             block.changed()
             self._changed(block)
+
+
+def _stop_notes(stopped_by: StoppedBy) -> Iterator[NoteBlock]:
+    """Yield a note if a turn ended without a complete answer."""
+    if stopped_by in _STOP_MESSAGES:
+        yield NoteBlock(_STOP_MESSAGES[stopped_by], "note" if stopped_by == "interrupted" else "warning")
 
 
 def _identify(block: CallBlock, call_id: str, recorded: Recorded, text: str) -> ToolResult | None:
