@@ -13,6 +13,7 @@ import pytest
 from servers import SDK_SERVER, start_of
 from stage import Stage, on_stage
 from test_servers import ready
+from textual.widgets import Button
 
 from pegboard.runtime import Runtime
 from pegboard.tui.dialogs.configured_servers import AddServerScreen, ServerChangesScreen
@@ -84,6 +85,18 @@ async def test_a_server_is_added_used_and_removed_by_keys(size: tuple[int, int])
         await stage.press("ctrl+y")
         await stage.until(lambda: "peer" not in packs(stage), "the server is gone")
         assert "peer" not in config().read_text()
+
+
+@pytest.mark.promise("MCP-3", "TUI-1")
+async def test_the_last_button_of_a_server_is_visible_when_it_has_the_focus_in_a_narrow_terminal() -> None:
+    config().write_text(entry("peer"))
+    async with on_stage(Runtime.from_environment(), (60, 16)) as stage:
+        await ready(stage)
+        stage.screen.open_server("peer")
+        await stage.until(lambda: stage.screen.query("ServerPage"), "the page of the server is there")
+        await stage.until_seen("Remove…")
+        stage.screen.query_one("#messages", Button).focus()
+        await stage.until_seen("Messages")
 
 
 @pytest.mark.promise("MCP-3")

@@ -75,6 +75,18 @@ async def test_a_model_is_tested_saved_and_used_without_a_restart(provider: Fake
         await stage.until_seen("Hi, I'm tiny.")
 
 
+@pytest.mark.promise("CFG-1", "TUI-1")
+async def test_the_outcome_of_a_test_the_buttons_and_keys_are_visible_in_a_small_terminal(
+    provider: FakeProvider,
+) -> None:
+    async with on_stage(Runtime.from_environment(), (60, 16)) as stage:
+        await set_up(stage, "local", "tiny", f"{provider.url}/{'x' * 100}")
+        await stage.press("ctrl+r")
+        await stage.until_seen("✗")
+        assert "Save" in stage.lines[-4]
+        assert "^s Save  ^r Test" in stage.lines[-3]
+
+
 @pytest.mark.promise("CFG-1")
 async def test_a_test_of_other_settings_than_those_in_the_form_shows_no_outcome(
     provider: FakeProvider, no_thread: Callable[[], AbstractContextManager[None]]

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal
+from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Button, Input, Label, Static
 
@@ -50,7 +50,7 @@ class ModelSetup(Dialog[str | None]):
 
     DEFAULT_CSS = """
     ModelSetup {
-        & > #box { width: 80; height: auto; padding: 0 1; }
+        & > #box { width: 80; height: auto; padding: 0 1; overflow-y: auto; scrollbar-size-vertical: 1; }
         Horizontal { height: auto; }
         Label { width: 12; color: $text-primary; padding: 0 1; }
         Input, Input:focus {
@@ -58,9 +58,7 @@ class ModelSetup(Dialog[str | None]):
         }
         #hint { height: auto; min-height: 4; padding: 1 1 0 1; }
         #outcome { height: auto; padding: 0 1; }
-        #answers { height: 1; align-horizontal: right; margin-top: 1; }
         Button { margin-left: 2; min-width: 10; }
-        KeysLine { dock: none; }
     }
     """
 
@@ -97,11 +95,12 @@ class ModelSetup(Dialog[str | None]):
                 yield Label(Content(label))
                 yield entry
         yield self._hint
-        yield self._outcome
-        with Horizontal(id="answers"):
-            yield Button(Content("Close"), id="close", compact=True)
-            yield Button(Content("Test"), id="test", compact=True)
-            yield Button(Content("Save"), id="save", variant="primary", compact=True)
+        with Vertical(id="foot"):
+            yield self._outcome
+            with Horizontal():
+                yield Button(Content("Close"), id="close", compact=True)
+                yield Button(Content("Test"), id="test", compact=True)
+                yield Button(Content("Save"), id="save", variant="primary", compact=True)
 
     def on_mount(self) -> None:
         """Look up the requirements; focus the provider if it is not known yet."""

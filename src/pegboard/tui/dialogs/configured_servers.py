@@ -62,9 +62,8 @@ class AddServerScreen(FormDialog[str | None]):
         & > #box { width: 90; max-width: 96%; height: 24; max-height: 92%; padding: 0 1; }
         FormPane { height: 1fr; scrollbar-size-vertical: 1; }
         #problem { height: auto; max-height: 4; padding: 0 1; color: $text-error; }
-        #answers { height: 1; align-horizontal: right; }
+        #foot { margin: 0 0 1 0; }
         Button { margin-left: 2; min-width: 10; }
-        KeysLine { dock: none; }
     }
     """
     ACTIONS: ClassVar[tuple[Command, ...]] = (
@@ -90,7 +89,7 @@ class AddServerScreen(FormDialog[str | None]):
         """Compose the form, the reason why a server can't be added, and the buttons."""
         yield self.form
         yield self._problem
-        with Horizontal(id="answers"):
+        with Horizontal(id="foot"):
             yield Button(Content("Close"), id="close", compact=True)
             yield Button(Content("Add"), id="add", variant="primary", compact=True)
 

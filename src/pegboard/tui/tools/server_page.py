@@ -61,7 +61,7 @@ class ServerPage(Vertical):
         #server { height: auto; max-height: 60%; border-title-color: $foreground; border-title-style: bold; }
         #facts { height: auto; max-height: 100%; padding: 0 1; scrollbar-size-vertical: 1; }
         #facts Static { height: auto; }
-        #actions { dock: bottom; height: auto; padding: 0 1; }
+        #actions { dock: bottom; height: auto; padding: 0 1; overflow-x: auto; scrollbar-size-horizontal: 0; }
         #actions Button { margin-right: 2; min-width: 12; }
         #contents { height: 1fr; }
         &.-alone #contents { display: none; }

@@ -77,6 +77,9 @@ class Dialog(Overlay[ResultT]):
             border: round $border; border-title-color: $text-primary; border-title-style: bold;
             border-subtitle-color: $text-muted;
         }
+        /* Buttons at the bottom, above the keys; the rest of a dialog that is longer than the terminal scrolls. */
+        #foot { dock: bottom; height: auto; margin: 1 0; align-horizontal: right; }
+        #foot Horizontal { height: 1; align-horizontal: right; }
         & > ToastRack { dock: top; align: right top; margin: 0; } /* buttons and keys are at the bottom */
     }
     """

@@ -37,12 +37,9 @@ class QuestionScreen(Dialog[ResultT], Generic[ResultT]):
     None: every key is ignored until then.
     """
 
-    # The answers are docked: the rest of a dialog that is longer than the terminal scrolls above them.
     DEFAULT_CSS = """
     QuestionScreen {
         & > #box { overflow-y: auto; scrollbar-size-vertical: 1; }
-        #foot { dock: bottom; height: auto; margin: 1 0; align-horizontal: right; }
-        #foot Horizontal { height: 1; align-horizontal: right; }
     }
     """
 
