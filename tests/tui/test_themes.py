@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import product
 from pathlib import Path
 
@@ -92,6 +93,7 @@ async def test_the_sixteen_color_theme_sends_no_other_colors_to_the_terminal(tmp
         ('name = "x"', "`primary`"),
         ('primary = "nonsense"', "'nonsense' is not a color"),
         ('primary = "red"\nsize = 3', "`size`"),
+        ('primary = "red"\nname = ""', "`name`"),
         ('primary = "red"\ndark = "yes"', "`dark`"),
         ('primary = "red"\n[variables]\ntext = "nonsense"', "'nonsense' is not a color"),
         ('primary = "red"\n[variables]\nlink-style = "wavy"', "'wavy' is not a text style"),
@@ -130,6 +132,10 @@ def test_the_problem_of_a_theme_file_names_the_invalid_value_and_its_line(
 
 
 def test_undecodable_bytes_and_a_folder_named_like_a_theme_are_problems(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo.toml")
+    (problem,) = themes.load([tmp_path])[1]
+    assert problem.message == "The theme fifo.toml can't be used: it is not a regular file."
+    (tmp_path / "fifo.toml").unlink()
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "folder.toml").mkdir()
     assert len(themes.load([tmp_path, tmp_path / "missing"])[1]) == 2

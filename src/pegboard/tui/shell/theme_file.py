@@ -60,7 +60,7 @@ class ThemeFile(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
-    name: str
+    name: Annotated[str, Field(min_length=1)]
     primary: ColorText
     secondary: ColorText = ""
     warning: ColorText = ""

@@ -65,6 +65,8 @@ def read(file: Path) -> Theme:
         RecursionError: The file is nested too deeply.
         ValueError: The file isn't a valid theme; the message contains the reason.
     """
+    if file.is_fifo():  # reading one waits for a writer
+        raise ValueError("it is not a regular file")
     content = {"name": file.stem} | tomllib.loads(file.read_bytes().decode())
     if file.parent == shipped():
         return Theme(**content)  # Tests validate these, and building the validator would delay every start.
