@@ -87,6 +87,25 @@ async def test_a_filter_without_matches_leaves_no_empty_box_and_is_not_restored(
         assert (stage.marked, stage.list.sought) == ("time.now", "now"), "the first letter replaces it"
 
 
+async def test_the_key_of_the_filter_begins_a_new_one_when_the_focus_returns_to_the_list(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.press("slash", "r", "e")
+        assert stage.list.sought == "re"
+        stage.app.app_focus = False
+        await stage.pilot.pause()
+        stage.app.app_focus = True
+        await stage.until(lambda: stage.list.has_focus, "the list has the focus again")
+        assert stage.list.typing, "only the terminal had lost the focus"
+        await stage.press("enter")
+        await stage.until(lambda: not stage.list.has_focus, "the form has the focus")
+        await stage.press("escape")
+        await stage.until(lambda: stage.list.has_focus, "the list has the focus again")
+        await stage.press("slash", "n", "o", "w")
+        assert stage.list.sought == "now"
+        await stage.press("slash")
+        assert stage.list.sought == "now/"
+
+
 class _SlowRuntime(GivenRuntime):
     """A runtime whose settings can't be read before `readable` is set."""
 

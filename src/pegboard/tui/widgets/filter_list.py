@@ -191,8 +191,10 @@ class FilterList(ScrollView, can_focus=True):
         self.renews = self.RENEWS and bool(self.sought) and not event.from_app_focus
 
     def on_blur(self) -> None:
-        """Show the filter as one that stays."""
+        """Show the filter as one that stays; its key begins the next one, unless only the terminal lost the focus."""
         self.renews = False
+        if self.RENEWS and self.app.app_focus:
+            self.typing = False
 
     def on_resize(self) -> None:
         """Keep the selected line visible."""
