@@ -387,6 +387,7 @@ def test_an_option_that_would_have_no_effect_on_the_added_server_is_refused(pegb
         ((*url, "--client-secret", "KEY"), "--client-secret needs --client-id."),
         (("--header", "A: b", "--", "python"), "--header has no effect on a server with a command."),
         (("--client-id", "one", "--", "python"), "--client-id has no effect on a server with a command."),
+        (("--client-secret", "KEY", "--", "python"), "--client-secret has no effect on a server with a command."),
     ):
         done = pegboard("mcp", "add", "one", *options)
         assert (done.returncode, reason in done.stderr) == (2, True), options

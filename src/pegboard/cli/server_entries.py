@@ -35,12 +35,14 @@ def check_entry(runtime: Runtime, name: str, entry: Mapping[str, object]) -> Non
 
 def _unused_options(entry: Mapping[str, object]) -> str:
     """Return why options would have no effect; empty if all have one."""
+    oauth = entry.get("oauth")
+    lacks_id = isinstance(oauth, dict) and "client_id" not in oauth
     transport, unused = ("a command", _OF_URLS) if "command" in entry else ("a URL", _OF_COMMANDS)
     for key, option in unused.items():
         if key in entry:
-            return f"{option} has no effect on a server with {transport}."
-    oauth = entry.get("oauth")
-    return "--client-secret needs --client-id." if isinstance(oauth, dict) and "client_id" not in oauth else ""
+            given = "--client-secret" if key == "oauth" and lacks_id else option
+            return f"{given} has no effect on a server with {transport}."
+    return "--client-secret needs --client-id." if lacks_id else ""
 
 
 def pack_names(runtime: Runtime) -> frozenset[str]:
