@@ -320,3 +320,21 @@ def test_data_and_messages_appear_in_order(home: Path, write_pack: Callable[[str
 def test_tools_are_listed_by_pattern_or_text(pegboard: Command, pattern: str, expected: set[str]) -> None:
     listed = {tool["name"] for tool in json.loads(pegboard("tools", "list", pattern, "--json").stdout)}
     assert listed == expected
+
+
+@pytest.mark.promise("CLI-2")
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("tools invoke time.now --print cli --timeout 30", "--timeout can't be combined with --print"),
+        ("tools invoke time.now --print json --data --json", "--data, --json can't be combined with --print"),
+        ("tools invoke time.now --print mcp --messages --elicit decline", "--elicit, --messages can't be combined"),
+        ("history show 01 --print cli --data", "--data can't be combined with --print"),
+        ("history stats time.now --session x", "TOOL can't be combined with --session"),
+        ("trust --list .", "DIR can't be combined with --list"),
+    ],
+)
+def test_an_option_that_another_one_would_hide_is_refused(pegboard: Command, line: str, message: str) -> None:
+    done = pegboard(*line.split())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(message), done.stderr

@@ -28,6 +28,7 @@ from pegboard.cli.root import (
     app,
     open_runtime,
     recorded_call,
+    refuse_beside,
     scanned,
 )
 from pegboard.data.mask import unrecorded_secret
@@ -143,6 +144,8 @@ def show(
     from pegboard.cli.output import narrate, narrate_problems, print_data, print_json
     from pegboard.cli.whole_results import complete_result, print_whole_data
 
+    if print_ is not None:
+        refuse_beside("--print", {"--data": data, "--json": json}, "it prints the call without its result")
     runtime = open_runtime(context) if print_ is None else scanned(context, connects=False)
     with _exit_on_error():
         call = recorded_call(runtime, call_id)
@@ -337,6 +340,8 @@ def stats(
     """Print how often each tool was called, how often it failed and how long it took."""
     from pegboard.cli.output import narrate, print_json, print_table
 
+    if session is not None:
+        refuse_beside("--session", {"TOOL": tool or None}, "the timeline shows all calls of the session")
     runtime = open_runtime(context)
     with _exit_on_error():
         if session is not None:

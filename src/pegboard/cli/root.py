@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import shlex
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -325,6 +325,21 @@ def find(runtime: Runtime, name: str) -> ToolSpec:
     spec = runtime.tools.get(name)
     assert spec is not None, "asked above"
     return spec
+
+
+def refuse_beside(option: str, others: Mapping[str, object], reason: str) -> None:
+    """Exit with a message if options that have no effect beside another one are given.
+
+    Args:
+        option: The other option, which is given.
+        others: Values of the options by their names; None and False mean that an option isn't given.
+        reason: Why they have no effect, after "because".
+    """
+    from pegboard.cli.output import narrate
+
+    if given := [name for name, value in others.items() if value is not None and value is not False]:
+        narrate(f"{', '.join(given)} can't be combined with {option} because {reason}.")
+        raise typer.Exit(USAGE)
 
 
 def recorded_call(runtime: Runtime, call_id: str) -> RecordedCall:

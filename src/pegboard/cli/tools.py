@@ -27,6 +27,7 @@ from pegboard.cli.root import (
     advice_on,
     find,
     group,
+    refuse_beside,
     scanned,
 )
 from pegboard.cli.servers import ElicitOption, answer_questions, narrate_messages
@@ -120,6 +121,9 @@ def invoke(
 
     if unexpected := [name] if name.startswith("-") else context.args:
         context.fail(f"Unexpected {unexpected[0]!r}. Write arguments of the tool as --arg KEY=VALUE or --args JSON.")
+    if print_ is not None:
+        unused = {"--timeout": timeout, "--elicit": elicit, "--messages": messages, "--data": data, "--json": json}
+        refuse_beside("--print", unused, "a printed call doesn't run")
     runtime = scanned(context, tool_allow, connects=True, tool=name, calls=True)
     answer_questions(context, runtime, elicit)
     spec = runtime.tools.get(name)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pegboard.cli.root import USAGE, JsonOption, app
+from pegboard.cli.root import USAGE, JsonOption, app, refuse_beside
 
 if TYPE_CHECKING:
     from pegboard.config import Paths, TrustFile
@@ -37,6 +37,8 @@ def trust(
     if sum((yes, remove, list_)) > 1:
         narrate("--yes, --remove and --list can't be combined.")
         raise typer.Exit(USAGE)
+    if list_:
+        refuse_beside("--list", {"DIR": folder}, "it lists all trusted folders")
     if json and not list_:
         narrate("--json needs --list.")
         raise typer.Exit(USAGE)
