@@ -83,6 +83,14 @@ def test_an_allow_list_filters_the_list(pegboard: Command, allow: str, names: li
     assert re.search(r"the allow list excludes \d+ more tools", done.stderr)
 
 
+@pytest.mark.promise("EXE-2")
+def test_allow_lists_before_and_after_the_command_are_one(pegboard: Command) -> None:
+    done = pegboard("--tool-allow", "time.*", "tools", "list", "--json", "--tool-allow", "shell.*")
+    assert [tool["name"] for tool in json.loads(done.stdout)] == ["shell.pwd", "time.now"]
+    done = pegboard("--tool-allow", "time.*", "tools", "list", "--json")
+    assert [tool["name"] for tool in json.loads(done.stdout)] == ["time.now"]
+
+
 @pytest.mark.parametrize("json", [[], ["--json"]])
 def test_the_plain_list_is_that_of_a_pattern_that_matches_all(pegboard: Command, home: Path, json: list[str]) -> None:
     (home / "config.toml").write_text('[tools]\nallow = ["time.*", "fs.*", "no.such"]\n[mistake]\n')

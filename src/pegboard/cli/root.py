@@ -229,12 +229,20 @@ PacksOption = Annotated[
     ),
 ]
 
+
+def _collect_allowed(context: typer.Context, patterns: list[str] | None) -> list[str] | None:
+    """Add `--tool-allow` from before the command to that after it."""
+    before: list[str] | None = context.meta.get("pegboard.allow")
+    return [*before, *patterns] if before and patterns else patterns
+
+
 AllowOption = Annotated[
     list[str] | None,
     typer.Option(
         "--tool-allow",
         metavar="CSV",
         help="Allow only these tools: names and patterns such as fs.*, separated by commas; can be repeated.",
+        callback=_collect_allowed,
     ),
 ]
 
