@@ -44,14 +44,15 @@ def parse_query(text: str) -> ParsedQuery:
     Invalid parts become problems and have no effect, so that a query can be applied while it is typed.
 
     Args:
-        text: Words, phrases in double quotes, and filters `key:value`. Several values of a key are separated by commas
-            or given by repeating the key; one of them must match.
+        text: Words, phrases in double quotes, and filters `key:value`. Several names of a key are separated by commas
+            or given by repeating the key; one of them must match. A time, a duration or a parent is given once.
     """
     found: dict[str, Any] = {}
     problems: list[QueryProblem] = []
+    now = datetime.now(UTC)
     for term in _terms(text):
         try:
-            _add(term, found, datetime.now(UTC))
+            _add(term, found, now)
         except _InvalidError as error:
             problems.append(QueryProblem(start=term.start, end=term.end, message=str(error), allowed=error.allowed))
     return ParsedQuery(query=HistoryQuery.model_validate(found), problems=tuple(problems))
@@ -97,7 +98,10 @@ def _add(term: _Term, found: dict[str, Any], now: datetime) -> None:
     if not term.value.strip() and term.key != "pinned":
         raise _InvalidError(f"{term.key}: has no value.", *_ALLOWED.get(term.key, ()))
     name, value = add(term.value.strip(), now)
-    found[name] = (*found.get(name, ()), *value) if isinstance(value, tuple) else value
+    if isinstance(value, tuple):
+        found[name] = (*found.get(name, ()), *value)
+    elif found.setdefault(name, value) != value:
+        raise _InvalidError(f"{term.key}: can have only one value.")
 
 
 def _names(name: str) -> Callable[[str, datetime], tuple[str, object]]:
