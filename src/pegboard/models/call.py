@@ -14,8 +14,9 @@ from pegboard.models.agent import Agent
 from pegboard.models.model import DataModel, JsonObject
 
 CallSource = Literal["form", "cli", "ask", "script", "sdk", "serve", "watch", "otel", "batch", "check", "mcp"]
-"""Who requested a call: a person (form, command line, batch, check), a model, a script, another tool, an MCP client
-(`serve`: through `pegboard serve`, `watch`: seen by `pegboard watch`), an agent that sends telemetry (`otel`)."""
+"""Who requested a call: a person (form, command line, batch, check, script), a model, an MCP client (`serve`: through
+`pegboard serve`, `watch`: seen by `pegboard watch`), an agent that sends telemetry (`otel`), or a program that uses
+Pegboard's Python interface (`sdk`, `mcp`). A call inside a call has the source of the outer one."""
 
 
 OF_CLIENTS: frozenset[CallSource] = frozenset({"mcp", "serve", "watch"})
