@@ -146,6 +146,26 @@ def test_a_test_of_a_server_that_prints_on_stdout_quotes_the_first_line(pegboard
 
 
 @pytest.mark.promise("MCP-3")
+def test_a_test_of_a_server_names_its_output_on_stdout_beside_another_problem(
+    pegboard: Command, tmp_path: Path
+) -> None:
+    script = tmp_path / "printing.py"
+    script.write_text(
+        "import runpy, sys\nprint('Loading notes', flush=True)\nsys.argv = ['', 'names']\n"
+        f"runpy.run_path({str(HOSTILE_SERVER)!r}, run_name='__main__')\n"
+    )
+    peer = f"peer={shlex.join([sys.executable, str(script)])}"
+    done = pegboard("mcp", "test", "peer", "--mcp", peer)
+    assert "lists the tool “ok” more than once" in done.stderr
+    assert "The server printed 1 line on stdout that isn't MCP, such as “Loading notes”." in done.stderr
+    tested = json.loads(pegboard("mcp", "test", "peer", "--mcp", peer, "--json").stdout)
+    assert tested["state"] == "degraded"
+    assert [one["fix"] for one in tested["problems"] if "on stdout" in one["message"]] == [
+        "Configure the server to log to stderr."
+    ]
+
+
+@pytest.mark.promise("MCP-3")
 def test_an_error_in_the_entry_of_a_server_is_reported_once(pegboard: Command, home: Path) -> None:
     (home / "config.toml").write_text('[mcp.servers.files]\ncommand = "files-server"\nallow = 5\n')
     for command in (("mcp", "list"), ("tools", "list")):

@@ -490,8 +490,9 @@ def _configs(runtime: Runtime) -> Iterator[tuple[ServerConfig, ServerStatus]]:
 
 def _row(runtime: Runtime, config: ServerConfig, status: ServerStatus) -> dict[str, Any]:
     """Return a server as `mcp list --json` prints it."""
+    hidden = {"content_changes", "has_login", "retries", "stray_output"}
     return {
-        **status.model_dump(mode="json", by_alias=True, exclude={"content_changes", "has_login", "retries"}),
+        **status.model_dump(mode="json", by_alias=True, exclude=hidden),
         "target": runtime.servers.configured.target(config.command, config.args, config.url),
         "origin": _origin(runtime, config.name) if config.saved else "--mcp",
     }

@@ -290,6 +290,8 @@ def problems_of(runtime: Runtime, status: ServerStatus) -> Iterator[Problem]:
 
     if status.state is ServerState.READY and status.reason:
         yield Problem(message=status.reason, fix=status.fix, severity="warning")
+    elif status.stray_output:
+        yield Problem(message=status.stray_output, fix="Configure the server to log to stderr.", severity="warning")
     yield from (problem for problem in runtime.problems() if problem.pack == status.name)
     for spec in runtime.tools.named(status.name):
         yield from runtime.tools.schema_problems(spec)

@@ -261,8 +261,10 @@ class ServerConnection:
             login = None if self._link is None else self._link.login
             return self.status if login is None else self.status.model_copy(update={"has_login": login.has_login})
         update: dict[str, object] = {"stderr": process.stderr}
-        if process.reader.garbage and not self.status.reason:
-            update["reason"], update["fix"] = stray_output(process.reader.garbage, process.reader.sample)[:2]
+        if process.reader.garbage:
+            update["stray_output"], fix = stray_output(process.reader.garbage, process.reader.sample)[:2]
+            if not self.status.reason:
+                update |= {"reason": update["stray_output"], "fix": fix}
         return self.status.model_copy(update=update)
 
     @property

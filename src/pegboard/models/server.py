@@ -68,6 +68,8 @@ class ServerStatus(DataModel):
     """Why it isn't ready, as one sentence; empty if it is."""
     fix: str = ""
     """What to do about it."""
+    stray_output: str = ""
+    """Text on stdout that isn't MCP, described in one sentence; empty if the server prints none."""
     retries: bool = False
     """Whether Pegboard tries again by itself, if the server isn't connected."""
     stderr: tuple[str, ...] = ()
