@@ -147,6 +147,27 @@ def test_a_removed_tool_is_breaking_but_not_one_whose_file_cannot_be_parsed(pegb
 
 
 @pytest.mark.promise("BAT-4")
+def test_a_comparison_of_a_pack_names_its_removed_tools_and_one_of_a_tool_names_none(
+    pegboard: Command, packs: Path, tmp_path: Path
+) -> None:
+    (packs / "added.py").write_text('def now() -> int:\n    """Now."""\n    return 1\n')
+    _commit(tmp_path)
+    _compat(pegboard, packs)
+    (packs / "shop.py").write_text(BEFORE.partition("def other")[0])
+    for options in ((), ("--since", "HEAD"), ("--since", "2999-01-01")):
+        code, found, _ = _compat(pegboard, packs, "shop", *options)
+        assert (code, found["shop.other"]["status"]) == (1, "removed"), options
+        code, found, _ = _compat(pegboard, packs, "shop.search", *options)
+        assert (code, [*found]) == (0, ["shop.search"]), options
+        code, found, _ = _compat(pegboard, packs, "added", *options)
+        assert (code, [*found]) == (0, ["added.now"]), options
+    assert _compat(pegboard, packs, "added", "--accept")[0] == 0
+    assert _compat(pegboard, packs)[0] == 1
+    assert _compat(pegboard, packs, "shop", "--accept")[0] == 0
+    assert _compat(pegboard, packs)[0] == 0
+
+
+@pytest.mark.promise("BAT-4")
 def test_since_a_revision_compares_with_the_pack_of_that_commit_without_running_it(
     pegboard: Command, packs: Path, tmp_path: Path
 ) -> None:

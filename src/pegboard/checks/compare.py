@@ -92,12 +92,14 @@ class Compatibility:
         self._runtime = runtime
         self.seen = SeenSchemas(runtime.paths.schemas)
 
-    def against_baseline(self, specs: Sequence[ToolSpec], *, removed: bool = False) -> tuple[ToolCompatibility, ...]:
+    def against_baseline(
+        self, specs: Sequence[ToolSpec], *, removed: str | None = None
+    ) -> tuple[ToolCompatibility, ...]:
         """Compare tools with the versions that callers rely on, and note the current ones; block.
 
         Args:
             specs: The tools.
-            removed: Whether to report tools that no longer exist, too.
+            removed: Start of the names of the tools to report that no longer exist; none are reported if None.
 
         Raises:
             OSError: The current versions can't be written.
@@ -108,7 +110,7 @@ class Compatibility:
         for spec in specs:
             known = before[spec.name]
             found.append(self._compare(spec, known.base if known is not None else None))
-        return (*found, *(self._removed() if removed else ()))
+        return (*found, *(self._removed(removed) if removed is not None else ()))
 
     def changed(self, specs: Sequence[ToolSpec]) -> tuple[ToolCompatibility, ...]:
         """Note the current schemas, and return the tools whose change since the baseline breaks callers; block.
@@ -159,34 +161,35 @@ class Compatibility:
                 self.seen.forget(pack.origin, gone)
 
     def at_date(
-        self, specs: Sequence[ToolSpec], moment: datetime, *, removed: bool = False
+        self, specs: Sequence[ToolSpec], moment: datetime, *, removed: str | None = None
     ) -> tuple[ToolCompatibility, ...]:
         """Compare tools with the versions in effect at a moment; block.
 
         Args:
             specs: The tools; one that wasn't known then is new.
             moment: The moment.
-            removed: Whether to report tools that were known then and no longer exist, too.
+            removed: Start of the names of the tools to report that were known then and no longer exist; none are
+                reported if None.
         """
         found = []
         for spec in specs:
             known = self.seen.of(spec)
             version = known.at(moment) if known is not None else None
             found.append(_new(spec) if version is None else self._compare(spec, version))
-        return (*found, *(self._removed(moment) if removed else ()))
+        return (*found, *(self._removed(removed, moment) if removed is not None else ()))
 
     async def at_revision(
-        self, specs: Sequence[ToolSpec], revision: str, *, removed: bool = False
+        self, specs: Sequence[ToolSpec], revision: str, *, removed: str | None = None
     ) -> tuple[ToolCompatibility, ...]:
         """Compare the tools of packs in a git repository with those of a commit.
 
-        Tools that aren't in a repository are left out, unless all of them are. If all tools of a pack are given, tools
-        that the commit has in addition are reported as removed.
+        Tools that aren't in a repository are left out, unless all of them are.
 
         Args:
             specs: The tools.
             revision: A branch, a tag, or another name of a commit.
-            removed: Whether to report the tools of packs that no longer exist, too.
+            removed: Start of the names of the tools to report that the commit has in addition: empty to report those of
+                packs that no longer exist, too; none are reported if None.
 
         Raises:
             CheckError: No pack is in a repository, or the repository or the revision can't be read.
@@ -198,7 +201,7 @@ class Compatibility:
         with TemporaryDirectory(prefix="pegboard-") as copy:
             packs = PacksAtRevision(self._runtime, revision, Path(copy))
             old = {file: await packs.tools(file) for file in files}
-            lost = await self._removed_packs(packs) if removed else []
+            lost = await self._removed_packs(packs) if removed == "" else []
         known = {name: version for tools in reversed([*old.values(), *lost]) for name, version in tools.items()}
         found: list[ToolCompatibility] = []
         for file, tools in files.items():
@@ -211,9 +214,11 @@ class Compatibility:
                 )
             if len(tools) == sum(spec.file == file for spec in self._runtime.tools.all()):
                 lost.append(old[file])
-        gone = {name: None for tools in lost for name in tools if self._is_missing(name)}
-        found += [ToolCompatibility(tool=name, status="removed", since=revision) for name in gone]
-        if not found and not (removed and self.unread()):
+        if removed is not None:
+            names = {name: None for tools in lost for name in tools if name.startswith(removed)}
+            gone = filter(self._is_missing, names)
+            found += [ToolCompatibility(tool=name, status="removed", since=revision) for name in gone]
+        if not found and not (removed == "" and self.unread()):
             raise CheckError(_nothing_compared(specs, revision))
         return tuple(found)
 
@@ -242,14 +247,15 @@ class Compatibility:
         return [folder for folder in folders if repository_of(folder) is not None]
 
     async def since(
-        self, specs: Sequence[ToolSpec], text: str, *, removed: bool = False
+        self, specs: Sequence[ToolSpec], text: str, *, removed: str | None = None
     ) -> tuple[ToolCompatibility, ...]:
         """Compare tools with a date (`2026-07-31`, optionally with a time) or a git revision.
 
         Args:
             specs: The tools.
             text: The date or the revision.
-            removed: Whether to report tools that existed then and no longer exist, too.
+            removed: Start of the names of the tools to report that existed then and no longer exist; none are reported
+                if None.
 
         Raises:
             CheckError: The date is invalid, or the tools of the revision can't be read.
@@ -312,10 +318,11 @@ class Compatibility:
         found = [self._runtime.history.records(tool=name, limit=_MOST_CALLS) for name in names]
         return islice(merge(*found, key=lambda record: record.at, reverse=True), _MOST_CALLS)
 
-    def _removed(self, moment: datetime | None = None) -> Iterable[ToolCompatibility]:
+    def _removed(self, start: str, moment: datetime | None = None) -> Iterable[ToolCompatibility]:
         """Return the tools that were seen and no longer exist; packs that can't be read now are left out.
 
         Args:
+            start: Start of their names.
             moment: Leave out tools that were first seen after it.
         """
         unread = self._unread()
@@ -328,7 +335,7 @@ class Compatibility:
             is_file = not pack.origin.startswith("mcp:")
             was_scanned = os.path.dirname(pack.origin) in folders if is_file else False  # noqa: PTH120 - compares text
             if pack.origin in current or (was_scanned and pack.origin not in unread):
-                yield from self._gone(pack, moment)
+                yield from (one for one in self._gone(pack, moment) if one.tool.startswith(start))
 
     def _unread(self) -> set[str]:
         """Return the files with problems, which may have tools that aren't known."""

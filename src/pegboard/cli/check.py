@@ -305,12 +305,13 @@ def compat(
     is_incomplete = narrate_not_compared(runtime, tool, has_servers=has_servers)
     specs = [spec for spec in runtime.tools.named(tool) if tool is not None or is_comparable(spec)]
     comparison = Compatibility(runtime)
+    removed = "" if tool is None else f"{tool}." if all(spec.pack == tool for spec in specs) else None
 
     async def compare() -> tuple[ToolCompatibility, ...]:
         async with runtime:
             if since is not None:
-                return await comparison.since(specs, since, removed=tool is None)
-            return await asyncio.to_thread(comparison.against_baseline, specs, removed=tool is None)
+                return await comparison.since(specs, since, removed=removed)
+            return await asyncio.to_thread(comparison.against_baseline, specs, removed=removed)
 
     try:
         found = asyncio.run(compare())
