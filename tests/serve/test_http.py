@@ -6,6 +6,7 @@ import asyncio
 import http.client
 import json
 import os
+import shlex
 import socket
 import stat
 import subprocess
@@ -263,6 +264,15 @@ def test_the_entry_for_a_client_starts_this_pegboard(client: str) -> None:
     if client != "claude-desktop":
         assert "http://127.0.0.1:8768/mcp" in over_http.stdout
         assert "PEGBOARD_SERVE_TOKEN" in over_http.stdout + over_http.stderr or client == "vscode"
+
+
+def test_options_that_an_entry_with_an_address_cannot_have_are_named(tmp_path: Path) -> None:
+    done = serve("--print-config", "cursor", "--http", "--packs", str(tmp_path), "--tool-allow", "fs.*")
+    assert (done.returncode, "fs.*" in done.stdout) == (0, False)
+    given = shlex.join(["--packs", str(tmp_path), "--tool-allow", "fs.*"])
+    assert f"because the client doesn't start the server: {given}. Pass it to `pegboard serve`." in done.stderr
+    assert "doesn't start" not in serve("--print-config", "cursor", "--http").stderr
+    assert "doesn't start" not in serve("--print-config", "cursor", "--tool-allow", "fs.*").stderr
 
 
 def test_the_entry_for_codex_can_be_added_to_a_file_that_has_others() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, NoReturn
 
@@ -143,6 +144,7 @@ def _print_entry(context: typer.Context, client: str, allow: list[str] | tuple[(
     """Print the entry for a client's file on stdout, and where it belongs on stderr."""
     from pegboard.cli.output import narrate, print_json, print_text
     from pegboard.config import Paths
+    from pegboard.results.clean import clean_line
     from pegboard.serve.entries import CLIENTS, http_entry, stdio_entry
     from pegboard.serve.token import VARIABLE
     from pegboard.watch.adoption import pegboard_command
@@ -166,6 +168,9 @@ def _print_entry(context: typer.Context, client: str, allow: list[str] | tuple[(
     else:
         print_json(entry.content)
     narrate(f"Add this to {entry.file}.{f' {entry.note}' if entry.note else ''}")
+    if options and url is not None:
+        given = clean_line(shlex.join(options))
+        narrate(f"Not in the entry, because the client doesn't start the server: {given}. Pass it to `pegboard serve`.")
     known = {*variables, VARIABLE}
     left = sorted(
         name for name, value in os.environ.items() if name.startswith("PEGBOARD_") and value and name not in known
