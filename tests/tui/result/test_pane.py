@@ -8,7 +8,9 @@ import re
 from pathlib import Path
 
 import pytest
+from headless import compose_strips
 from pydantic import JsonValue
+from rich.style import Style
 from textual import events
 from textual.widgets import Input
 
@@ -32,7 +34,7 @@ from pegboard.tui.result.text import TextView
 from pegboard.tui.result.tree import TreeView
 from pegboard.tui.result.views import ResultViews
 
-from .pane_stage import OpenStage
+from .pane_stage import OpenStage, Stage
 
 ANSWER: JsonValue = {"success": True, "results": [{"id": number, "name": f"name {number}"} for number in range(40)]}
 HOSTILE = "[bold red]x[/] \x1b[2J\x1b]0;title\x07 a\rb \u202egnp.exe [@click=app.quit]y[/]"
@@ -580,6 +582,25 @@ async def test_a_selection_of_text_ends_with_its_call(stage: OpenStage) -> None:
         assert "first call" in (on.app.screen.get_selected_text() or "")
         await on.show("second call\n" * 9)
         assert not on.app.screen.get_selected_text()
+
+
+@pytest.mark.promise("TUI-5")
+@pytest.mark.parametrize("theme", ["textual-dark", "textual-light", "ansi-dark"])
+async def test_selected_text_can_be_read_while_it_is_selected(stage: OpenStage, theme: str) -> None:
+    async with stage() as on:
+        on.app.theme = theme
+        await on.show({"owner": "Ada Lovelace"})
+        row = next(row for row, line in enumerate(on.text.split("\n")) if "Ada" in line)
+        before = _styles_of(on, row, "Ada")
+        await on.pilot.click(offset=(on.text.split("\n")[row].index("Ada"), row), times=2)
+        selected = _styles_of(on, row, "Ada")
+        assert selected.bgcolor != before.bgcolor
+        assert selected.color != selected.bgcolor
+
+
+def _styles_of(on: Stage, row: int, text: str) -> Style:
+    """Return the style of a text in a line of the screen."""
+    return next(part.style or Style() for part in compose_strips(on.app)[row] if text in part.text)
 
 
 @pytest.mark.promise("TUI-5")

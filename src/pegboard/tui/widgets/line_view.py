@@ -182,7 +182,10 @@ class LineView(ScrollView, can_focus=True):
         selection = self.text_selection
         span = _selected_span(selection, index, line.plain) if selection else None
         if span is not None:
-            line.stylize(self.screen.get_component_rich_style("screen--selection"), *span)
+            style = self.screen.get_component_rich_style("screen--selection")
+            if not self.screen.get_component_styles("screen--selection").color.a:
+                style = Style(bgcolor=style.bgcolor)  # the theme keeps the colors of the text
+            line.stylize(style, *span)
 
     def _foreground_style(self, name: str) -> Style:
         """Return the style of a component without its background."""
