@@ -9,6 +9,7 @@ from pathlib import Path
 import pyperclip
 import pytest
 from stage import GivenRuntime, on_stage, tool
+from textual import events
 from textual.command import CommandList
 
 from pegboard.config import Settings, load
@@ -173,6 +174,30 @@ async def test_a_selection_is_copied_to_the_system_clipboard_if_the_terminal_has
         await stage.press("ctrl+c")
         await stage.until(lambda: copied == [text], "it is copied")
         assert stage.app.clipboard == text
+
+
+@pytest.mark.promise("TUI-5")
+async def test_a_toast_names_the_clipboard_of_a_selection(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.open("read")
+        stage.screen.query_one("#about").text_select_all()
+        await stage.press("ctrl+c")
+        await stage.until_seen("to the terminal (OSC 52).")
+
+
+@pytest.mark.promise("TUI-5")
+async def test_a_text_of_a_field_that_no_clipboard_accepts_is_saved_to_a_file(
+    given: GivenRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with on_stage(given) as stage:
+        monkeypatch.setenv("TMUX", "/tmp/tmux-0/default")
+        await stage.open("read")
+        stage.app.post_message(events.Paste("long" * 14_500))
+        await stage.until(lambda: stage.form.submit() == {"path": "long" * 14_500}, "it is pasted")
+        await stage.press("ctrl+a", "ctrl+c")
+        await stage.until_seen("No clipboard accepts 58 kB")
+        [file] = given.paths.state.glob("copied-*.txt")
+        assert file.read_text() == "long" * 14_500
 
 
 @pytest.mark.promise("TUI-4")

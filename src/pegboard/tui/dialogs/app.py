@@ -67,13 +67,12 @@ class DialogApp(ThemedApp, AppState):
         await copy(self.app, request.text, self.runtime.paths.state)
 
     def copy_to_clipboard(self, text: str) -> None:
-        """Copy a text with the terminal, or to the system clipboard if the terminal doesn't copy."""
-        from pegboard.tui.widgets.clipboard import copy_by_system, terminal_accepts
+        """Copy a text with the terminal; if it doesn't copy the text, also by other means, which a toast names."""
+        from pegboard.tui.widgets.clipboard import terminal_accepts
 
         super().copy_to_clipboard(text)
-        encoded = text.encode(errors="backslashreplace")
-        if not terminal_accepts(len(encoded), os.environ):
-            self.run_worker(copy_by_system(encoded.decode()), group="clipboard")
+        if not terminal_accepts(len(text.encode(errors="backslashreplace")), os.environ):
+            self.post_message(Copy(text))
 
     def action_command_palette(self) -> None:
         """Open the palette of commands and tools."""
@@ -191,13 +190,13 @@ class DialogApp(ThemedApp, AppState):
         self.push_screen(SettingsScreen(self.runtime, self.reload_settings))
 
     def action_help_quit(self) -> None:
-        """Copy the selected text; without a selection, show how to quit."""
+        """Copy the selected text and show a toast; without a selection, show how to quit."""
         # The palette may still be the topmost screen.
         text = next(filter(None, (screen.get_selected_text() for screen in reversed(self.screen_stack))), None)
         if text is None:
             super().action_help_quit()
         else:
-            self.copy_to_clipboard(text)
+            self.post_message(Copy(text))
 
     def action_help(self) -> None:
         """Show the keys of the focused pane."""

@@ -1,15 +1,17 @@
-"""The base class of all screens: it applies the keys that the user assigned."""
+"""The base class of all screens: it applies the keys that the user assigned, and copies selected text."""
 
 from __future__ import annotations
 
 from typing import TypeVar
 
+from textual.actions import SkipAction
 from textual.binding import BindingsMap
 from textual.dom import DOMNode
 from textual.keys import key_to_character
 from textual.screen import Screen
 
 from pegboard.tui.commands import bindings_of
+from pegboard.tui.messages import Copy
 from pegboard.tui.widgets.compositor import ReportingCompositor
 
 ResultT = TypeVar("ResultT")
@@ -40,3 +42,10 @@ class KeymapScreen(Screen[ResultT]):
             }
             chain.append((node, BindingsMap.from_keys(free)))
         return chain
+
+    def action_copy_text(self) -> None:
+        """Copy the selected text; a toast names the clipboard."""
+        text = self.get_selected_text()
+        if not text:
+            raise SkipAction
+        self.post_message(Copy(text))
