@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import stat
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyperclip
 import pytest
+from headless import PATIENCE
 
+from pegboard.tui.widgets import clipboard
 from pegboard.tui.widgets.clipboard import copy, terminal_accepts
 
 from .pane_stage import OpenStage
@@ -47,6 +52,22 @@ async def test_text_that_no_clipboard_accepts_is_saved_to_a_private_file(
         assert file.read_text() == "x" * 100_000
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert on.app.clipboard == "x" * 100_000
+
+
+async def test_a_clipboard_program_that_never_ends_occupies_no_thread_that_others_need(
+    stage: OpenStage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = threading.Event()
+    monkeypatch.setattr(pyperclip, "copy", lambda _: ended.wait())
+    monkeypatch.setattr(clipboard, "_SYSTEM_SECONDS", 0.01)
+    async with stage() as on:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+        try:
+            assert await copy(on.app, "text", tmp_path) == "Copied 4 B to the terminal (OSC 52)."
+            async with asyncio.timeout(PATIENCE):
+                assert await asyncio.to_thread(tmp_path.is_dir)
+        finally:
+            ended.set()
 
 
 async def test_a_file_that_cannot_be_written_is_reported(

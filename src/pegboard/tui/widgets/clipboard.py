@@ -6,8 +6,10 @@ import asyncio
 import os
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from threading import Thread
 from typing import TypeVar
 
 from textual.app import App
@@ -72,13 +74,33 @@ async def copy_by_system(text: str) -> bool:
     """Copy a text to the system clipboard; return False if that fails."""
     import pyperclip
 
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[bool] = loop.create_future()
+
+    def copy_now() -> None:
+        is_copied = False
+        try:
+            pyperclip.copy(text)
+            is_copied = True
+        except (pyperclip.PyperclipException, OSError):
+            pass
+        finally:
+            with suppress(RuntimeError):  # the app has ended
+                loop.call_soon_threadsafe(_set, done, is_copied)
+
+    # Some clipboard programs wait for a display that never responds. A thread of asyncio's pool would then delay the
+    # end of the app, and leave less of the pool for everything else.
+    Thread(target=copy_now, name="pegboard-clipboard", daemon=True).start()
     try:
-        # Some clipboard programs wait for a display that never responds.
         async with asyncio.timeout(_SYSTEM_SECONDS):
-            await asyncio.to_thread(pyperclip.copy, text)
-    except (pyperclip.PyperclipException, OSError, TimeoutError):
+            return await done
+    except TimeoutError:
         return False
-    return True
+
+
+def _set(future: asyncio.Future[bool], value: bool) -> None:
+    if not future.done():
+        future.set_result(value)
 
 
 def write_file(encoded: bytes, folder: Path) -> Path:
