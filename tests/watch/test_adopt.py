@@ -280,6 +280,29 @@ def test_servers_of_codex_run_behind_watch_until_undo(tmp_path: Path, home: Path
 
 
 @pytest.mark.promise("WAT-2")
+@pytest.mark.parametrize(
+    "header",
+    [
+        '[projects."/home/ann/my project"]',
+        "[projects.'C:\\Users\\ann']",
+        '[ plugins . "git\\"hub@openai]" ] # with any character',
+        '[[hooks."#/x".items]]',
+    ],
+)
+def test_a_server_of_codex_before_a_table_whose_name_is_quoted_is_adopted(tmp_path: Path, header: str) -> None:
+    file = tmp_path / "config.toml"
+    content = f'[mcp_servers.files]\ncommand = "uvx"\n{header}\ntrust_level = "trusted"\n'
+    file.write_text(content)
+    done = commands.pegboard("adopt", str(file))
+    assert "Skipped" not in done.stderr
+    text = file.read_text()
+    assert text.endswith(f'\n{header}\ntrust_level = "trusted"\n')
+    assert tomllib.loads(text)["mcp_servers"]["files"]["args"] == ["watch", "--name", "files", "--", "uvx"]
+    assert commands.pegboard("adopt", str(file), "--undo").returncode == 0
+    assert file.read_text() == content
+
+
+@pytest.mark.promise("WAT-2")
 def test_a_server_of_codex_without_a_table_of_its_own_is_skipped(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     content = """\

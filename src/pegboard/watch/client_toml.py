@@ -18,7 +18,9 @@ from pegboard.config.redaction import speaks_of_secret
 from pegboard.data.mask import MASK
 from pegboard.watch.client_text import ClientEntry, ClientText, safe_entry
 
-_HEADER: Final = re.compile(r"""[ \t]*\[{1,2}[\w."' \t-]+\]{1,2}[ \t]*(#.*)?\r?\n?""")
+_HEADER: Final = re.compile(
+    r"""[ \t]*\[{1,2}(?:[\w. \t-]|"(?:[^"\\\r\n]|\\.)*"|'[^'\r\n]*')+\]{1,2}[ \t]*(#.*)?\r?\n?"""
+)
 _EMPTY: Final = re.compile(r"[ \t]*(#.*)?\r?\n?")
 _VARIABLE_NAMES: Final = frozenset({"bearer_token_env_var", "env_http_headers", "env_vars"})
 """Keys with names of environment variables, which may be shown."""
