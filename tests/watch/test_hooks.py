@@ -888,6 +888,22 @@ def test_calls_of_a_server_are_recorded_unless_the_agent_runs_it_behind_watch(ag
     assert [record.tool for record in recorded(1)] == ["git_hub.create_issue"]
 
 
+@pytest.mark.promise("WAT-1", "WAT-2")
+@pytest.mark.parametrize("folder", ["", "project"])
+def test_a_call_of_a_server_that_qwen_runs_behind_watch_is_left_to_it(home: Path, folder: str) -> None:
+    settings = home / folder / ".qwen/settings.json"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(json.dumps({"mcpServers": {"hub": {"command": "npx", "args": ["server-hub"]}}}))
+    write_rules(home, '[[rule]]\ndeny = "hub.*"\n')
+    qwen = Hooked(agent="qwen", tool_call_id="call_0", cwd=str(home / folder))
+    assert decision(qwen.before("mcp__hub__list", "t-1").output)["permissionDecision"] == "deny"
+    assert commands.pegboard("adopt", str(settings)).returncode == 0
+    assert qwen.before("mcp__hub__list", "t-2").output is None
+    qwen.after("mcp__hub__list", "all", "t-2")
+    qwen.end()
+    assert [record.tool for record in recorded(1)] == ["hub.list"]
+
+
 @pytest.mark.promise("WAT-4")
 def test_a_server_of_the_project_with_the_name_of_a_watched_one_is_not_taken_for_it(home: Path) -> None:
     entry = {"command": "npx", "args": ["server-github"]}

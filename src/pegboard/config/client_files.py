@@ -134,6 +134,7 @@ def client_files(client: str) -> tuple[Path, ...]:
         "cursor": (home / ".cursor/mcp.json",),
         "gemini": (client_home("gemini") / "settings.json",),
         "opencode": tuple(settings / "opencode" / f"opencode.{suffix}" for suffix in ("json", "jsonc")),
+        "qwen": (client_home("qwen") / "settings.json",),
         "vscode": (support / "Code/User/mcp.json", support / "Code/User/settings.json"),
         "windsurf": (home / ".codeium/windsurf/mcp_config.json",),
     }[client]
@@ -153,6 +154,7 @@ def folder_file(client: str) -> Path | None:
         "cursor": ".cursor/mcp.json",
         "gemini": ".gemini/settings.json",
         "opencode": "opencode.json",
+        "qwen": ".qwen/settings.json",
         "vscode": ".vscode/mcp.json",
     }.get(client)
     return Path(found) if found else None

@@ -11,6 +11,8 @@ from pegboard.watch.adoption import Adoption, is_watched
 from pegboard.watch.gate import Mark, mark_of
 from pegboard.watch.hooks.events import name_in_tools
 
+_AGENTS: Final = frozenset({*CLIENTS, "qwen"})
+"""Agents whose files of servers are known. The file of Qwen Code can be adopted only by its path."""
 _MORE_FILES: Final = {"opencode": ("opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc")}
 """Files of a project in which its servers may be, too."""
 
@@ -39,7 +41,7 @@ class WatchedServers:
             server: Its name, as in the names of its tools.
             folder: The agent's working directory.
         """
-        if self._agent not in CLIENTS:
+        if self._agent not in _AGENTS:
             return False
         folders = [folder, *folder.parents]
         in_folder = [folder_file(self._agent), *_MORE_FILES.get(self._agent, ())]
