@@ -332,6 +332,46 @@ def test_a_rule_that_can_never_match_is_a_problem_with_its_line(
 
 @pytest.mark.promise("SEC-4")
 @pytest.mark.parametrize(
+    ("exactly", "message"),
+    [
+        ('{"pth": "a"}', "pth: unknown argument"),
+        ('{"force": "yes"}', "force: must be true or false"),
+        ('{"target": {"path": 1}}', "target.path: must be text"),
+        ('{"mode": "medium"}', "mode: must be"),
+    ],
+)
+def test_a_rule_with_exact_arguments_that_its_tool_does_not_accept_is_a_problem(
+    runtime: Runtime, exactly: str, message: str
+) -> None:
+    _rules(runtime, f"# mine\n[[rule]]\nallow = 'book.remove'\nexactly = '{exactly}'\n")
+    [problem] = _told(runtime)
+    assert "`exactly` can never match because book.remove doesn't accept these arguments: " in problem.message
+    assert message in problem.message
+    assert (problem.line, problem.severity) == (4, "warning")
+
+
+@pytest.mark.promise("SEC-4", "ASK-7")
+async def test_a_rule_with_exact_arguments_that_one_of_its_tools_accepts_can_match(runtime: Runtime) -> None:
+    for tools, exactly in (("book.*", '{"amount": 3}'), ("book.remove", "{}"), ("book.pay", '{"anything": [1]}')):
+        _rules(runtime, f"[[rule]]\nallow = '{tools}'\nexactly = '{exactly}'\n")
+        assert not _told(runtime), exactly
+    assert await _ran(runtime, "pay", anything=[1])
+
+
+@pytest.mark.promise("SEC-4")
+def test_an_exact_default_that_the_schema_of_a_server_does_not_allow_can_match(tmp_path: Path) -> None:
+    file = tmp_path / "approvals.toml"
+    file.write_text('[[rule]]\nallow = \'files.write\'\nexactly = \'{"path": "a", "mode": null}\'\n')
+    properties: JsonObject = {"path": {"type": "string"}, "mode": {"type": "string", "default": None}}
+    listed: JsonObject = {"name": "write", "inputSchema": {"type": "object", "properties": properties}}
+    [spec], _ = tool_specs(ServerConfig(name="files", command="x"), "files", [listed], ())
+    rules = Rules(file)
+    assert rules.verdict(spec, ToolCall(name=spec.name, args={"path": "a"}, source="ask")).action == "allow"
+    assert not rules.check([spec])
+
+
+@pytest.mark.promise("SEC-4")
+@pytest.mark.parametrize(
     ("rule", "severity", "fix"),
     [
         ('ask = "elsewhere.*"', "hint", "Ignore this if 'elsewhere' is a server behind `pegboard watch`"),

@@ -1,10 +1,12 @@
-"""Rules that can never match a call: misspelt tools and arguments, and patterns that no value can equal."""
+"""Rules that can never match a call: misspelt tools, invalid arguments, and patterns that no value can equal."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from pegboard.data.pointer import steps
 from pegboard.gateway.matching import (
     Arguments,
     ArgumentValue,
@@ -16,9 +18,10 @@ from pegboard.gateway.matching import (
     number,
     value_matches,
 )
+from pegboard.models.rule_scope import with_defaults
 
 if TYPE_CHECKING:
-    from pegboard.models import JsonObject, ToolSpec
+    from pegboard.models import Fault, JsonObject, ToolSpec
     from pegboard.models.rule import Rule
 
 
@@ -58,6 +61,8 @@ def findings(rule: Rule, specs: Sequence[ToolSpec], servers: Collection[str] = (
             yield _unknown_tool(pattern, specs)
     if not named:
         return
+    if rule.exactly is not None:
+        yield from _invalid_arguments(json.loads(rule.exactly), [*named.values()])
     arguments = {name: Arguments(spec) for name, spec in named.items()}
     for key, patterns in rule.where.items():
         known = [(one, nodes) for one in arguments.values() if (nodes := one.nodes(key)) is not None]
@@ -69,6 +74,25 @@ def findings(rule: Rule, specs: Sequence[ToolSpec], servers: Collection[str] = (
                 every = (node for _, listed in known for nodes in listed for node in nodes)
                 why = f"because `{key}` is {' or '.join(dict.fromkeys(map(_kind, every)))}"
                 yield RuleFinding(f"the pattern {pattern!r} can never match {why}", "Change the pattern.", pattern)
+
+
+def _invalid_arguments(exactly: JsonObject, specs: Sequence[ToolSpec]) -> Iterator[RuleFinding]:
+    """Yield a finding if none of these tools can be called with the arguments of a rule."""
+    faults = [_faults(exactly, spec) for spec in specs]
+    if all(faults):
+        why = "; ".join(map(str, faults[0]))
+        message = f"`exactly` can never match because {specs[0].name} doesn't accept these arguments: {why}"
+        yield RuleFinding(message, "Correct the arguments or remove the rule.", "exactly")
+
+
+def _faults(exactly: JsonObject, spec: ToolSpec) -> list[Fault]:
+    """Return the errors of exact arguments, except for those that have their default: a call can omit them."""
+    from pegboard.schema.validation import validator
+
+    omitted = with_defaults(spec, {})
+    compared = with_defaults(spec, exactly)
+    defaults = {name for name, value in omitted.items() if compared.get(name, value) == value}
+    return [one for one in validator(spec.input_schema).faults(compared) if {*steps(one.path)[:1]} - defaults]
 
 
 def _unknown_tool(pattern: str, specs: Sequence[ToolSpec]) -> RuleFinding:
