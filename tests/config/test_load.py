@@ -124,6 +124,42 @@ def test_the_working_directorys_file_overrides_the_users_and_the_environment_ove
 
 
 @pytest.mark.promise("CFG-1")
+def test_variables_set_values_of_packs_and_servers_whose_names_have_capital_letters_or_hyphens(user: User) -> None:
+    user.write(
+        '[packs.MyPack]\nRegion = "us"\nunit = 1\n[packs.other]\nunit = 1\n'
+        '[mcp.servers.My-Files]\ncommand = "files"\nenv = { Level = "1" }\n'
+    )
+    loaded, problems = user.load(
+        {
+            "PEGBOARD_PACKS__MYPACK__REGION": "eu",
+            "PEGBOARD_PACKS__Mypack__Unit": "2",
+            "PEGBOARD_PACKS__ANY_PACK__UNIT": "3",
+            "PEGBOARD_PACKS__any-other__UNIT": "4",
+            "PEGBOARD_MCP__SERVERS__MY_FILES__ENABLED": "false",
+            "PEGBOARD_MCP__SERVERS__MY_FILES__ENV__LEVEL": "2",
+            "PEGBOARD_MCP__SERVERS__MY_FILES__ENV__API_URL": "3",
+        }
+    )
+    assert problems == ()
+    assert loaded.packs.of("MyPack") == {"Region": "eu", "unit": 2}
+    assert loaded.origin("packs.MyPack.Region") == "PEGBOARD_PACKS__MYPACK__REGION"
+    assert loaded.packs.of("Any-Pack") == loaded.packs.of("any_pack") == {"unit": 3}
+    assert loaded.packs.of("Any-Other") == {"unit": 4}
+    assert loaded.packs.of("Other") == loaded.packs.of("mypack") == {}, "their config is in a file, under their name"
+    assert [*loaded.mcp.servers] == ["My-Files"]
+    server = loaded.mcp.servers["My-Files"]
+    assert (server.enabled, server.env) == (False, {"Level": "2", "API_URL": "3"})
+
+
+@pytest.mark.promise("CFG-1", "SEC-4")
+def test_a_mistake_in_a_variable_blocks_the_server_whose_name_in_the_file_is_similar(user: User) -> None:
+    user.write('[mcp.servers.My-Files]\ncommand = "files"\n')
+    loaded, [problem] = user.load({"PEGBOARD_MCP__SERVERS__MY_FILES__TIMEOUT": "long"})
+    assert "`mcp.servers.My-Files.timeout` should be" in problem.message
+    assert [*loaded.loaded.blocked_servers] == ["My-Files"]
+
+
+@pytest.mark.promise("CFG-1")
 @pytest.mark.parametrize(
     ("variable", "text", "key", "value"),
     [

@@ -133,6 +133,14 @@ def test_each_pack_has_its_own_config(script: Script, monkeypatch: pytest.Monkey
     assert call_tool("yours.setting", key="limit") == "default"
 
 
+def test_a_variable_configures_a_pack_whose_name_has_capital_letters_and_hyphens(
+    script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PEGBOARD_PACKS__MY_PACK__UNIT", "dozen")
+    script(mine=f"pack = 'My-Pack'\n{reader()}")
+    assert call_tool("My-Pack.setting", key="unit") == "dozen"
+
+
 def test_a_test_is_granted_the_secrets_that_it_names(script: Script) -> None:
     script()
     name = "YOUR" + "S"

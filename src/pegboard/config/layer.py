@@ -15,7 +15,7 @@ from pegboard.config.complaints import complaint, is_about_type, kind_of
 from pegboard.config.files import shown, unusable
 from pegboard.config.lines import key_lines
 from pegboard.config.paths import BUILT_IN_PACKS, absolute
-from pegboard.config.settings import McpServer, Origin, Settings, Unused
+from pegboard.config.settings import McpServer, Origin, Settings, Unused, variable_name
 from pegboard.models import Problem
 
 Table: TypeAlias = dict[str, Any]  # outside data: TOML before validation
@@ -32,7 +32,7 @@ STILL_USED: Final = "The settings from before are used until this is fixed."
 NOT_USED: Final = "The server is not used until this is fixed."
 """Consequence of an error in the entry of an MCP server: the value may be a limit."""
 
-_VARIABLE = re.compile(r"PEGBOARD_(\w+?(?:__\w+?)+)")
+_VARIABLE = re.compile(r"PEGBOARD_([\w-]+?(?:__[\w-]+?)+)")
 _OTHER_VARIABLES = frozenset(
     {"PEGBOARD_CONFIG", "PEGBOARD_DATA_DIR", "PEGBOARD_STATE_DIR", "PEGBOARD_CACHE_DIR", "PEGBOARD_PACKS"}
     | {"PEGBOARD_SERVE_TOKEN", "PEGBOARD_STARTED"}
@@ -127,9 +127,44 @@ def environment_layers(environ: Mapping[str, str]) -> Iterator[Layer]:
             if variable.startswith("PEGBOARD_") and variable not in _OTHER_VARIABLES:
                 yield _misspelt(variable)
             continue
-        keys = match[1].lower().split("__")
+        written = match[1].split("__")
+        keys = [*map(str.lower, written)]
+        if keys[:2] == ["mcp", "servers"] and keys[3:4] == ["env"]:
+            keys[4:] = written[4:]
         candidates = [_nested(keys, value) for value in _meanings(environ[variable])]
         yield Layer(_fitting(candidates), variable=variable)
+
+
+def respell(layer: Layer, files: Sequence[Layer]) -> None:
+    """Change names in a variable to those in the files that differ only in case, or in `-` for `_`.
+
+    Only names that users choose can have capital letters or hyphens: those of packs, of their settings, and of servers.
+
+    Args:
+        layer: The layer of a variable.
+        files: The layers of the files; of two similar names, that of the first one counts.
+    """
+    for path in (("packs",), ("mcp", "servers")):
+        table, *known = (_table_at(one.table, path) for one in (layer, *files))
+        depth = layer.variable.count("__") - len(path) + 1
+        _rename(table, [one for one in known if one], depth)
+
+
+def _table_at(table: object, path: Sequence[str]) -> Table:
+    for key in path:
+        table = table.get(key) if isinstance(table, dict) else None
+    return table if isinstance(table, dict) else {}
+
+
+def _rename(table: Table, known: Sequence[Table], depth: int) -> None:
+    if depth <= 0 or not known:
+        return
+    for key in [*table]:
+        similar = [name for one in known for name in one if variable_name(name) == variable_name(key)]
+        name = key if key in similar or not similar else similar[0]
+        table[name] = value = table.pop(key)
+        if isinstance(value, dict):
+            _rename(value, [one[name] for one in known if isinstance(one.get(name), dict)], depth - 1)
 
 
 def _fitting(candidates: Sequence[Table]) -> Table:

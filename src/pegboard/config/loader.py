@@ -15,6 +15,7 @@ from pegboard.config.layer import (
     file_layer,
     leaves,
     make_folders_absolute,
+    respell,
 )
 from pegboard.config.paths import OVERLAY, Paths
 from pegboard.config.servers import is_server_name, server_complaints
@@ -63,9 +64,12 @@ def load(environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> t
     problems: list[Problem] = []
     _drop_engine(folder)
     for layer in layers:
+        if layer.variable:
+            respell(layer, [user, folder])
         drop_errors(layer)
         make_folders_absolute(layer)
     base_url_model = _base_url_model([[user], [folder], environment])  # before merging, which changes the tables
+    packs_of_files = {*_packs_of(user.table), *_packs_of(folder.table)}
     blocked_servers: dict[str, Problem] = {}
     for layer in layers:
         problems += layer.problems
@@ -90,6 +94,7 @@ def load(environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> t
         base_url_model=base_url_model,
         folder_file=shown(files.config_file) if trust.state == "trusted" else None,
         trust=trust.state,
+        packs_of_variables=frozenset(_packs_of(merged).keys() - packs_of_files),
     )
     return settings.with_loaded(loaded), tuple(problems)
 
@@ -199,6 +204,11 @@ def _replace_servers(
         blocked_servers.pop(name, None)
         for key in [key for key in origins if key.startswith(f"mcp.servers.{name}.")]:
             del origins[key]
+
+
+def _packs_of(table: Table) -> Table:
+    packs = table.get("packs", {})
+    return {name: config for name, config in packs.items() if isinstance(config, dict)}
 
 
 def _servers_of(table: Table) -> Table:

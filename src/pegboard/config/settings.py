@@ -45,6 +45,11 @@ def _key_names(value: object) -> object:
     return value
 
 
+def variable_name(name: str) -> str:
+    """Return a name as it is in an environment variable, which many shells limit to capital letters and `_`."""
+    return name.lower().replace("-", "_")
+
+
 # Strict except for tuples and paths, which are lists and text in TOML.
 Names: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_names), Field(strict=False)]
 """A list of names, or one text with commas."""
@@ -114,6 +119,8 @@ class Loaded:
     """The `pegboard.toml` of the working directory, if it is trusted."""
     trust: TrustState = "nothing"
     """Whether the user trusts the files of the working directory."""
+    packs_of_variables: frozenset[str] = frozenset()
+    """Names of packs that only environment variables configure, as they are in the variables."""
 
 
 class Section(BaseModel):
@@ -131,13 +138,26 @@ class PacksSettings(Section):
     folders: Folders = ()
     """Additional folders of packs, absolute."""
 
+    _of_variables: Mapping[str, str] = PrivateAttr(default_factory=dict)
+    """Names of packs that only environment variables configure, by `variable_name`."""
+
     def of(self, pack: str) -> Mapping[str, object]:
         """Return the config of one pack, as parsed; empty if it has none."""
-        return MappingProxyType(self.__pydantic_extra__.get(pack, {}))
+        configs = self.__pydantic_extra__
+        name = pack if pack in configs else self._of_variables.get(variable_name(pack), pack)
+        return MappingProxyType(configs.get(name, {}))
+
+    def with_variables(self, names: frozenset[str]) -> Self:
+        """Return these settings with the names of packs that only environment variables configure."""
+        if not names:
+            return self
+        copy = self.model_copy()
+        copy._of_variables = {variable_name(name): name for name in names}  # noqa: SLF001 - the copy is of this class
+        return copy
 
     def secrets(self, pack: str) -> tuple[str, ...]:
         """Return the secrets that a pack may read in addition to those that its file declares."""
-        listed = _names(self.__pydantic_extra__.get(pack, {}).get("secrets"))
+        listed = _names(self.of(pack).get("secrets"))
         return tuple(name.strip() for name in listed if isinstance(name, str)) if isinstance(listed, list) else ()
 
 
@@ -321,7 +341,8 @@ class Settings(Section):
 
     def with_loaded(self, loaded: Loaded) -> Self:
         """Return a copy of these settings with origins."""
-        copy = self.model_copy()
+        packs = self.packs.with_variables(loaded.packs_of_variables)
+        copy = self.model_copy(update={} if packs is self.packs else {"packs": packs})
         copy._loaded = loaded  # noqa: SLF001 - the copy is of this class
         return copy
 

@@ -312,11 +312,11 @@ def _uses_sdk(namespace: Mapping[str, object]) -> bool:
 
 def _config_in(environ: Mapping[str, str], pack: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    prefix = f"pegboard_packs__{pack}__".lower()
+    prefix = f"pegboard_packs__{pack}__".lower().replace("-", "_")
     for variable in sorted(environ):
-        if not variable.lower().startswith(prefix):
+        if not variable.lower().replace("-", "_").startswith(prefix):
             continue
-        *tables, key = variable.lower().removeprefix(prefix).split("__")
+        *tables, key = variable.lower()[len(prefix) :].split("__")
         holder = found
         for table in tables:
             if not isinstance(holder.get(table), dict):
