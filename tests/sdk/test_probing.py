@@ -343,6 +343,38 @@ def test_libraries_are_found_without_being_imported(
     assert not (tmp_path / "imported").exists()
 
 
+def test_the_version_of_a_project_that_is_installed_as_editable_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site, project = tmp_path / "env" / "site", tmp_path / "my project"
+    for folder in (site, project / "src", tmp_path / "my project 2"):
+        folder.mkdir(parents=True)
+    (project / "src" / "mine.py").write_text("")
+    (tmp_path / "my project 2" / "other.py").write_text("")
+    (site / "loose.py").write_text("")
+    for name, version, direct_url in (
+        ("acme-mine", "4.2", f'{{"url": "{project.as_uri()}", "dir_info": {{"editable": true}}}}'),
+        ("all-else", "9", f'{{"url": "{tmp_path.as_uri()}", "dir_info": {{}}}}'),
+        ("odd", "9", '{"editable": 3}'),
+        ("damaged", "9", '"editable'),
+    ):
+        info = site / f"{name.replace('-', '_')}-{version}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        (info / "RECORD").write_text("_editable_impl_mine.pth,,\n")
+        (info / "direct_url.json").write_text(direct_url)
+    for folder in (site, project / "src", tmp_path / "my project 2"):
+        monkeypatch.syspath_prepend(str(folder))
+    found = {name: look(DeclaredRequirement("lib", name, min_version="4")) for name in ("mine", "other", "loose")}
+    assert {name: (one.status, one.version) for name, one in found.items()} == {
+        "mine": ("ok", "4.2"),
+        "other": ("error", None),
+        "loose": ("error", None),
+    }
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    assert look(DeclaredRequirement("lib", "mine")).version is None, "an environment within the project"
+
+
 def test_a_library_is_found_although_a_test_replaced_its_module(
     libraries: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
@@ -54,7 +55,7 @@ class Libraries:
         providers = sorted(set(self._providers.get(name.partition(".")[0], ())))
         if len(providers) == 1:
             return metadata.version(providers[0])
-        return _installed_version(name) if providers else None
+        return _installed_version(name) if providers else _editable_version(spec)
 
 
 def _recorded_version(name: str, spec: ModuleSpec) -> str | None:
@@ -122,6 +123,42 @@ def _installed_version(name: str) -> str | None:
         return metadata.version(name.replace(".", "-"))
     except (metadata.PackageNotFoundError, ValueError):  # ValueError: not a valid name
         return None
+
+
+def _editable_version(spec: ModuleSpec) -> str | None:
+    """Return the version of a project that is installed as editable: its record lists none of its modules."""
+    if not spec.has_location or spec.origin is None:
+        return None
+    file = os.path.realpath(spec.origin)
+    # The environment may be a folder of the project.
+    if any(_is_below(file, prefix) for prefix in {sys.prefix, sys.base_prefix}):
+        return None
+    from importlib import metadata
+
+    for distribution in metadata.distributions():
+        folder = _editable_folder(distribution.read_text("direct_url.json") or "")
+        if folder and _is_below(file, folder):
+            return distribution.version
+    return None
+
+
+def _editable_folder(direct_url: str) -> str:
+    """Return the folder of an editable project by its `direct_url.json`; empty for other distributions."""
+    if "editable" not in direct_url:
+        return ""
+    import json
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
+    try:
+        source = json.loads(direct_url)
+        return url2pathname(urlsplit(source["url"]).path) if source["dir_info"]["editable"] else ""
+    except (ValueError, KeyError, TypeError):
+        return ""
+
+
+def _is_below(file: str, folder: str) -> bool:
+    return file.startswith(os.path.realpath(folder).rstrip(os.sep) + os.sep)
 
 
 def _spec(name: str) -> ModuleSpec | None:
