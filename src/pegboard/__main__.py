@@ -61,6 +61,11 @@ def _reason(error: OSError) -> str:
             os.getcwd()  # noqa: PTH109 - pathlib delays `watch`
         except FileNotFoundError:
             return "The working directory no longer exists. Change to a folder that exists, and try again."
+    if isinstance(error, PermissionError):
+        try:
+            os.stat(".")  # noqa: PTH116 - as above
+        except PermissionError:
+            return "You may not enter the working directory. Change to another folder, and try again."
     return error.strerror or str(error)
 
 

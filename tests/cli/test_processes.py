@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shutil
 import socket
 import subprocess
 import sys
@@ -136,6 +137,40 @@ def test_a_command_in_a_deleted_folder_explains_what_to_do(home: Path, tmp_path:
     assert done.returncode == 1
     assert "The working directory no longer exists." in done.stderr
     assert "a folder that exists" in done.stderr
+
+
+@pytest.mark.promise("CLI-2", "EXE-4")
+@pytest.mark.parametrize(
+    ("line", "code", "out", "error"),
+    [
+        ("tools list time", 0, "time.now", ""),
+        ("tools list nope", 0, "", "No tool matches 'nope'."),
+        ("tools invoke time.now --data", 0, "iso", ""),
+        ("tools invoke fs.list_dir --data", 1, "null", ". can't be read: permission denied."),
+        ("new room", 1, "", "You may not enter the working directory. Change to another folder"),
+        ("trust", 1, "", "You may not enter the working directory. Change to another folder"),
+    ],
+)
+def test_a_folder_that_the_user_may_not_enter_affects_only_what_uses_its_files(
+    home: Path, tmp_path: Path, line: str, code: int, out: str, error: str
+) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    program = [PROGRAM, *line.split()]
+    if os.geteuid() == 0:  # root may enter every folder unless its process lacks these capabilities
+        if shutil.which("setpriv") is None:
+            pytest.skip("requires setpriv")
+        program = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", *program]
+    done = subprocess.run(
+        ["bash", "-c", 'chmod 0 .; exec "$@"', "bash", *program],
+        cwd=closed,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    closed.chmod(0o700)
+    assert (done.returncode, out in done.stdout, error in done.stderr) == (code, True, True), done
 
 
 @pytest.mark.promise("CLI-2")

@@ -22,7 +22,8 @@ def unloaded_pack(runtime: Runtime, name: str) -> str:
     """
     pack = name.partition(".")[0]
     file = Path(f"{pack}.py")
-    if not pack.isidentifier() or pack.startswith("_") or not file.is_file():
+    # `Path.is_file` raises if the user may not enter the working directory.
+    if not pack.isidentifier() or pack.startswith("_") or not os.path.isfile(file):  # noqa: PTH113
         return ""
     found = file.resolve()
     folders = (Path(os.path.realpath(folder)) for folder in runtime.folders)  # `resolve` raises if links form a loop

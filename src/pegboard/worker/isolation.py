@@ -186,8 +186,14 @@ class ProcessState:
 
 
 def _folder() -> tuple[int, int]:
-    """Return the device and inode of the working directory, which identify it even after it was deleted."""
-    status = os.stat(".")  # noqa: PTH116 - pathlib is too heavy for a worker
+    """Return the device and inode of the working directory, which identify it even after it was deleted.
+
+    They are 0 for a folder that the user may not enter, such as that of another user in which `sudo -u` was called.
+    """
+    try:
+        status = os.stat(".")  # noqa: PTH116 - pathlib is too heavy for a worker
+    except PermissionError:
+        return 0, 0
     return status.st_dev, status.st_ino
 
 
