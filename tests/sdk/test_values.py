@@ -18,6 +18,7 @@ import pathlib
 import sqlite3
 import types
 import uuid
+import zoneinfo
 from collections.abc import Iterator
 from contextlib import closing
 from typing import IO, Any, NamedTuple  # Any: tools return any value
@@ -156,6 +157,7 @@ def _rows() -> list[sqlite3.Row]:
         (uuid.UUID(int=1), "00000000-0000-0000-0000-000000000001"),
         (decimal.Decimal("1.10"), "1.10"),
         (fractions.Fraction(1, 3), "1/3"),
+        (zoneinfo.ZoneInfo("Europe/Paris"), "Europe/Paris"),
         (ipaddress.ip_address("1.2.3.4"), "1.2.3.4"),
         (ipaddress.ip_network("2001:db8::/32"), "2001:db8::/32"),
         (pydantic.HttpUrl("http://a.b/c"), "http://a.b/c"),

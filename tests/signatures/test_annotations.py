@@ -17,7 +17,7 @@ from pegboard.discovery import read
 from pegboard.models import Problem, ToolSpec
 
 HEAD = """
-import collections, datetime, decimal, enum, ipaddress, pathlib, re, typer, typing, uuid
+import collections, datetime, decimal, enum, ipaddress, pathlib, re, typer, typing, uuid, zoneinfo
 import pydantic.networks, pydantic.types
 import typing as t
 import collections.abc as c
@@ -187,6 +187,8 @@ def judged(annotation: str, head: str = "") -> dict[str, Any]:
         "pydantic.IPvAnyAddress",
         "ipaddress.IPv4Network",
         "ipaddress.IPv6Interface",
+        "zoneinfo.ZoneInfo",
+        "dict[str, zoneinfo.ZoneInfo | None]",
         "complex",
     ],
 )
@@ -674,6 +676,7 @@ def test_only_the_fields_of_a_dataclass_are_in_its_form_and_its_results() -> Non
         ("a: bool = not True", False),
         ("a: Path = Path('.')", "."),
         ("a: Path = pathlib.Path()", "."),
+        ("a: zoneinfo.ZoneInfo = zoneinfo.ZoneInfo('UTC')", "UTC"),
         ("a: Decimal = Decimal('1.5')", "1.5"),
         ("a: list[int] = [1, 2]", [1, 2]),
         ("a: tuple[int, ...] = (1, 2)", [1, 2]),

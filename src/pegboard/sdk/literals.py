@@ -63,6 +63,7 @@ _TEXTS = frozenset(
         "pathlib.PurePosixPath",
         "decimal.Decimal",
         "uuid.UUID",
+        "zoneinfo.ZoneInfo",
         "builtins.str",
     }
 )

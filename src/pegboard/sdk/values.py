@@ -340,6 +340,7 @@ _WRITTEN_AS_TEXT = {
     ("uuid", "UUID"),
     ("decimal", "Decimal"),
     ("fractions", "Fraction"),
+    ("zoneinfo", "ZoneInfo"),
     ("pandas", "Period"),
     ("pandas", "Interval"),
     ("pydantic", "SecretStr"),

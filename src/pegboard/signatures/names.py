@@ -42,6 +42,7 @@ SIMPLE: dict[str, JsonObject] = {
     "uuid.UUID": {"type": "string", "format": "uuid"},
     "decimal.Decimal": {"anyOf": [{"type": "number"}, {"type": "string"}]},
     "fractions.Fraction": {"type": "string"},
+    "zoneinfo.ZoneInfo": {"type": "string", "format": "zoneinfo"},
     "re.Pattern": {"type": "string", "format": "regex"},
     "typing.Pattern": {"type": "string", "format": "regex"},
     "pathlib.Path": {"type": "string", "format": "path"},
