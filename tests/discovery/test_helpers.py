@@ -341,6 +341,17 @@ def test_an_added_changed_or_removed_helper_is_noticed_if_the_pack_is_unchanged(
     assert kind(packs, index) == {}
 
 
+@pytest.mark.promise("SDK-11", "DSC-6")
+def test_hints_of_a_decorator_in_a_helper_are_read_and_follow_the_helper(folder: Folder, tmp_path: Path) -> None:
+    index = tmp_path / "index"
+    pack = 'from ._kinds import kind\n@kind\ndef run():\n    """Run."""\n'
+    helper = "from pegboard.sdk import hints\nLONG = 60\nkind = hints({}, timeout=LONG)\n"
+    tool = only_tool(folder(pack=pack, _kinds=helper.format("destructive=True")), index)
+    assert (tool.hints.destructive, tool.hints.timeout, messages(tool)) == (True, 60, [])
+    tool = only_tool(folder(_kinds=helper.format("read_only=True")), index)
+    assert (tool.hints.destructive, tool.hints.read_only) == (None, True)
+
+
 @pytest.mark.promise("DSC-6")
 def test_a_change_of_a_helpers_helper_is_noticed_too(folder: Folder, tmp_path: Path) -> None:
     index = tmp_path / "index"

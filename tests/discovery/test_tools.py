@@ -355,6 +355,42 @@ def test_hints_are_read_from_the_source(tool: Tool) -> None:
     assert spec.problems == ()
 
 
+@pytest.mark.promise("SDK-11", "SDK-14")
+def test_a_decorator_that_several_functions_share_by_a_name_is_read(tool: Tool) -> None:
+    spec = tool('''
+        from pegboard.sdk import aliases, hints
+        erases = hints(destructive=True, timeout=20)
+        known = aliases("wipe", name="item")
+
+        @known
+        @erases
+        def f(*, name: str):
+            """Do it."""
+    ''')
+    assert spec.hints == Hints(destructive=True, timeout=20)
+    assert (spec.aliases, spec.parameter_aliases) == (("wipe",), {"item": "name"})
+    assert spec.problems == ()
+
+
+@pytest.mark.promise("SDK-11", "SEC-2")
+def test_a_shared_decorator_that_depends_on_a_condition_has_the_most_careful_hints(tool: Tool) -> None:
+    spec = tool('''
+        import os
+        from pegboard.sdk import hints
+        if os.environ.get("SAFE"):
+            kind = hints(destructive=True)
+        else:
+            kind = hints(read_only=True)
+
+        @kind
+        def f():
+            """Do it."""
+    ''')
+    assert (spec.hints.read_only, spec.hints.destructive) == (False, True)
+    [problem] = spec.problems
+    assert (problem.line, "most careful" in problem.message) == (9, True)
+
+
 @pytest.mark.promise("SDK-11")
 @pytest.mark.parametrize(
     ("said", "message"),

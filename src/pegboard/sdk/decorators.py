@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from pegboard.sdk.exports import framework_argument
 from pegboard.sdk.literals import NotLiteralError, read
@@ -23,11 +24,34 @@ _SECONDS = ("timeout", "cache_seconds")
 _HINTS = (*_CAREFUL, *_SECONDS, "stdin")
 
 
-def calls(node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, scope: Scope) -> Iterable[ast.Call]:
-    """Yield the decorators of a function that call `name` of `pegboard.sdk`, topmost first."""
+class _Decorator(NamedTuple):
+    """A decorator that calls a function of `pegboard.sdk`.
+
+    Attributes:
+        call: The call.
+        scope: Scope of the file that contains it.
+        line: Line of the decorator.
+        is_certain: Whether no other call may have the name, depending on a condition that can't be evaluated.
+    """
+
+    call: ast.Call
+    scope: Scope
+    line: int
+    is_certain: bool
+
+
+def _calls(node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, scope: Scope) -> Iterator[_Decorator]:
+    """Yield the decorators of a function that call `name` of `pegboard.sdk`, topmost first.
+
+    A decorator can also be the name of such a call, as in `reads = hints(read_only=True)`.
+    """
     for decorator in node.decorator_list:
-        if isinstance(decorator, ast.Call) and _is_ours(scope.qualified(decorator.func), name):
-            yield decorator
+        found = None if isinstance(decorator, ast.Call) else scope.find(decorator)
+        call = decorator if found is None else found.definition
+        where = scope if found is None else found.scope
+        if isinstance(call, ast.Call) and _is_ours(where.qualified(call.func), name):
+            is_certain = found is None or len(where.variants(found.name)) == 1
+            yield _Decorator(call, where, decorator.lineno, is_certain)
 
 
 def _check_parentheses(node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, scope: Scope, report: Report) -> None:
@@ -54,29 +78,30 @@ def hints(
     """
     _check_parentheses(node, "hints", scope, report)
     valid = _annotations(node, scope)
-    for call in calls(node, "hints", scope):
+    for call, where, line, is_certain in _calls(node, "hints", scope):
+        if not is_certain:
+            valid |= _CAREFUL
+            message = "Which `@hints` apply can't be known without running the file, so the most careful are assumed."
+            report(message, "Define the decorator once.", line=line)
+            continue
         for keyword in call.keywords:
             if keyword.arg not in _HINTS:
-                report(
-                    f"`@hints` has no parameter `{keyword.arg or '**'}`.",
-                    _nearest(keyword.arg, _HINTS),
-                    line=call.lineno,
-                )
+                report(f"`@hints` has no parameter `{keyword.arg or '**'}`.", _nearest(keyword.arg, _HINTS), line=line)
                 continue
             try:
-                value = read(keyword.value, scope)
+                value = read(keyword.value, where)
             except NotLiteralError:
                 message = f"The value of `@hints({keyword.arg}=…)` can't be read without running the file"
                 if keyword.arg in _CAREFUL:
                     valid[keyword.arg] = _CAREFUL[keyword.arg]
                     message += f", so {_CAREFUL[keyword.arg]} is assumed"
-                report(f"{message}.", "Write the value as a literal.", line=call.lineno)
+                report(f"{message}.", "Write the value as a literal.", line=line)
                 continue
             if value is None:
                 continue
             problem = _problem(keyword.arg, value, parameters)
             if problem:
-                report(f"`@hints({keyword.arg}=…)` {problem}.", line=call.lineno)
+                report(f"`@hints({keyword.arg}=…)` {problem}.", line=line)
             elif isinstance(value, bool | int | float | str):
                 valid[keyword.arg] = value
     return valid or None
@@ -172,26 +197,24 @@ def aliases(
     names: dict[str, None] = {}
     renamed: dict[str, str] = {}
     parameters = list(parameters)
-    for call in calls(node, "aliases", scope):
+    for call, where, line, _ in _calls(node, "aliases", scope):
         for argument in call.args:
-            names.update(dict.fromkeys(_texts(argument, "a name", scope, call, report)))
+            names.update(dict.fromkeys(_texts(argument, "a name", where, line, report)))
         for keyword in call.keywords:
             parameter = keyword.arg
             if parameter not in parameters:
                 fix = _nearest(parameter, parameters)
-                report(f"`@aliases` names an unknown parameter: `{parameter or '**'}`.", fix, line=call.lineno)
+                report(f"`@aliases` names an unknown parameter: `{parameter or '**'}`.", fix, line=line)
                 continue
-            for alias in _texts(keyword.value, f"`{parameter}`", scope, call, report):
+            for alias in _texts(keyword.value, f"`{parameter}`", where, line, report):
                 if alias in parameters or renamed.get(alias, parameter) != parameter:
-                    report(
-                        f"The alias `{alias}` of `{parameter}` already belongs to another parameter.", line=call.lineno
-                    )
+                    report(f"The alias `{alias}` of `{parameter}` already belongs to another parameter.", line=line)
                 else:
                     renamed[alias] = parameter
     return tuple(names), renamed
 
 
-def _texts(node: ast.expr, of: str, scope: Scope, call: ast.Call, report: Report) -> list[str]:
+def _texts(node: ast.expr, of: str, scope: Scope, line: int, report: Report) -> list[str]:
     """Return the string, or the strings of a tuple or list, and report anything else."""
     try:
         value = read(node, scope)
@@ -200,5 +223,5 @@ def _texts(node: ast.expr, of: str, scope: Scope, call: ast.Call, report: Report
     values = value if isinstance(value, list) else [value]
     texts = [item for item in values if isinstance(item, str) and item]
     if len(texts) != len(values):
-        report(f"`@aliases`: an alias of {of} is not a string literal.", "Write it as a string.", line=call.lineno)
+        report(f"`@aliases`: an alias of {of} is not a string literal.", "Write it as a string.", line=line)
     return texts
