@@ -51,7 +51,9 @@ async def test_only_calls_that_ran_count_as_failures_and_for_durations(runtime: 
         await stage.until_seen("7 calls · 3 not run · 25 % failed (1) · p50 300 ms, p95 400 ms · ▃▅▆█")
 
 
-async def test_calls_from_when_a_tool_was_not_allowed_are_no_failures(runtime: Runtime, recorder: Recorder) -> None:
+async def test_calls_of_a_tool_that_was_not_allowed_do_not_count_as_failures(
+    runtime: Runtime, recorder: Recorder
+) -> None:
     recorder.add("gate.shout", {"text": "x"}, lasting(100))
     recorder.add("gate.shout", {"text": "x"}, ToolResult.failed("tool_not_found", "It is not allowed.", "not_allowed"))
     async with on_stage(runtime) as stage:
