@@ -80,6 +80,11 @@ class ToolResult(DataModel):
     original: JsonObject | None = Field(default=None, exclude=True, repr=False)
     """The result as an MCP server sent it, for an MCP client that made the call; never recorded."""
 
+    @property
+    def was_stopped(self) -> bool:
+        """Whether the call was cancelled or rejected."""
+        return self.error is not None and self.error.detail in {"cancelled", "denied"}
+
     @classmethod
     def failed(cls, code: ErrorCode, message: str, detail: str | None = None, *faults: Fault) -> ToolResult:
         """Build the result of a call that failed before or without running."""

@@ -287,15 +287,16 @@ class CallBlock(Block):
                 return "▶", "running"
         if self.result is None or not _has_failed(self.result):
             return "✓", "ok"
-        return ("⊘", "warning") if _was_stopped(self.result) else ("✗", "error")
+        return ("⊘", "warning") if self.result.was_stopped else ("✗", "error")
 
     def _mark_of_facts(self) -> Mark:
         if self.state == "asking":
             return "warning"
         if self.state == "running":
             return "running"
-        failed = self.result is not None and _has_failed(self.result)
-        return "muted" if not failed else "warning" if _was_stopped(self.result) else "error"
+        if self.result is None or not _has_failed(self.result):
+            return "muted"
+        return "warning" if self.result.was_stopped else "error"
 
     def _facts(self) -> str:
         """Return the status at the right of the title row."""
@@ -431,14 +432,10 @@ def script_in(call: ToolCall) -> str | None:
 
 def _inner_line(inner: NestedCall) -> MarkdownLine:
     result = inner.result
-    sign = "▶" if result is None else "✓" if result.ok else "⊘" if _was_stopped(result) else "✗"
+    sign = "▶" if result is None else "✓" if result.ok else "⊘" if result.was_stopped else "✗"
     facts = "" if result is None else " · ".join(_result_facts(result))
     text = f"{sign} {clean_line(inner.call.name)}  {preview(inner.call.args, 60)}  {facts}".rstrip()
     return MarkdownLine(text, ((0, len(text), "muted"),), "  ├ ", "  │ ")
-
-
-def _was_stopped(result: ToolResult | None) -> bool:
-    return result is not None and result.error is not None and result.error.detail in {"cancelled", "denied"}
 
 
 def _has_failed(result: ToolResult) -> bool:

@@ -50,8 +50,7 @@ class CallNode:
     @property
     def was_stopped(self) -> bool:
         """Whether the call was cancelled or rejected."""
-        error = self.result.error if self.result is not None else None
-        return error is not None and error.detail in {"cancelled", "denied"}
+        return self.result is not None and self.result.was_stopped
 
     @property
     def has_failed(self) -> bool:
