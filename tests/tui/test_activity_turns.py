@@ -248,3 +248,12 @@ async def test_a_turn_whose_model_failed_shows_the_reason(tmp_path: Path) -> Non
         await to_activity(stage)
         await stage.until(lambda: rows(stage) and rows(stage)[0].endswith("✗ rate_limited"), "the reason is listed")
         await stage.until_seen("Too [b]busy[/b].")
+
+
+@pytest.mark.promise("ACT-1")
+async def test_a_turn_that_a_limit_stopped_shows_which_one(tmp_path: Path) -> None:
+    broken = proposes(("work_look", "{broken"))
+    async with on_chat(tmp_path, broken, broken, broken, says("Sorry.")) as stage:
+        await stage.ask("Hello")
+        await to_activity(stage)
+        await stage.until_seen("stopped after invalid calls · scripted:model")

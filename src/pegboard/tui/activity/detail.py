@@ -13,6 +13,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from pegboard.models import Agent, RecordedCall, ToolCall, ToolResult
+from pegboard.models.ask import StoppedBy
 from pegboard.models.turn import ModelTurn
 from pegboard.results.arguments import arguments_text
 from pegboard.results.clean import clean, clean_line
@@ -24,6 +25,16 @@ from pegboard.tui.result import ResultPane
 from pegboard.tui.widgets.cut_text import CutText
 
 _ARGUMENTS: Final = 4_000
+_STOPPED: Final[dict[StoppedBy, str]] = {
+    "steps": "stopped at the limit of steps",
+    "tokens": "stopped at the limit of tokens",
+    "time": "stopped at the time limit",
+    "size": "stopped at the limit of one turn",
+    "invalid_args": "stopped after invalid calls",
+    "length": "cut off at the model's limit of tokens",
+    "filter": "ended by a content filter",
+    "unknown": "perhaps incomplete",
+}
 
 
 def call_of(call: RecordedCall) -> ToolCall:
@@ -166,6 +177,7 @@ def _facts(call: RecordedCall, result: ToolResult | None) -> list[str]:
         facts.append(clean_line(result.meta.worker))
     if call.is_turn:
         turn = ModelTurn.of(call)
+        facts += [_STOPPED[turn.stopped_by]] if turn.stopped_by in _STOPPED else []
         facts += [clean_line(turn.model)] if turn.model else []
         facts.append(count(call.calls, "call"))
         tokens = turn.usage.input_tokens + turn.usage.output_tokens
