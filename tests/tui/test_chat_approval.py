@@ -113,6 +113,16 @@ async def test_a_call_written_as_text_offers_no_rule_because_none_would_apply(tm
         assert stage.notes == []
 
 
+@pytest.mark.promise("ASK-7", "TUI-1")
+async def test_in_a_narrow_terminal_only_the_reason_is_missing_in_the_row_of_answers(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, calls(REMOVE), says("Done"), size=(60, 16)) as stage:
+        await stage.say("Remove")
+        await stage.select()
+        assert "a once   s session   A always…   r reject   e edit" in stage.text
+        await click(stage, "edit")
+        await stage.until_seen("Edit work.remove before it runs")
+
+
 @pytest.mark.promise("ASK-7")
 async def test_r_rejects_the_call_and_the_model_continues(tmp_path: Path) -> None:
     async with on_chat(tmp_path, calls(REMOVE), says("As you like")) as stage:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from time import monotonic
 from types import MappingProxyType
@@ -412,16 +412,23 @@ class CallBlock(Block):
         return MarkdownRow(text, ((2, len(text), "warning" if self.is_selected else "muted"),))
 
     def _answer_row(self, width: int) -> BlockRow:
-        answers = self.answers
-        keys = [self.keys.answers.get(answer, "") for answer, *_ in answers]
-        labels = [f"{key} {words}".lstrip() for key, (_, _, words) in zip(keys, answers, strict=True)]
-        gap = "   " if len("   ".join(labels)) + 2 <= width else "  "
+        keys = self.keys.answers
+        labels = {one: f"{keys.get(one, '')} {words}".lstrip() for one, _, words in self.answers}
+        if _length(labels.values(), "  ") > width:
+            labels.pop("reject_why", None)  # its key stays
+        gap = "   " if _length(labels.values(), "   ") <= width else "  "
         text, pieces, spans = "  ", list[Piece](), list[tuple[int, int, str]]()
-        for (answer, *_), key, words in zip(answers, keys, labels, strict=True):
-            pieces.append((len(text), len(text) + len(key), "key" if self.is_selected else "muted"))
-            spans.append((len(text), len(text) + len(words), answer))
-            text += words + gap
+        for answer, label in labels.items():
+            key_end = len(text) + len(keys.get(answer, ""))
+            pieces.append((len(text), key_end, "key" if self.is_selected else "muted"))
+            spans.append((len(text), len(text) + len(label), answer))
+            text += label + gap
         return BlockRow(MarkdownRow(text.rstrip(), tuple(pieces)), "asking", tuple(spans))
+
+
+def _length(labels: Iterable[str], gap: str) -> int:
+    """Return the number of columns of a row of answers."""
+    return 2 + len(gap.join(labels))
 
 
 def script_in(call: ToolCall) -> str | None:
