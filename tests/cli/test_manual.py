@@ -267,7 +267,7 @@ def test_show_prints_the_last_messages_shortened_and_everything_on_request(pegbo
 def test_tools_are_switched_off_with_a_separate_word(pegboard: Command, words: list[str]) -> None:
     done = pegboard("ask", *words)
     assert (done.returncode, "offered no tools" in done.stdout) == (0, True), done.stderr
-    assert ' --with-tools false "…"' in done.stderr
+    assert ' --with-tools false "…"\n' in done.stderr
     again = pegboard("ask", "--with-tools", "tools.echo value=y")
     assert "→ tools.echo" in again.stderr
 

@@ -149,7 +149,7 @@ def _continuation(session: str, model: str | None, options: str, *, has_base_url
 
     same_model = f" --model {shlex.quote(model)}" if model else ""
     same_server = ' --base-url "…"' if has_base_url else ""
-    return f'To continue: pegboard ask --session {session}{same_model}{same_server}{options} "…"'
+    return f'To continue: pegboard ask --session {session}{options}{same_model}{same_server} "…"'
 
 
 def _unasked(outcome: Outcome) -> str:
