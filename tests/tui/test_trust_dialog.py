@@ -81,6 +81,20 @@ async def test_it_lists_the_settings_as_plain_text_without_secrets(folder: Path)
         assert focused(stage) == "no"
 
 
+@pytest.mark.promise("SEC-3", "TUI-1")
+async def test_long_settings_scroll_while_the_button_that_refuses_has_the_focus(folder: Path) -> None:
+    names = ", ".join(f'"tool_{number}.*"' for number in range(300))
+    (folder / "pegboard.toml").write_text(f"[tools]\nallow = [{names}]\n")
+    async with on_stage(Runtime.from_environment(), size=(80, 24)) as stage:
+        await open_dialog(stage)
+        assert "tool_0." in stage.text
+        await stage.press("down", *["pagedown"] * 20)
+        await stage.until_seen("tool_299.")
+        await stage.press("up", *["pageup"] * 20)
+        await stage.until_seen("tool_0.")
+        assert focused(stage) == "no"
+
+
 @pytest.mark.promise("SEC-3")
 async def test_early_keys_and_clicks_are_ignored(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     patient = answer_guard.clock

@@ -45,19 +45,24 @@ class TrustScreen(QuestionScreen[bool]):
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("trust.no", "escape", "refuse", "Do not trust", "Close without trusting the folder."),
         Command("trust.other", "left,right", "other", "Other button", "Focus the other button."),
+        Command("trust.up", "up", "scroll(-1)", "Up", "Scroll the settings up."),
+        Command("trust.down", "down", "scroll(1)", "Down", "Scroll the settings down."),
+        Command("trust.page_up", "pageup", "scroll_page(-1)", "Page up", "Scroll the settings up one page."),
+        Command("trust.page_down", "pagedown", "scroll_page(1)", "Page down", "Scroll the settings down one page."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     def __init__(self, request: TrustRequest) -> None:
         super().__init__(f"Trust {clean_line(request.folder)}?")
         self._request = request
+        self._review = VerticalScroll(id="review")
 
     def compose_body(self) -> ComposeResult:
         """Compose the review, a notice and the buttons."""
         request = self._request
         text = "\n".join(map(clean_line, request.lines()))
         notice = request.obstacle or "If you trust it, Pegboard restarts. Running calls end, and unsent text is lost."
-        with VerticalScroll(id="review"):
+        with self._review:
             yield Static(Content(text))
         with Vertical(id="foot"):
             yield Static(Content(notice), id="notice")
@@ -75,6 +80,14 @@ class TrustScreen(QuestionScreen[bool]):
         other = "#yes" if self.focused is not None and self.focused.id == "no" else "#no"
         for button in self.query(other):
             button.focus()
+
+    def action_scroll(self, lines: int) -> None:
+        """Scroll the settings, which don't have the focus."""
+        self._review.scroll_relative(y=lines, animate=False)
+
+    def action_scroll_page(self, pages: int) -> None:
+        """Scroll the settings by pages."""
+        self.action_scroll(pages * self._review.size.height)
 
     def action_refuse(self) -> None:
         """Close without trusting the folder."""
