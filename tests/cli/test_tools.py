@@ -669,3 +669,15 @@ def test_required_constants_and_defaults_apply_unless_args_or_a_preset_decide(
     assert read_arguments(runtime, spec, None, ["n=1"]) == {"kind": "a", "n": 1}
     assert read_arguments(runtime, spec, "{}", []) == {}
     assert read_arguments(runtime, spec, '{"path": "x"}', ["n=1"], "mine") == {"n": 1, "path": "x"}
+
+
+@pytest.mark.promise("SDK-12", "CLI-2")
+def test_output_beyond_the_limit_is_reported(pegboard: Command, write_pack: Callable[[str, str], Path]) -> None:
+    pack = 'def shout() -> str:\n    """Shout."""\n    print("x" * 4999)\n    return "done"\n'
+    packs = str(write_pack("loud.py", pack))
+    call = ("tools", "invoke", "loud.shout", "--data", "--packs", packs)
+    done = pegboard(*call, env={"PEGBOARD_TOOLS__LOG_LIMIT": "3000"})
+    assert done.stdout == "done\n"
+    note = "note: 2.0 kB more output of loud.shout was dropped. `log_limit` under `[tools]` limits it.\n"
+    assert done.stderr.endswith(note), done.stderr[-200:]
+    assert "dropped" not in pegboard(*call).stderr

@@ -151,10 +151,14 @@ def invoke(
 
 
 def print_outcome(runtime: Runtime, call: ToolCall, result: ToolResult, *, only_data: bool) -> None:
-    """Print a call and its result, or only the result's whole data; problems and the error go to stderr."""
+    """Print a call and its result, or only the result's whole data; problems, notes and the error go to stderr."""
     from pegboard.cli.output import narrate, narrate_problems, print_json
 
     narrate_problems(runtime.problems(packs=result.error is not None and result.error.code == "tool_not_found"))
+    if dropped := result.meta.log_bytes_dropped:
+        from pegboard.results.sizes import size
+
+        narrate(f"note: {size(dropped)} more output of {call.name} was dropped. `log_limit` under `[tools]` limits it.")
     if result.error:
         narrate(f"{result.error.code}: {result.error.message}{advice_on(result.error, runtime, call.name)}")
     if only_data:
