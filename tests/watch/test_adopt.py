@@ -280,6 +280,22 @@ def test_servers_of_codex_run_behind_watch_until_undo(tmp_path: Path, home: Path
 
 
 @pytest.mark.promise("WAT-2")
+def test_pegboards_own_server_is_skipped_because_it_records_its_calls(tmp_path: Path) -> None:
+    file = tmp_path / "mcp.json"
+    servers = {
+        "pegboard": {"command": PROGRAM, "args": ["--packs", "x", "serve"]},
+        "module": {"command": sys.executable, "args": ["-m", "pegboard", "serve"]},
+        "serve": {"command": "npx", "args": ["pegboard", "serve"]},
+    }
+    file.write_text(json.dumps({"mcpServers": servers}))
+    done = commands.pegboard("adopt", str(file))
+    for name in ("pegboard", "module"):
+        assert f"Skipped {name}: it is Pegboard itself, which records its calls." in done.stderr
+    after = json.loads(file.read_text())["mcpServers"]
+    assert {name for name in servers if after[name] != servers[name]} == {"serve"}
+
+
+@pytest.mark.promise("WAT-2")
 @pytest.mark.parametrize(
     "header",
     [

@@ -904,6 +904,40 @@ def test_a_call_of_a_server_that_qwen_runs_behind_watch_is_left_to_it(home: Path
     assert [record.tool for record in recorded(1)] == ["hub.list"]
 
 
+@pytest.mark.promise("WAT-1", "WAT-4")
+def test_a_call_of_pegboards_own_server_is_left_to_it_unless_a_project_changes_the_server(home: Path) -> None:
+    write_rules(home, '[[rule]]\ndeny = "pegboard.*"\n')
+    printed = commands.pegboard("serve", "--print-config", "claude-code").stdout
+    agent = Hooked(cwd=str(home / "project"))
+    (home / "project").mkdir()
+    config, file = home / ".claude.json", home / "project/.mcp.json"
+
+    def is_denied(id_: str) -> bool:
+        return agent.before("mcp__pegboard__fs_list_dir", id_, path=".").output is not None
+
+    assert is_denied("t-1")
+    own = json.loads(printed)["mcpServers"]["pegboard"]
+    config.write_text(json.dumps({"mcpServers": {"pegboard": {**own, "args": ["--packs", "x", "serve"]}}}))
+    assert not is_denied("t-2")
+    config.write_text(json.dumps({"mcpServers": {"pegboard": {"command": "uvx", "args": ["pegboard", "serve"]}}}))
+    assert is_denied("t-3")
+    config.unlink()
+    file.write_text(printed)
+    assert not is_denied("t-4")
+    changes: list[dict[str, Any]] = [
+        {"command": "./pegboard"},
+        {"args": ["serve", "--packs", "x"]},
+        {"env": {**own["env"], "PEGBOARD_CONFIG": "/other.toml"}},
+        {"env": {**own["env"], "PYTHONPATH": "x"}},
+        {"env": ["PATH"]},
+        {"url": "https://example.com"},
+    ]
+    for number, change in enumerate(changes):
+        file.write_text(json.dumps({"mcpServers": {"pegboard": {**own, **change}}}))
+        assert is_denied(f"t-5-{number}")
+    agent.end()
+
+
 @pytest.mark.promise("WAT-4")
 def test_a_server_of_the_project_with_the_name_of_a_watched_one_is_not_taken_for_it(home: Path) -> None:
     entry = {"command": "npx", "args": ["server-github"]}

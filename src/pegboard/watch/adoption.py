@@ -46,6 +46,8 @@ _REMOTE_KEYS: Final = frozenset(
 )
 """Keys of a server with an address that its bridge doesn't have, or has with another value."""
 _LOGIN_KEYS: Final = ("headersHelper", "oauth", "oauth_resource", "scopes")
+_OF_OWN_SERVER: Final = frozenset({"type", "command", "args", "env", "environment", "enabled", "tools"})
+"""Keys of an entry of `pegboard serve` that leave its rules and its record as they are."""
 
 
 class Adoption:
@@ -184,6 +186,8 @@ class Adoption:
             return skipped("it has no command that is text")
         elif is_watched(entry):
             return skipped("it already runs behind `pegboard watch`")
+        elif is_served(entry):
+            return skipped("it is Pegboard itself, which records its calls")
         else:
             after = content.wrapped(found, [*self._program, "watch", "--name", name, "--"], self._variables)
         return EntryChange(found.name, found.place, "adopted", "", found.text, after, note)
@@ -298,6 +302,21 @@ def is_watched(entry: object) -> bool:
     return (Path(words[0]).name == "pegboard" and [*words[1:2]] == ["watch"]) or (
         [*words[1:4]] in (["-m", "pegboard", "watch"], ["-Pm", "pegboard", "watch"])
     )
+
+
+def is_served(entry: object) -> bool:
+    """Return whether an entry of a client's file runs `pegboard serve`, which records its calls itself."""
+    words = _words(entry)
+    is_module = words[1:3] in (["-m", "pegboard"], ["-Pm", "pegboard"])
+    return "serve" in words[1:] and (is_module or Path(words[0]).name == "pegboard") and not is_watched(entry)
+
+
+def is_own_server(entry: object, variables: Mapping[str, str]) -> bool:
+    """Return whether an entry runs this Pegboard's `pegboard serve` with no options and only these variables."""
+    if not isinstance(entry, dict) or entry.keys() - _OF_OWN_SERVER:
+        return False
+    given = entry.get("env", entry.get("environment", {}))
+    return _words(entry) == [*pegboard_command(), "serve"] and given == variables
 
 
 def _words(entry: object) -> list[str]:

@@ -1,4 +1,4 @@
-"""MCP servers of an agent that run behind `pegboard watch`, which records and decides on their calls itself."""
+"""MCP servers of an agent whose calls are recorded without hooks: `pegboard serve`, or behind `pegboard watch`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Final
 
 from pegboard.config.client_files import CLIENTS, client_files, folder_file
 from pegboard.config.client_formats import ClientFormatError, parsed, server_places, value_at
-from pegboard.watch.adoption import Adoption, is_watched
+from pegboard.config.paths import Paths
+from pegboard.watch.adoption import Adoption, is_own_server, is_served, is_watched
 from pegboard.watch.gate import Mark, mark_of
 from pegboard.watch.hooks.events import name_in_tools
 
@@ -18,7 +19,7 @@ _MORE_FILES: Final = {"opencode": ("opencode.jsonc", ".opencode/opencode.json", 
 
 
 class WatchedServers:
-    """Watched servers of one agent.
+    """Servers of one agent whose calls are recorded without its hooks.
 
     Args:
         agent: Its name.
@@ -32,10 +33,11 @@ class WatchedServers:
         """For each file, its state and, for each server, the project, the name and whether it is watched."""
 
     def has(self, server: str, folder: Path) -> bool:
-        """Return whether a server runs behind `pegboard watch`.
+        """Return whether a server is `pegboard serve` or runs behind `pegboard watch`.
 
         If several have its name, such as one of the user and one of the project, each must. In a file of a project,
-        whose author may be anyone, only an entry that `pegboard adopt` wrote counts.
+        whose author may be anyone, only an entry that `pegboard adopt` wrote counts, and one of `pegboard serve` that
+        has the rules and the record of this process.
 
         Args:
             server: Its name, as in the names of its tools.
@@ -65,13 +67,12 @@ class WatchedServers:
             except (OSError, UnicodeDecodeError, ClientFormatError):
                 content = None
             adopted = frozenset() if is_of_user else self._adoption.adopted(file)
-            found = frozenset(
-                (
-                    place[1] if place[0] == "projects" else "",
-                    name_in_tools(place[-1]),
-                    is_watched(value_at(content, place)) if is_of_user else place in adopted,
-                )
-                for place in server_places(content)
-            )
-            self._read[file] = (mark, found)
+            own = Paths.from_environment().variables()
+            found = set()
+            for place in server_places(content):
+                entry = value_at(content, place)
+                of_user = is_watched(entry) or is_served(entry)
+                is_one = of_user if is_of_user else place in adopted or is_own_server(entry, own)
+                found.add((place[1] if place[0] == "projects" else "", name_in_tools(place[-1]), is_one))
+            self._read[file] = (mark, frozenset(found))
         return self._read[file][1]
