@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from pegboard.config.settings import UiSettings
 from pegboard.config.theme_choice import ThemeChoice
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.shell import themes
+from pegboard.tui.widgets.external_editor import open_in_editor
 
 SHIPPED, PROBLEMS = themes.load([themes.shipped()])
 MINE = 'name = "mine"\nprimary = "#ff0000"\nbackground = "#101010"\n'
@@ -266,3 +268,23 @@ async def test_no_color_is_honoured(given: GivenRuntime, monkeypatch: pytest.Mon
     async with on_stage(given) as stage:
         assert stage.app.no_color
         assert stage.marked == "fs.list_dir"
+
+
+async def test_programs_that_get_the_terminal_have_no_color_either(
+    given: GivenRuntime,
+    monkeypatch: pytest.MonkeyPatch,
+    external_editor: Callable[[str], None],
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "yes")
+    external_editor(f'echo "$NO_COLOR" > {tmp_path / "seen"}')
+    file = tmp_path / "a.txt"
+    file.write_text("a")
+    async with on_stage(given) as stage:
+        await open_in_editor(stage.app.screen.app, str(file))
+    assert (tmp_path / "seen").read_text() == "1\n"
+
+
+def test_an_empty_no_color_is_not_a_setting(given: GivenRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "")
+    assert not PegboardApp(as_runtime(given)).no_color

@@ -8,7 +8,7 @@ from pathlib import Path
 from textual.app import App
 
 from pegboard.results.export import pager_command
-from pegboard.tui.widgets.suspension import suspended
+from pegboard.tui.widgets.suspension import environment, suspended
 
 
 async def open_in_pager(app: App[object], file: Path) -> None:
@@ -23,5 +23,5 @@ async def open_in_pager(app: App[object], file: Path) -> None:
         textual.app.SuspendNotSupported: The terminal can't be handed over.
     """
     with suspended(app):
-        process = await asyncio.create_subprocess_exec(*pager_command(), str(file))
+        process = await asyncio.create_subprocess_exec(*pager_command(), str(file), env=environment(app))
         await process.wait()

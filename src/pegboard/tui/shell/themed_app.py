@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,6 +36,8 @@ class ThemedApp(InputApp):
     """
 
     def __init__(self, folders: Sequence[Path], choice: Path, theme: str) -> None:
+        if not os.environ.get("NO_COLOR"):  # Textual paints without color even if it is empty
+            os.environ.pop("NO_COLOR", None)
         super().__init__()
         # Textual caches 64 parsed styles and parses all of them again for each further widget class.
         self.stylesheet._parse_cache.grow(_PARSED_STYLES)  # noqa: SLF001 - nothing public sets the size

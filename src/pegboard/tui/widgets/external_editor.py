@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pegboard.tui.state.app_state import AppState
-from pegboard.tui.widgets.suspension import suspended
+from pegboard.tui.widgets.suspension import environment, suspended
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -63,7 +63,7 @@ async def open_in_editor(app: App[object], file: str, line: int | None = None) -
         held = app.hold_scans() if isinstance(app, AppState) else nullcontext()
         with held, suspended(app):
             try:
-                process = await asyncio.create_subprocess_exec(*command)
+                process = await asyncio.create_subprocess_exec(*command, env=environment(app))
                 code = await process.wait()
                 error_text = f"{command[0]} exited with code {code}." if code else ""
             except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -26,3 +27,12 @@ def suspended(app: App[object]) -> Iterator[None]:
             raised = error
     if raised is not None:
         raise raised
+
+
+def environment(app: App[object]) -> dict[str, str]:
+    """Return the environment of a program that gets the terminal. Textual removes `NO_COLOR` from that of the process.
+
+    Args:
+        app: The running app.
+    """
+    return {**os.environ, **({"NO_COLOR": "1"} if app.no_color else {})}
