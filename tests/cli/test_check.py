@@ -194,6 +194,20 @@ def test_each_expectation_is_verified(
 
 
 @pytest.mark.promise("BAT-3")
+def test_the_data_of_a_call_that_took_too_long_is_compared_too(
+    pegboard: Command, packs: str, check_file: Callable[[str, str], Path]
+) -> None:
+    file = check_file(
+        "one", 'tool = "shop.items"\n[expect]\nexact = []\nmax_seconds = 0.000000001\nsnapshot = {data = []}\n'
+    )
+    before = file.read_text()
+    found = _messages(pegboard("check", "run", "--update", "--json", "--packs", packs), "one")
+    for message in ("; the limit is 1e-09 s.", "item #1 is unexpected.", "item #2 is unexpected."):
+        assert any(message in one for one in found), (message, found)
+    assert file.read_text() == before
+
+
+@pytest.mark.promise("BAT-3")
 def test_an_update_that_stores_no_snapshot_says_that_something_else_differs(
     pegboard: Command, packs: str, check_file: Callable[[str, str], Path]
 ) -> None:
