@@ -30,12 +30,14 @@ from pegboard.watch.observer import Observer
 COUNT = 200
 CLIENT = str(Path(PLAIN_SERVER).with_name("calling_client.py"))
 PACK = '''
-import time
+import os, time
 from pegboard.sdk import hints
 
 @hints(read_only=True)
 def later(*, number: int, seconds: float) -> int:
     """Wait."""
+    with open({log!r}, "a") as log:
+        print(os.getpid(), file=log)
     time.sleep(seconds / 20)
     return number
 
@@ -164,18 +166,17 @@ def no_call_runs() -> bool:
         history.close()
 
 
-def processes(program: str, app: Terminal, caller: Caller) -> dict[str, int]:
+def processes(program: str, app: Terminal, caller: Caller, log: Path) -> dict[str, int]:
     """Return the processes that can be killed."""
     proxy, *below = descendants(caller.process.pid)
     found = {"app": app.process.pid, "client": caller.process.pid, "proxy": proxy}
-    words = {
-        "watch": {"server": b"plain_server", "observer": b"pegboard.watch.observer"},
-        "serve": {"server": b"worker"},
-    }
-    for victim, word in words[program].items():
+    if program == "serve":
+        found["server"] = int(log.read_text().split()[0])
+        return found
+    for victim, word in (("server", b"plain_server"), ("observer", b"pegboard.watch.observer")):
         matching = [pid for pid in below if word in command_of(pid)]
         if matching:
-            found[victim] = matching[-1]  # Below its keeper, which was forked from the proxy.
+            found[victim] = matching[-1]  # below its keeper, which was forked from the proxy
     return found
 
 
@@ -197,14 +198,18 @@ def test_of_many_calls_those_in_flight_are_interrupted_when_a_process_is_killed(
         (home / "approvals.toml").write_text('[[rule]]\nask = "plain.delete"\nscope = "mcp"\n')
         command = [PROGRAM, "watch", "--name", "plain", "--", sys.executable, "-S", PLAIN_SERVER, str(log)]
     else:
-        command = [PROGRAM, "serve", "--packs", str(write_pack("kit.py", PACK))]
+        command = [PROGRAM, "serve", "--packs", str(write_pack("kit.py", PACK.format(log=str(log))))]
     with open_app(home) as app:
         before = ours(home)
         caller = Caller("kit." if program == "serve" else "", *command)
         try:
             with approving(Questions(home / "state")):
                 caller.wait_for(chance.randrange(1, 100))
-                os.kill(processes(program, app, caller)[victim], signal.SIGKILL)
+                process = processes(program, app, caller, log)[victim]
+                if (program, victim) == ("serve", "server"):  # it gets a call if it has none
+                    os.kill(process, signal.SIGSTOP)
+                    caller.wait_for(len(caller.lines) + 10)
+                os.kill(process, signal.SIGKILL)
                 caller.process.wait(60)
             eventually(lambda: ours(home) <= before - ({app.process.pid} if victim == "app" else set()))
         finally:
