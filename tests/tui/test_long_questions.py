@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from pegboard.tui.dialogs.configured_servers import AddServerScreen, ServerChang
 from pegboard.tui.dialogs.confirm import Confirm
 from pegboard.tui.dialogs.server_questions import ElicitationScreen, SamplingScreen, VisitScreen
 from pegboard.tui.dialogs.trust import TrustScreen
+from pegboard.tui.widgets.long_text import LongText
 
 LINES = [f"line {number} of a text that is longer than any terminal is high" for number in range(80)]
 TEXT = "\n".join(LINES)
@@ -105,3 +107,23 @@ async def test_every_button_and_key_of_a_question_is_visible_however_long_its_te
             ]
             await stage.app.pop_screen()
         assert not hidden, "\n".join(hidden)
+
+
+@pytest.mark.promise("TUI-1", "MCP-5")
+@pytest.mark.parametrize("opens", [elicitation, visit], ids=["form", "address"])
+async def test_a_long_text_of_a_server_is_read_to_its_end_by_keyboard(
+    opens: Callable[[PegboardApp], object],
+) -> None:
+    async with on_stage(Runtime.from_environment(), size=(80, 24)) as stage:
+        opens(stage.app)
+        await stage.until(lambda: stage.app.screen.query(LongText), "the dialog is open")
+        await stage.until(lambda: stage.app.focused is not None, "keys count")
+        for text in stage.app.screen.query(LongText):
+            for _ in range(60):
+                if text.has_focus:
+                    break
+                await stage.press("tab")
+            await stage.press("end")
+            await stage.until(partial(getattr, text, "is_vertical_scroll_end"), "the end is shown")
+            assert text.has_focus
+            assert text.max_scroll_y > 0

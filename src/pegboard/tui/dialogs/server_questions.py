@@ -19,6 +19,7 @@ from pegboard.results.clean import clean, clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.form import FormPane
 from pegboard.tui.messages import Copy
+from pegboard.tui.widgets.long_text import LongText
 from pegboard.tui.widgets.question import QuestionScreen
 
 _T = TypeVar("_T")
@@ -58,8 +59,7 @@ _QUESTION_CSS = """
         }}
         #head {{ dock: top; height: auto; }}
         #from {{ height: auto; max-height: 3; color: $text-muted; }}
-        #message {{ height: auto; max-height: 40%; scrollbar-size-vertical: 1; }}
-        #message Static {{ height: auto; }}
+        #message {{ max-height: 40%; }}
         Button {{ margin-left: 2; min-width: 12; }}
         {more}
     }}
@@ -96,7 +96,7 @@ class ElicitationScreen(ServerQuestion[ElicitationAnswer | None]):
     def compose_body(self) -> ComposeResult:
         """Compose the origin, the message, the form and the buttons."""
         yield Static(origin(self._elicitation.server, self._elicitation.tool, "asks you"), id="from")
-        with VerticalScroll(id="message", can_focus=False):
+        with LongText(id="message"):
             yield Static(Content(clean(self._elicitation.message)))
         yield self._form
         with Horizontal(id="foot"):
@@ -157,8 +157,7 @@ class VisitScreen(ServerQuestion[ElicitationAnswer | None]):
     DEFAULT_CSS = _QUESTION_CSS.format(
         name="VisitScreen",
         more="#message { max-height: 5; }"
-        " #url { height: auto; max-height: 8; margin-top: 1; scrollbar-size-vertical: 1; }"
-        " #url Static { height: auto; text-style: bold; }"
+        " #url { max-height: 8; margin-top: 1; } #url Static { text-style: bold; }"
         " #foot { margin: 0 0 1 0; } #host { height: auto; max-height: 3; margin-bottom: 1; }",
     )
     ACTIONS: ClassVar[tuple[Command, ...]] = (
@@ -179,9 +178,9 @@ class VisitScreen(ServerQuestion[ElicitationAnswer | None]):
     def compose_body(self) -> ComposeResult:
         """Compose the origin, the message, the address and the buttons."""
         yield Static(self._origin, id="from")
-        with VerticalScroll(id="message", can_focus=False):
+        with LongText(id="message"):
             yield Static(Content(self._message))
-        with VerticalScroll(id="url", can_focus=False):
+        with LongText(id="url"):
             yield Static(Content(clean_line(self._url)))
         with Vertical(id="foot"):
             yield Static(Content.assemble(("Host: ", "$text-muted"), clean_line(_host(self._url))), id="host")

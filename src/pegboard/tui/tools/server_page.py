@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from textual import on, work
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.getters import query_one
 from textual.widget import Widget
@@ -18,6 +18,7 @@ from pegboard.models.server_content import PromptInfo, ResourceInfo, ResourceTem
 from pegboard.results.clean import clean_line
 from pegboard.tui.state.catalogue import PackEntry
 from pegboard.tui.widgets.filter_line import FilterLine
+from pegboard.tui.widgets.long_text import LongText
 from pegboard.tui.widgets.pick_list import PickLine, PickList
 from pegboard.tui.widgets.problem_text import problem_line
 from pegboard.tui.widgets.server_text import instruction_lines, server_label, server_lines
@@ -31,14 +32,6 @@ _PROBLEMS_SHOWN = 5
 _USABLE = (ServerState.READY, ServerState.DEGRADED)
 
 _ServerItem: TypeAlias = ResourceInfo | ResourceTemplate | PromptInfo
-
-
-class _Facts(VerticalScroll):
-    """Facts that the keyboard can scroll if they don't fit."""
-
-    def allow_focus(self) -> bool:
-        """Return whether there is anything to scroll."""
-        return super().allow_focus() and self.max_scroll_y > 0
 
 
 class ServerPage(Vertical):
@@ -59,8 +52,7 @@ class ServerPage(Vertical):
             &:focus-within { border: round $border; border-title-color: $text-primary; border-title-style: bold; }
         }
         #server { height: auto; max-height: 60%; border-title-color: $foreground; border-title-style: bold; }
-        #facts { height: auto; max-height: 100%; padding: 0 1; scrollbar-size-vertical: 1; }
-        #facts Static { height: auto; }
+        #facts { max-height: 100%; padding: 0 1; }
         #actions { dock: bottom; height: auto; padding: 0 1; overflow-x: auto; scrollbar-size-horizontal: 0; }
         #actions Button { margin-right: 2; min-width: 12; }
         #contents { height: 1fr; }
@@ -94,7 +86,7 @@ class ServerPage(Vertical):
     def compose(self) -> ComposeResult:
         """Yield the facts, the buttons and the list."""
         with Vertical(id="server"):
-            with _Facts(id="facts"):
+            with LongText(id="facts"):
                 yield Static(id="text")
             with Horizontal(id="actions"):
                 yield Button(Content(f"Reconnect {self._keys[0]}"), id="reconnect", compact=True)
