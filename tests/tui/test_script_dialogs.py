@@ -76,6 +76,19 @@ async def test_a_script_is_saved_changed_saved_again_and_opened(tmp_path: Path) 
 
 
 @pytest.mark.promise("TUI-1")
+async def test_the_end_of_a_long_preview_is_shown_by_keyboard(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        text = "\n".join(f"echo {number}" for number in range(60))
+        await asyncio.to_thread(stage.runtime.scripts.saved.write, "long", text)
+        await listed(stage)
+        await stage.until_seen("echo 0")
+        await stage.press("tab", "end")
+        await stage.until_seen("echo 59")
+        await stage.press("shift+tab", "enter")
+        await stage.until(lambda: stage.editor.text == text, "the script is opened")
+
+
+@pytest.mark.promise("TUI-1")
 async def test_changes_are_discarded_only_after_confirmation(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         await asyncio.to_thread(stage.runtime.scripts.saved.write, "other", "work.say other")

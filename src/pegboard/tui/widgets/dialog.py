@@ -9,7 +9,7 @@ from typing import ClassVar, Final, TypeVar
 from textual import on
 from textual.app import ComposeResult, ScreenStackError
 from textual.await_complete import AwaitComplete
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import Vertical
 from textual.content import Content
 from textual.dom import DOMNode
 from textual.screen import ModalScreen, Screen
@@ -21,6 +21,7 @@ from textual.worker import Worker
 from pegboard.tui.commands import as_word, keys_of
 from pegboard.tui.widgets.filter_line import FilterLine
 from pegboard.tui.widgets.keys_line import KeysLine
+from pegboard.tui.widgets.long_text import LongText
 from pegboard.tui.widgets.mouse_guard import MouseGuard
 from pegboard.tui.widgets.pick_list import PickList
 
@@ -150,8 +151,7 @@ class ListDialog(Dialog[ResultT]):
         & > #box {
             width: 90; height: 24;
             #about { height: 1; padding: 0 1; background: $panel; text-wrap: nowrap; text-overflow: ellipsis; }
-            #preview { height: 1fr; padding: 0 1; scrollbar-size-vertical: 1; }
-            #preview Static { height: auto; }
+            #preview { height: 1fr; padding: 0 1; }
         }
     }
     """
@@ -163,7 +163,7 @@ class ListDialog(Dialog[ResultT]):
         self.filter_line = FilterLine(self.FILTER_HINT)
         self._about = Static(id="about")
         self._text = Static(id="text")
-        self._preview = VerticalScroll(self._text, id="preview", can_focus=False)
+        self._preview = LongText(self._text, id="preview")
 
     def follow(self, read: Callable[[], Worker[None]]) -> None:
         """Read the list again regularly while the dialog is the topmost one: other programs may change what it shows.

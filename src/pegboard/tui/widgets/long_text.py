@@ -6,7 +6,7 @@ from textual.containers import VerticalScroll
 
 
 class LongText(VerticalScroll):
-    """A container of a text, which takes the focus only if there is anything to scroll."""
+    """A container of a text, which tab focuses if there is anything to scroll; a click leaves the focus elsewhere."""
 
     DEFAULT_CSS = """
     LongText {
@@ -16,6 +16,8 @@ class LongText(VerticalScroll):
         &:focus { scrollbar-color: $primary; }
     }
     """
+
+    FOCUS_ON_CLICK = False
 
     def allow_focus(self) -> bool:
         """Return whether there is anything to scroll."""
