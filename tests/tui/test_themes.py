@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 import textual.css.parse
+from chat_stage import on_chat
+from headless import compose_strips
+from models import calls
+from rich.style import Style
 from stage import GivenRuntime, as_runtime, on_stage
 from textual.color import Color
 from textual.theme import Theme
@@ -85,6 +89,23 @@ async def test_the_sixteen_color_theme_sends_no_other_colors_to_the_terminal(tmp
             if color is not None
         }
         assert {color.type for color in colors} <= {ColorType.DEFAULT, ColorType.STANDARD}, colors
+
+
+def _parts(app: PegboardApp, text: str) -> list[Style]:
+    """Return the styles of the parts of the screen that contain a text."""
+    return [part.style or Style() for strip in compose_strips(app) for part in strip if text in part.text]
+
+
+@pytest.mark.promise("TUI-6")
+async def test_a_selected_card_that_asks_can_be_read_with_the_colors_of_the_terminal(tmp_path: Path) -> None:
+    turn = calls(("work_remove", {"path": "a.txt"}))
+    async with on_chat(tmp_path, turn, config='[ui]\ntheme = "pegboard-16"\n') as stage:
+        await stage.say("Remove")
+        await stage.asked()
+        await stage.select()
+        for text in ("awaiting approval", "work.remove may delete", "work.remove", '"a.txt"'):
+            [*_, style] = _parts(stage.app, text)
+            assert style.bgcolor is None or style.bgcolor.is_default, text
 
 
 @pytest.mark.promise("TUI-6")

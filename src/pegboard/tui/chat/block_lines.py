@@ -45,6 +45,7 @@ class BlockLines(MarkedLines):
         & > .line-view--under-user { background: $panel; }
         & > .line-view--under-card { background: $foreground 4%; }
         & > .line-view--under-asking { background: $warning 12%; }
+        &:ansi > .line-view--under-asking { background: ansi_default; } /* the terminal's colors have no opacity */
     }
     """
 
