@@ -109,6 +109,27 @@ async def test_a_selected_card_that_asks_can_be_read_with_the_colors_of_the_term
 
 
 @pytest.mark.promise("TUI-6")
+async def test_the_hint_and_the_cursor_of_a_text_area_differ_from_text_in_sixteen_colors(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, config='[ui]\ntheme = "pegboard-16"\n') as stage:
+        assert [style for style in _parts(stage.app, "sk something;") if not style.dim] == []
+        await stage.press(*"abc")
+        assert not any(style.dim for style in _parts(stage.app, "abc"))
+        cursor = stage.line.get_component_rich_style("text-area--cursor")
+        assert cursor.reverse
+        assert cursor.color == cursor.bgcolor, "reversed, the default colors differ in every terminal"
+
+
+@pytest.mark.promise("TUI-6")
+async def test_the_hint_and_the_cursor_of_a_text_area_are_readable_in_the_light_theme(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, config='[ui]\ntheme = "pegboard-light"\n') as stage:
+        for style in (*_parts(stage.app, "sk something;"), stage.line.get_component_rich_style("text-area--cursor")):
+            text, background = style.color, style.bgcolor
+            assert text is not None
+            assert background is not None
+            assert contrast(text.get_truecolor().hex, background.get_truecolor().hex) >= 4.5
+
+
+@pytest.mark.promise("TUI-6")
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

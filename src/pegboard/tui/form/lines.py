@@ -152,7 +152,15 @@ class Lines(TextArea, inherit_bindings=False):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [*_own_bindings()]
-    DEFAULT_CSS = f"Lines {{ height: auto; min-height: 2; max-height: 10; {_LOOK} }}"
+    DEFAULT_CSS = f"""
+    Lines {{
+        height: auto; min-height: 2; max-height: 10; {_LOOK}
+        &:light .text-area--placeholder {{ color: $text-disabled; }}
+        &:light .text-area--cursor {{ color: $input-cursor-foreground; background: $input-cursor-background; }}
+        &:ansi .text-area--placeholder {{ color: ansi_default; text-style: dim; }}
+        &:ansi .text-area--cursor {{ color: ansi_default; background: ansi_default; text-style: reverse; }}
+    }}
+    """
 
     def __init__(self, text: str, placeholder: str = "") -> None:
         self._hidden: dict[str, str] = {}
