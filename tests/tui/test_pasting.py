@@ -75,6 +75,19 @@ async def test_pasted_lines_stay_lines_though_terminals_end_them_with_a_carriage
 
 
 @pytest.mark.promise("TUI-3")
+async def test_the_cursor_of_a_line_is_where_its_text_ends_though_tabs_and_line_breaks_are_shown_as_signs(
+    given: GivenRuntime,
+) -> None:
+    async with on_stage(given) as stage:
+        await stage.open("read")
+        await stage.press("tab")
+        await paste(stage, "1\t2\n3")
+        await stage.until_seen("1␉2⏎3")
+        row = next(number for number, line in enumerate(stage.lines) if "1␉2⏎3" in line)
+        assert stage.app.cursor_position == (stage.lines[row].index("⏎3") + 3, row)
+
+
+@pytest.mark.promise("TUI-3")
 async def test_undo_restores_the_form_exactly(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.open("read")

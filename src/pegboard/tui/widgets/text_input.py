@@ -44,6 +44,14 @@ class TextInput(Input):
     def _show_cursor(self) -> None:
         self.scroll_to_region(Region(self._cursor_offset, 0, 1, 1), force=True, animate=False)
 
+    def _position_to_cell(self, position: int) -> int:
+        """Return the cell of a character as it is shown.
+
+        Textual counts tabs and line breaks otherwise than they are shown, and needs quadratic time for a long line
+        before a line break.
+        """
+        return cell_len(self._value.plain[:position])
+
     def _cell_offset_to_index(self, offset: int) -> int:
         """Return the index of the character that is shown at a cell, or the end of the text.
 
