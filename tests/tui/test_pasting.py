@@ -74,6 +74,18 @@ async def test_pasted_lines_stay_lines_though_terminals_end_them_with_a_carriage
         await stage.until(lambda: stage.form.form and stage.form.form.draft() == both, "it is pasted")
 
 
+@pytest.mark.promise("TUI-2", "TUI-3")
+async def test_a_long_line_and_another_can_be_pasted_into_a_field_for_a_number(given: GivenRuntime) -> None:
+    pasted = f"{'7' * 200_000}\n8"
+    async with on_stage(given) as stage:
+        await stage.open("read")
+        await stage.press("tab")
+        await paste(stage, pasted)
+        await stage.until(lambda: stage.form.form and stage.form.form.draft() == {"max_bytes": pasted}, "it is pasted")
+        await stage.press("9")
+        assert "⏎89" in stage.text
+
+
 @pytest.mark.promise("TUI-3")
 async def test_the_cursor_of_a_line_is_where_its_text_ends_though_tabs_and_line_breaks_are_shown_as_signs(
     given: GivenRuntime,

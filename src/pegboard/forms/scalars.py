@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pegboard.forms.labels import PathKind
     from pegboard.schema.validation import Validator
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _MOST_DIGITS = 4000
 """Python converts integers of up to 4,300 digits."""
 _TRUTH_VALUES = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
