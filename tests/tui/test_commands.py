@@ -16,6 +16,7 @@ from pegboard.config import Settings, load
 from pegboard.models import Problem
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.commands import in_reach, key_in_reach
+from pegboard.tui.shell import palette
 from pegboard.tui.shell.help import HelpScreen
 from pegboard.tui.shell.jump import JumpScreen
 from pegboard.tui.shell.keymap import command_groups, key_problems
@@ -209,6 +210,28 @@ async def test_the_palette_shows_a_hostile_tool_as_text(tmp_path: Path) -> None:
         await stage.until_seen("p.x[red]y")
         assert "[bold]evil[/bold]" in stage.text
         assert "\x1b" not in stage.text
+
+
+@pytest.mark.promise("TUI-2")
+async def test_a_long_text_pasted_into_the_palette_is_searched_only_by_its_beginning(
+    given: GivenRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched: list[str] = []
+
+    def positions(query: str, name: str) -> tuple[int, ...]:
+        del name
+        searched.append(query)
+        return ()
+
+    monkeypatch.setattr(palette, "match_positions", positions)
+    async with on_stage(given) as stage:
+        await stage.press("ctrl+p")
+        await stage.until_seen("Tools: Run")
+        stage.app.post_message(events.Paste("word" * 50_000))
+        await stage.until_seen("No matches found")
+        assert {len(query) for query in searched} == {200}
+        await stage.press("escape")
+        await stage.until(lambda: stage.app.screen is stage.screen, "the palette is closed")
 
 
 @pytest.mark.promise("CFG-1")

@@ -39,6 +39,7 @@ from pegboard.tui.widgets.dialog import is_topmost
 from pegboard.tui.widgets.keymap_screen import KeymapScreen
 
 _TOOLS_SHOWN = 50
+_LONGEST_QUERY = 200
 _BREADTH: tuple[type[DOMNode], ...] = (Screen, App, DOMNode)
 
 
@@ -114,9 +115,9 @@ class Palette(CommandPalette, KeymapScreen[None]):
     # A search may start, and end, while the palette closes, after its list was removed.
 
     def _gather_commands(self, search_value: str) -> None:  # type: ignore[override]  # its worker is not used
-        """Search, unless the palette is closing."""
+        """Search for the beginning of a long text, as lists do, unless the palette is closing."""
         if self._has_list:
-            super()._gather_commands(search_value)
+            super()._gather_commands(search_value[:_LONGEST_QUERY])
 
     def _watch__list_visible(self) -> None:
         """Show or hide the list, unless the palette is closing."""
