@@ -369,6 +369,13 @@ def test_the_default_keys_have_no_problems() -> None:
 
 
 @pytest.mark.promise("CFG-1")
+def test_a_key_that_lists_of_several_dialogs_share_with_a_command_is_one_problem() -> None:
+    messages = [problem.message for problem in key_problems(Settings(keys={"app.palette": "ctrl+u"}), GROUPS)]
+    assert "[keys] assigns `ctrl+u` to both `app.palette` and `pick.erase_all`." in messages
+    assert len(messages) == len(set(messages))
+
+
+@pytest.mark.promise("CFG-1")
 def test_problems_with_keys_name_the_location_of_the_setting(tmp_path: Path, trust: Callable[[Path], None]) -> None:
     (tmp_path / "config.toml").write_text("[keys]\ntools.rnu = 'f6'\n")
     (tmp_path / "pegboard.toml").write_text("[keys]\n\n'tools.run' = 'f1'\n")

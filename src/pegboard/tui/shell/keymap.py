@@ -34,7 +34,7 @@ def command_groups(*everywhere: type[DOMNode]) -> list[CommandGroup]:
     common = tuple(command for cls in everywhere for command in vars(cls)["ACTIONS"])
     others = [
         (cls.__name__, tuple(vars(cls)["ACTIONS"]))
-        for cls in _subclasses(DOMNode)
+        for cls in sorted(_subclasses(DOMNode), key=lambda cls: cls.__qualname__)
         if "ACTIONS" in vars(cls) and cls not in everywhere
     ]
     return [("everywhere", common), *others]
@@ -64,7 +64,7 @@ def key_problems(settings: Settings, groups: Sequence[CommandGroup]) -> list[Pro
     ]
     for _, commands in groups:
         problems += _clashes(settings, commands)
-    return problems
+    return list(dict.fromkeys(problems))  # lists of several dialogs have the same commands
 
 
 def _unknown_key(command_id: str, key: str, settings: Settings) -> Problem:
