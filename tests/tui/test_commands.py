@@ -323,6 +323,13 @@ def test_keys_that_no_terminal_sends_are_problems() -> None:
         ("app.palette", "ctrl+t", "form.text"),
         ("tools.back", "escape,f4", "tools.source"),
         ("result.save", "s, |", "result.jq"),
+        ("tools.save", "ctrl+t", "form.text"),
+        ("form.text", "ctrl+s", "tools.save"),
+        ("form.reset", "ctrl+k", "field.state"),
+        ("activity.compare", "f3", "result.pager"),
+        ("chat.retry", "ctrl+j", "ask.newline"),
+        ("result.copy", "t", "result.tree.table"),
+        ("presets.rename", "ctrl+u", "pick.erase_all"),
     ],
 )
 def test_a_key_that_another_command_takes_is_a_problem(command: str, key: str, other: str) -> None:

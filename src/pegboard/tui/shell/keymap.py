@@ -9,6 +9,7 @@ from pkgutil import walk_packages
 from typing import TYPE_CHECKING
 
 from textual.dom import DOMNode
+from textual.screen import Screen
 
 import pegboard.tui
 from pegboard.tui.commands import Command
@@ -21,6 +22,17 @@ if TYPE_CHECKING:
 
 CommandGroup = tuple[str, Sequence[Command]]
 """Name of a widget class, and the commands that are available while it has the focus."""
+
+_CONTENTS = {
+    "ToolsScreen": ("tools", "form", "result"),
+    "ChatScreen": ("chat",),
+    "ScriptScreen": ("script", "result"),
+    "HealthScreen": ("health",),
+    "ActivityScreen": ("activity", "result"),
+    "FormPane": ("form",),
+    "ResultPane": ("result",),
+}
+"""Packages whose widgets are in a page or pane. A key of such a widget hides a command of the page or pane."""
 
 
 def command_groups(*everywhere: type[DOMNode]) -> list[CommandGroup]:
@@ -37,7 +49,27 @@ def command_groups(*everywhere: type[DOMNode]) -> list[CommandGroup]:
         for cls in sorted(_subclasses(DOMNode), key=lambda cls: cls.__qualname__)
         if "ACTIONS" in vars(cls) and cls not in everywhere
     ]
-    return [("everywhere", common), *others]
+    return [("everywhere", common), *others, *_nested_groups()]
+
+
+def _nested_groups() -> list[CommandGroup]:
+    """Return the commands of each page, pane or dialog with a list together with those of each widget in it."""
+    from pegboard.tui.widgets.dialog import ListDialog
+    from pegboard.tui.widgets.pick_list import PickList
+
+    classes = sorted((cls for cls in _subclasses(DOMNode) if "ACTIONS" in vars(cls)), key=lambda cls: cls.__qualname__)
+    widgets = [cls for cls in classes if not issubclass(cls, Screen) and not cls.__name__.startswith("_")]
+    pairs = [
+        (outer, inner)
+        for outer in classes
+        for inner in widgets
+        if inner.__module__.split(".")[2] in _CONTENTS.get(outer.__name__, ()) and inner is not outer
+    ]
+    pairs += [(outer, PickList) for outer in classes if issubclass(outer, ListDialog)]
+    return [
+        (f"{inner.__name__} in {outer.__name__}", (*vars(outer)["ACTIONS"], *vars(inner)["ACTIONS"]))
+        for outer, inner in pairs
+    ]
 
 
 def _subclasses(cls: type[DOMNode]) -> set[type[DOMNode]]:
@@ -47,8 +79,8 @@ def _subclasses(cls: type[DOMNode]) -> set[type[DOMNode]]:
 def key_problems(settings: Settings, groups: Sequence[CommandGroup]) -> list[Problem]:
     """Return a problem for each unknown id or key, and for each remapped key that two commands share.
 
-    Commands share a key if they are in one group, or if one of them is a command of the app: it runs the key before any
-    focused widget, or a command that was remapped to the key hides it.
+    Commands share a key if they are in one group, such as those of a page and of a pane in it, or if one of them is a
+    command of the app: it runs the key before any focused widget, or a command that was remapped to the key hides it.
 
     Args:
         settings: The configuration with `[keys]`.
