@@ -397,7 +397,7 @@ class Http(BaseHTTPRequestHandler):
         result = Collecting().collected(message)
         if result == DIES:
             self.close_connection = True
-            return None
+            return self.stream(lambda peer: None) if IS_STREAM else None
         if result is None:
             result = {"jsonrpc": "2.0", "id": 987654, "result": {"content": []}}
         has_sessions = MODE in ("churn", "no-session") or MODE in FORGETFUL or MODE in FAILING_CALLS

@@ -90,6 +90,20 @@ async def test_an_http_server_that_hangs_up_is_connected_again(
     assert "ended during the call" in results[2].error.message
 
 
+async def test_a_response_that_ends_before_its_result_is_a_lost_connection_and_not_an_answer(
+    open_server: Open, serve_http: Callable[..., str]
+) -> None:
+    runtime = await open_server(serve_http(HOSTILE_SERVER, "third-stream"))
+    results = [await run(runtime, "peer.ok") for _ in range(4)]
+    assert [result.ok for result in results] == [True, True, False, True]
+    error = results[2].error
+    assert error is not None
+    assert error.detail == "crashed"
+    assert error.message == (
+        "The connection to the server peer ended during the call. The server ended its response before the result."
+    )
+
+
 async def test_garbage_in_a_stream_of_events_fails_only_its_call(
     open_server: Open, serve_http: Callable[..., str]
 ) -> None:

@@ -94,11 +94,8 @@ async def send_call(
             fail(f"{spec.name} was stopped because it timed out after {seconds:g} s.{answered}{advice}", "timeout")
             return
     except MCPError as error:
-        if error.code == CONNECTION_CLOSED and error.message == "Connection closed":  # the SDK's own words
-            await connection.wait_until_lost()
-            fail(
-                f"The connection to the server {connection.pack} ended during the call. {connection.lost()}", "crashed"
-            )
+        if (why := await _lost(connection, error)) is not None:
+            fail(f"The connection to the server {connection.pack} ended during the call. {why}", "crashed")
         elif (login := connection.login_missing()) is not None:
             fail(f"{spec.name} was not called. {login.reason} {login.fix}", "needs_login")
         else:
@@ -150,6 +147,18 @@ def _has_changed(connection: ServerConnection, spec: ToolSpec) -> bool:
 def _relied_on(spec: ToolSpec) -> tuple[object, ...]:
     """Return what the decision on a call relies on."""
     return spec.hints.read_only, spec.hints.destructive, spec.input_schema
+
+
+async def _lost(connection: ServerConnection, error: MCPError) -> str | None:
+    """Return why the connection ended before the response, by the SDK's own words; None if the server responded."""
+    if error.code != CONNECTION_CLOSED:
+        return None
+    if error.message.startswith("SSE stream ended "):
+        return "The server ended its response before the result."
+    if error.message != "Connection closed":
+        return None
+    await connection.wait_until_lost()
+    return connection.lost()
 
 
 def _failure(spec: ToolSpec, error: Exception) -> tuple[str, str]:
