@@ -102,6 +102,33 @@ NODE_WITHOUT_STACK = """node:internal/process/promises:394
 
 Node.js v22.1.0
 """
+NODE_LOGGED = """Fatal error in main(): TypeError: fetch failed
+    at node:internal/deps/undici/undici:14976:13 {
+  [cause]: Error: bad port
+      at makeNetworkError (node:internal/deps/undici/undici:9495:35)
+      at file:///srv/index.mjs:1:1
+}
+"""
+NODE_LOGGED_PLAINLY = """Starting
+Error: ACME_API_KEY is required
+    at main (file:///srv/index.mjs:3:9)
+    at async asyncRunEntryPointWithESMLoader (node:internal/modules/run_main:117:5)
+"""
+NODE_PROPERTIES = """Error: ACME_API_KEY is required
+    at main (file:///srv/index.mjs:3:9) {
+  code: 'NO_KEY',
+  details: { a: 1 }
+}
+"""
+JAVA = """Exception in thread "main" java.lang.IllegalStateException: not started
+\tat com.acme.Server.main(Server.java:7)
+Caused by: java.io.IOException: ACME_API_KEY is required
+\tat com.acme.Server.open(Server.java:9)
+\t... 1 more
+"""
+INDENTED = """Usage:
+  server --key KEY
+"""
 NPM = """npm error code E404
 npm error 404 Not Found - GET https://registry.example.org/acme-mcp
 npm error 404
@@ -140,6 +167,12 @@ Run 'docker run --help' for more information
         (NODE, "Error: ACME_API_KEY is required"),
         (NODE_WITHOUT_STACK, "[Error: ENOENT: no such file or directory, open '/srv/key']"),
         ("Node.js v20.20.2\n", "Node.js v20.20.2"),
+        (NODE_LOGGED, "Fatal error in main(): TypeError: fetch failed"),
+        (NODE_LOGGED_PLAINLY, "Error: ACME_API_KEY is required"),
+        (NODE_PROPERTIES, "Error: ACME_API_KEY is required"),
+        (JAVA, "Caused by: java.io.IOException: ACME_API_KEY is required"),
+        (INDENTED, "server --key KEY"),
+        ("    at main (index.mjs:3:9)\n", "at main (index.mjs:3:9)"),
         (NPM, "404 Not Found - GET https://registry.example.org/acme-mcp"),
         (NPM_NETWORK, "network request to https://registry.example.org/acme-mcp failed"),
         (GROUP, "ValueError: ACME_API_KEY is required"),
@@ -147,7 +180,11 @@ Run 'docker run --help' for more information
         (DOCKER, "docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock"),
         ("----\n", "----"),
     ],
-    ids=["node", "no stack", "node version", "npm", "npm network", "group", "pydantic", "docker", "no word"],
+    ids=[
+        *("node", "no stack", "node version"),
+        *("logged", "logged plainly", "properties", "java", "indented", "only a stack"),
+        *("npm", "npm network", "group", "pydantic", "docker", "no word"),
+    ],
 )
 async def test_the_message_of_an_uncaught_error_is_found_above_the_last_lines_of_its_report(
     open_server: Open, stderr: str, line: str

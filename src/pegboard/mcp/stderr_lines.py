@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Final
 
 _NODE: Final = re.compile(r"Node\.js v\d")
@@ -13,10 +14,12 @@ _AROUND: Final = re.compile(r"\s|\W*$|node:\S+:\d+$|(file://)?/.*:\d+$")
 _NPM: Final = re.compile(r"npm (?:error|ERR!) (?!(?:code|syscall|errno|path) |A complete log )(?P<text>(?:\d+ )?\D.*)")
 _PYDANTIC: Final = re.compile(r"[\s|]*For further information visit https://errors\.pydantic\.dev/")
 _DOCKER: Final = re.compile(r"Run '.+ --help' for more information|See '.+ --help'\.")
+_FRAME: Final = re.compile(r"\s+at \S")
+"""Start of a line of the stack of an error that a program in JavaScript or Java has logged, below its message."""
 
 
 def telling_line(lines: Sequence[str]) -> str:
-    """Return the line that says why a server ended: the message of an uncaught error, otherwise the last line.
+    """Return the line that says why a server ended: the message of an error, otherwise the last line.
 
     Args:
         lines: Last lines of stderr.
@@ -36,4 +39,13 @@ def telling_line(lines: Sequence[str]) -> str:
         found = ": ".join(line.strip(" |") for line in above[-2:])  # the name of the setting and its problem
     elif _DOCKER.match(last) and above:
         found = above[-1]
+    elif last[:1].isspace():
+        found = _above_stack(kept)
     return (found or last).strip().removeprefix("| ")
+
+
+def _above_stack(lines: Sequence[str]) -> str:
+    """Return the line above the stack and the properties of an error at the end; empty if there are none."""
+    below = [*takewhile(lambda line: line[:1].isspace(), reversed(lines))]
+    above = lines[: len(lines) - len(below)]
+    return above[-1].removesuffix(" {") if above and any(map(_FRAME.match, below)) else ""
