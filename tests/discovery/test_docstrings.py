@@ -138,6 +138,46 @@ def test_several_names_may_share_a_text(tool: Tool) -> None:
     assert texts(spec) == {"x": "Where to.", "y": "Where to."}
 
 
+@pytest.mark.promise("DSC-3")
+@pytest.mark.parametrize(
+    "section",
+    [
+        "Args:\n    a -- The first (default 1)\n        of two.\n    b -- The second: last.",
+        "Keyword arguments:\n    a - The first (default 1)\n        of two.\n    b (int) - The second: last.",
+        "Arguments:\n    - a: The first (default 1)\n      of two.\n    - `b` (int): The second: last.",
+        "Parameters:\n    * **a**: The first (default 1)\n      of two.\n    * **b** (int) – The second: last.",
+    ],
+)
+def test_parameters_are_found_in_lists_and_after_dashes(tool: Tool, section: str) -> None:
+    indented = section.replace("\n", "\n    ")
+    spec = tool(f'def f(*, a: int, b: int):\n    """Do it.\n\n    {indented}\n    """\n')
+    assert texts(spec) == {"a": "The first (default 1) of two.", "b": "The second: last."}
+    assert spec.description == "Do it."
+
+
+@pytest.mark.promise("DSC-3")
+@pytest.mark.parametrize(
+    ("section", "kept"),
+    [
+        ("Args:\n    All are optional. See the manual.", "Args:\n    All are optional. See the manual."),
+        ("Parameters\n----------\nSee the manual.", "Parameters\n----------\nSee the manual."),
+        ("Args:\n    None.", ""),
+        ("Args:", ""),
+    ],
+)
+def test_a_section_in_which_no_parameter_is_found_stays_in_the_description(tool: Tool, section: str, kept: str) -> None:
+    indented = section.replace("\n", "\n    ")
+    spec = tool(f'def f(*, a: int):\n    """Do it.\n\n    {indented}\n    """\n')
+    assert spec.description == f"Do it.\n\n{kept}".strip()
+
+
+@pytest.mark.promise("DSC-3")
+def test_a_list_below_a_parameter_belongs_to_it(tool: Tool) -> None:
+    section = "Args:\n        a: One of\n        - b: x\n        b: B"
+    spec = tool(f'def f(*, a: str, b: int):\n    """Do it.\n\n    {section}\n    """\n')
+    assert texts(spec) == {"a": "One of\n- b: x", "b": "B"}
+
+
 def test_a_description_in_the_annotation_overrides_the_docstring(tool: Tool) -> None:
     spec = tool(
         "from typing import Annotated\nfrom pydantic import Field\n"
@@ -158,6 +198,10 @@ def test_a_description_in_the_annotation_overrides_the_docstring(tool: Tool) -> 
         "Args:\n" + "\n" * 200_000 + "x",
         ":type " + ":" * 200_000,
         "Args:\n        " + "a," * 100_000,
+        "Args:\n        - a " + "(" * 200_000,
+        "Args:\n        a" + " -" * 100_000,
+        "Args:\n        * " + "*" * 200_000,
+        "Args:\n        a" + " " * 200_000 + "-- b",
     ],
 )
 def test_a_hostile_docstring_is_parsed_in_time(tool: Tool, hostile: str) -> None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from pegboard.data.unicode import encodable
 
-_PARAMETERS = "Args|Arguments|Parameters|Params|Keyword Args|Keyword Arguments|Other Parameters|Attributes"
+_PARAMETERS = "Args|Arguments|Parameters|Params|Keyword [Aa]rg(?:ument)?s|Other Parameters|Attributes"
 _RETURNS = "Returns?|Yields?"
 
 _GOOGLE = re.compile(
@@ -34,6 +34,17 @@ _NAMES = r"\*{0,2}\w+(?:[ \t]{0,8},[ \t]{0,8}\*{0,2}\w+)*"
 _GOOGLE_ITEM = re.compile(
     rf"^(?P<names>{_NAMES})[ \t]{{0,8}}(?:\((?:[^()]|\([^()]*\))*\))?[ \t]{{0,8}}:(?:[ \t]+|$)(?P<text>.*)$"
 )
+_LISTED_ITEM = re.compile(
+    rf"^[-*+•][ \t]{{1,8}}[`*]{{0,2}}(?P<names>{_NAMES})[`*]{{0,2}}[ \t]{{0,8}}"
+    r"(?:\((?:[^()]|\([^()]*\))*\))?[ \t]{0,8}(?::|-{1,2}|[–—])(?:[ \t]+|$)(?P<text>.*)$"
+)
+_DASHED_ITEM = re.compile(
+    rf"^(?P<names>{_NAMES})[ \t]{{0,8}}(?:\((?:[^()]|\([^()]*\))*\))?[ \t]{{1,8}}(?:--?|[–—])[ \t]+(?P<text>.*)$"
+)
+_GOOGLE_ITEMS = (_GOOGLE_ITEM, _LISTED_ITEM, _DASHED_ITEM)
+"""Forms of the items of a section, of which the first that occurs counts. `x -- text` is that of PEP 257."""
+_NOTHING = re.compile(r"(?:none\.?)?", re.IGNORECASE)
+"""Text of a section on parameters that may be left out of the description."""
 _NUMPY_ITEM = re.compile(rf"^(?P<names>{_NAMES})[ \t]{{0,8}}(?P<text>)(?::.*)?$")
 _TYPE_PREFIX = re.compile(r"^[\w.]+(?:\[[^\]\n]*\]+)?(?:[ \t]{0,8}\|[ \t]{0,8}[\w.]+(?:\[[^\]\n]*\]+)?)*:(?:[ \t]+|\n)")
 _LIST_MARK = re.compile(r"[-*+•] |\d+[.)] |\s|>>>|```|\|")
@@ -104,7 +115,9 @@ def _google(text: str) -> Docstring:
             index += 1
         block = _dedented(lines[start:index])
         if header["parameters"]:
-            parameters |= _items(block, _GOOGLE_ITEM)
+            items = next(filter(None, (_items(block, form) for form in _GOOGLE_ITEMS)), {})
+            parameters |= items
+            kept += [] if items or _NOTHING.fullmatch(block.strip()) else lines[start - 1 : index]
         else:
             body = f"{header['rest'] or ''}\n{block}".strip()
             returns.append(_flowed(_TYPE_PREFIX.sub("", body, count=1)))
@@ -147,7 +160,9 @@ def _numpy(text: str) -> Docstring:
     for header, following in zip(headers, [*headers[1:], None], strict=True):
         block = text[header.end() : following.start() if following else len(text)].strip("\n")
         if header["parameters"]:
-            parameters |= _items(block, _NUMPY_ITEM)
+            items = _items(block, _NUMPY_ITEM)
+            parameters |= items
+            kept += [] if items or _NOTHING.fullmatch(block.strip()) else [f"{header[0]}\n{block}\n"]
         elif header["returns"]:
             returns.append(_numpy_returns(block))
         else:
