@@ -118,6 +118,18 @@ def test_packs_folders_are_accepted_anywhere_on_the_command_line(pegboard: Comma
     assert "greet.hello" in [tool["name"] for tool in json.loads(done.stdout)]
 
 
+@pytest.mark.promise("CFG-2", "SEC-3")
+@pytest.mark.parametrize("where", [0, 1, 3])
+def test_an_empty_packs_folder_is_a_usage_error_and_not_the_working_directory(
+    pegboard: Command, tmp_path: Path, where: int
+) -> None:
+    (tmp_path / "here.py").write_text('def f():\n    """Do it."""\n')
+    words = ["tools", "list", "here"]
+    done = pegboard(*words[:where], "--packs", "", *words[where:])
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "The folder is empty." in done.stderr
+
+
 @pytest.mark.promise("CLI-1", "CLI-2")
 def test_the_message_of_an_unknown_tool_says_how_to_load_its_pack_from_this_folder(
     pegboard: Command, tmp_path: Path

@@ -151,6 +151,15 @@ def test_variables_set_values_of_packs_and_servers_whose_names_have_capital_lett
     assert (server.enabled, server.env) == (False, {"Level": "2", "API_URL": "3"})
 
 
+@pytest.mark.promise("CFG-1", "SEC-3")
+def test_an_empty_packs_folder_is_a_problem_and_not_the_working_directory(user: User) -> None:
+    user.write('[packs]\nfolders = ["", "tools"]')
+    loaded, [problem] = user.load()
+    assert loaded.packs.folders == (user.file.parent / "tools",)
+    assert "should be the path of a folder, but is empty" in problem.message
+    assert problem.line == 2
+
+
 @pytest.mark.promise("CFG-1", "SEC-4")
 def test_a_mistake_in_a_variable_blocks_the_server_whose_name_in_the_file_is_similar(user: User) -> None:
     user.write('[mcp.servers.My-Files]\ncommand = "files"\n')

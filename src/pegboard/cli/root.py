@@ -218,6 +218,15 @@ def _collect(context: typer.Context, folders: list[Path] | None) -> list[Path]:
     return folders or []
 
 
+def _folder(text: str) -> Path:
+    """Return a packs folder; the empty text of an unset variable would be the working directory."""
+    if not text:
+        raise typer.BadParameter(
+            "The folder is empty. Pass a folder, such as --packs tools, or --packs . for this one."
+        )
+    return Path(text)
+
+
 PacksOption = Annotated[
     list[Path] | None,
     typer.Option(
@@ -225,7 +234,7 @@ PacksOption = Annotated[
         metavar="DIR",
         help="Add a packs folder for this run; can be repeated, before or after a command.",
         callback=_collect,
-        readable=False,  # A folder that can't be read is a problem like any other, reported by the scan.
+        parser=_folder,  # A folder that can't be read is a problem like any other, reported by the scan.
     ),
 ]
 

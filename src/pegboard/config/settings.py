@@ -34,6 +34,8 @@ def _names(value: object) -> object:
 
 
 def _path(value: object) -> object:
+    if value == "":
+        raise ValueError("should be the path of a folder, but is empty")  # `Path("")` is the working directory
     if isinstance(value, str) and "\0" not in value:
         return Path(value)
     return value
