@@ -304,6 +304,8 @@ def test_the_entry_for_a_client_has_this_configuration_and_no_secrets(client: st
 def test_wrong_options_are_explained() -> None:
     assert "needs --http" in serve("9000").stderr
     assert "need --http" in serve("--host", "localhost").stderr
+    chosen = serve("--print-config", "cursor", "--http", "0")
+    assert (chosen.returncode, chosen.stdout, "needs the port itself" in chosen.stderr) == (2, "", True)
     unknown = serve("--print-config", "emacs")
     assert unknown.returncode == 2
     assert "claude-code, claude-desktop, codex, cursor, gemini, opencode, vscode, windsurf" in unknown.stderr

@@ -74,6 +74,8 @@ def serve(
         _fail("--host and --token-file need --http.", USAGE)
     allow = tool_allow or context.meta.get("pegboard.allow")
     if print_config is not None:
+        if port == 0:
+            _fail("--print-config needs the port itself: 0 chooses a free one each time the server starts.", USAGE)
         url = f"http://{f'[{host}]' if ':' in host else host}:{PORT if port is None else port}/mcp" if http else None
         _print_entry(context, print_config, allow or (), url)
         return
