@@ -332,6 +332,8 @@ def test_tools_are_listed_by_pattern_or_text(pegboard: Command, pattern: str, ex
         ("history show 01 --print cli --data", "--data can't be combined with --print"),
         ("history stats time.now --session x", "TOOL can't be combined with --session"),
         ("trust --list .", "DIR can't be combined with --list"),
+        ("sessions show s --limit 3 --full", "--limit can't be combined with --full"),
+        ("sessions show s --limit 3 --json", "--limit can't be combined with --json"),
     ],
 )
 def test_an_option_that_another_one_would_hide_is_refused(pegboard: Command, line: str, message: str) -> None:

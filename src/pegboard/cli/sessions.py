@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from pegboard.cli.root import MOST, TOOL_FAILED, USAGE, JsonOption, PacksOption, group, open_runtime
+from pegboard.cli.root import MOST, TOOL_FAILED, USAGE, JsonOption, PacksOption, group, open_runtime, refuse_beside
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
 
+_SHOWN: Final = 20
+"""Messages that `show` prints unless `--limit` sets another number."""
 _LONGEST_SHOWN: Final = 4_000
 """Characters of a message, or of a call's arguments, that `show` prints."""
 
@@ -68,8 +70,11 @@ def show(
     context: typer.Context,
     session: SessionArgument,
     limit: Annotated[
-        int, typer.Option("--limit", min=1, max=MOST, help="Show at most this many of the last messages.")
-    ] = 20,
+        int | None,
+        typer.Option(
+            "--limit", min=1, max=MOST, help=f"Show at most this many of the last messages; {_SHOWN} by default."
+        ),
+    ] = None,
     full: Annotated[bool, typer.Option("--full", help="Show all messages, and long ones completely.")] = False,
     json: JsonOption = False,
     packs: PacksOption = None,
@@ -79,13 +84,14 @@ def show(
     Long messages are shortened. A note on stderr counts the omitted messages.
     """
     if full or json:
+        refuse_beside("--full" if full else "--json", {"--limit": limit}, "it prints all messages")
         export(context, session, "json" if json else "markdown")
         return
     from pegboard.cli.output import narrate, print_text
 
     runtime = open_runtime(context)
     with _exit_on_error(runtime):
-        excerpt = runtime.sessions.excerpt(session, limit, _LONGEST_SHOWN)
+        excerpt = runtime.sessions.excerpt(session, limit or _SHOWN, _LONGEST_SHOWN)
     print_text(excerpt.text.removesuffix("\n"), end="\n")
     left_out = [
         *([f"{excerpt.omitted:,} earlier {_messages(excerpt.omitted)} not shown"] if excerpt.omitted else ()),
