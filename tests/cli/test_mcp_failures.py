@@ -133,6 +133,16 @@ def test_the_messages_of_a_server_are_printed_as_they_were_sent(pegboard: Comman
 
 
 @pytest.mark.promise("MCP-3")
+def test_the_messages_of_a_server_that_could_not_be_used_are_printed_with_the_call(pegboard: Command) -> None:
+    broken = f"peer={sys.executable} -c 'print(5)'"
+    done = pegboard("tools", "invoke", "peer.add", "--messages", "--data", "--mcp", broken)
+    assert done.returncode == 3
+    assert re.search(r"^[\d:.]{12} ← 5$", done.stderr, re.MULTILINE)
+    done = pegboard("tools", "invoke", "time.now", "--messages", "--data")
+    assert done.stderr == "note: time.now isn't a tool of an MCP server, so no messages are printed.\n"
+
+
+@pytest.mark.promise("MCP-3")
 def test_a_test_of_a_server_that_prints_on_stdout_quotes_the_first_line(pegboard: Command, tmp_path: Path) -> None:
     script = tmp_path / "printing.py"
     script.write_text(

@@ -235,13 +235,23 @@ def message_lines(messages: Sequence[ServerMessage]) -> str:
     return "\n".join(map(clean_line, lines))
 
 
-def narrate_messages(runtime: Runtime, spec: ToolSpec | None) -> None:
-    """Print the messages to and from the MCP server of a tool to stderr."""
+def narrate_messages(runtime: Runtime, name: str, spec: ToolSpec | None) -> None:
+    """Print the messages to and from the MCP server of a tool to stderr.
+
+    Args:
+        runtime: The runtime, connected to the server.
+        name: Name of the tool.
+        spec: The tool; None if it is unknown, for example because its server can't be used.
+    """
     from pegboard.cli.output import narrate
     from pegboard.models.spec import McpHandler
 
-    if spec is not None and isinstance(spec.handler, McpHandler):
-        narrate(message_lines(runtime.servers.messages(spec.handler.server)))
+    if spec is not None and not isinstance(spec.handler, McpHandler):
+        narrate(f"note: {spec.name} isn't a tool of an MCP server, so no messages are printed.")
+        return
+    server = name.partition(".")[0] if spec is None else spec.pack
+    if sent := runtime.servers.messages(server):
+        narrate(message_lines(sent))
 
 
 def narrate_not_compared(runtime: Runtime, tool: str | None, *, has_servers: bool) -> bool:

@@ -145,7 +145,7 @@ def invoke(
         call = call.model_copy(update={"name": spec.name if spec else name, "args": unreadable.arguments})
         call, result = reject(runtime, call, unreadable, records=print_ is None)
     if messages:
-        narrate_messages(runtime, spec)
+        narrate_messages(runtime, name, spec)
     print_outcome(runtime, call, result, only_data=data and not json)
     raise typer.Exit(interruption or exit_code_of(result))
 
