@@ -220,6 +220,14 @@ def test_an_invalid_number_stays_as_typed_and_is_an_error(kind: str, text: str, 
         built.arguments()
 
 
+@pytest.mark.parametrize("schema", [{"type": "integer"}, {"type": "number"}, {"enum": [1, 2]}])
+def test_the_error_of_a_long_text_shows_only_its_beginning(schema: JsonObject) -> None:
+    built, field = only(schema)
+    field.write("wrong" * 1000)
+    assert errors(built)["/x"].endswith(f'not "{"wrong" * 19}wron…"')
+    assert field.text == "wrong" * 1000
+
+
 @pytest.mark.promise("TUI-3")
 def test_choices_keep_their_types_and_null_is_a_state() -> None:
     built, field = only({"enum": [1, "1", True, None, "", {"a": 1}]})

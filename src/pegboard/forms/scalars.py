@@ -25,7 +25,17 @@ if TYPE_CHECKING:
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _MOST_DIGITS = 4000
 """Python converts integers of up to 4,300 digits."""
+_MOST_QUOTED = 100
+"""Characters of an invalid text that a message shows."""
 _TRUTH_VALUES = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MOST_QUOTED else text[: _MOST_QUOTED - 1] + "…"
+
+
+def _quoted(text: str) -> str:
+    return write(_cut(text))
 
 
 class TextField(Field):
@@ -118,7 +128,7 @@ class NumberField(Field):
         text = self._text.strip()
         wanted = "an integer" if self.integer else "a number"
         if not _NUMBER.fullmatch(text):
-            return self._invalid(f"must be {wanted}, not {write(text)}")
+            return self._invalid(f"must be {wanted}, not {_quoted(text)}")
         if len(text) > _MOST_DIGITS:
             return self._invalid("has too many digits")
         if text.lstrip("+-").isdigit():
@@ -133,7 +143,7 @@ class NumberField(Field):
         if number.adjusted() > _MOST_DIGITS:
             return self._invalid("is too large")
         if number != 0 and (number.adjusted() < 0 or number != int(number)):
-            return self._invalid(f"must be an integer, not {text}")
+            return self._invalid(f"must be an integer, not {_cut(text)}")
         return FieldReading((int(number),))
 
     def _read_float(self, text: str) -> FieldReading:
@@ -170,7 +180,7 @@ def _equal_option(options: Sequence[Option], text: str) -> Option | None:
 
 def not_one_of(options: Sequence[Option], text: str) -> str:
     """Return the validation message for a text that names no option."""
-    return f"must be one of {', '.join(write(option.value) for option in options[:12])}, not {write(text.strip())}"
+    return f"must be one of {', '.join(write(option.value) for option in options[:12])}, not {_quoted(text.strip())}"
 
 
 class ChoiceField(Field):
