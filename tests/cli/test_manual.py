@@ -329,6 +329,8 @@ def test_tools_are_listed_by_pattern_or_text(pegboard: Command, pattern: str, ex
         ("tools invoke time.now --print cli --timeout 30", "--timeout can't be combined with --print"),
         ("tools invoke time.now --print json --data --json", "--data, --json can't be combined with --print"),
         ("tools invoke time.now --print mcp --messages --elicit decline", "--elicit, --messages can't be combined"),
+        ("tools invoke time.now --data --json", "--json can't be combined with --data"),
+        ("ask hello --with-tools false --approve fs.*", "--approve can't be combined with --with-tools false"),
         ("history show 01 --print cli --data", "--data can't be combined with --print"),
         ("history stats time.now --session x", "TOOL can't be combined with --session"),
         ("trust --list .", "DIR can't be combined with --list"),

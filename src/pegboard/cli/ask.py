@@ -18,6 +18,7 @@ from pegboard.cli.root import (
     JsonOption,
     PacksOption,
     app,
+    refuse_beside,
     scanned,
 )
 from pegboard.cli.servers import ElicitOption, answer_questions
@@ -106,6 +107,8 @@ def ask(
     tools = with_tools.casefold()
     if tools not in (*_TRUE, *_FALSE):
         raise typer.BadParameter(f"--with-tools must be true or false, not {with_tools!r}.", param_hint="--with-tools")
+    if tools in _FALSE:
+        refuse_beside("--with-tools false", {"--approve": approve}, "the model can call no tools")
     try:
         text = sys.stdin.read() if question == "-" else question
     except UnicodeDecodeError as error:

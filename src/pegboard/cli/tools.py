@@ -124,6 +124,8 @@ def invoke(
     if print_ is not None:
         unused = {"--timeout": timeout, "--elicit": elicit, "--messages": messages, "--data": data, "--json": json}
         refuse_beside("--print", unused, "a printed call doesn't run")
+    if data:
+        refuse_beside("--data", {"--json": json}, "it prints only the data")
     runtime = scanned(context, tool_allow, connects=True, tool=name, calls=True)
     answer_questions(context, runtime, elicit)
     spec = runtime.tools.get(name)
