@@ -276,7 +276,7 @@ async def test_a_prompt_goes_to_the_model_only_after_approval(open_server: Open)
     runtime.servers.ask_with(Answering())
     unconfigured = await run(runtime, "peer.ask_model")
     assert unconfigured.error is not None
-    assert "No model is configured. Choose one on the Chat page of Pegboard." in unconfigured.error.message
+    assert "No model is configured. Run `pegboard config set model.name PROVIDER:NAME`." in unconfigured.error.message
 
 
 @pytest.mark.promise("MCP-6")

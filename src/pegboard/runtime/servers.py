@@ -364,7 +364,7 @@ class Servers:
         from pegboard.models.conversation import ModelMessage, Prompt, SystemMessage, TurnEnded, UserMessage
 
         if self._parts.settings.model.name is None:
-            raise SamplingError("No model is configured. Choose one on the Chat page of Pegboard.")
+            raise SamplingError("No model is configured. Run `pegboard config set model.name PROVIDER:NAME`.")
         messages: list[Message] = [SystemMessage(text=request.system)] if request.system else []
         messages += [
             UserMessage(text=text) if role == "user" else ModelMessage(text=text) for role, text in request.messages
