@@ -125,6 +125,20 @@ async def test_a_preset_is_renamed_and_deleted(given: GivenRuntime) -> None:
 
 
 @pytest.mark.promise("TUI-3")
+async def test_after_a_preset_is_deleted_the_next_one_is_selected(given: GivenRuntime) -> None:
+    given.kept = {"fs.read_file": {name: {"path": name} for name in "abcd"}}
+    async with on_stage(given) as stage:
+        await stage.open("read")
+        await open_presets(stage)
+        await stage.press("down")
+        for name, following in ("bc", "cd", "da"):
+            await stage.press("delete")
+            await stage.until_seen(f"Delete the preset {name}?")
+            await stage.press("ctrl+y")
+            await stage.until_seen(f'"path": "{following}"')
+
+
+@pytest.mark.promise("TUI-3")
 async def test_the_list_follows_other_programs_and_keeps_filter_and_selection(given: GivenRuntime) -> None:
     given.kept = {"fs.read_file": {"small": SMALL, "smaller": SMALL, "tiny": {"path": "t"}}}
     async with on_stage(given) as stage:

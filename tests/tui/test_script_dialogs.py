@@ -209,6 +209,20 @@ async def test_saved_scripts_are_renamed_deleted_and_overwritten(tmp_path: Path)
 
 
 @pytest.mark.promise("TUI-1")
+async def test_after_a_saved_script_is_deleted_the_next_one_is_selected(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        for name in ("a", "b", "c"):
+            await asyncio.to_thread(stage.runtime.scripts.saved.write, name, f"work.say {name}")
+        await listed(stage)
+        await stage.until_seen("work.say a")
+        await stage.press("down")
+        await stage.until_seen("work.say b")
+        await stage.press("delete")
+        await confirmed(stage, "ctrl+y")
+        await stage.until_seen("work.say c")
+
+
+@pytest.mark.promise("TUI-1")
 @pytest.mark.parametrize("spelling", ["zwölf.sh.sh", "zwo\u0308lf.sh .sh ", "zwo\u0308lf"])
 async def test_no_spelling_of_a_name_overwrites_another_script_without_confirmation(
     tmp_path: Path, spelling: str

@@ -177,7 +177,7 @@ class SavedScriptsScreen(ListDialog[str | None]):
         except SavedScriptError as error:
             self._show_error(error)
             return
-        self._read()
+        self._update()
 
     def _show_error(self, error: SavedScriptError) -> None:
         self.notify(clean_line(str(error)), severity="error", markup=False)

@@ -142,7 +142,7 @@ class PresetsScreen(ListDialog[Preset | None]):
         except PresetError as error:
             self.notify(clean_line(str(error)), severity="error", markup=False)
         else:
-            self._read()
+            self._update()
 
     # Display
 
