@@ -332,6 +332,29 @@ def test_a_rule_that_can_never_match_is_a_problem_with_its_line(
 
 @pytest.mark.promise("SEC-4")
 @pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("0", "'0' can never match because `copies` is an integer, at least 1, at most 9"),
+        ("10", "'10' can never match"),
+        ("1", ""),
+        ("9.0", ""),
+        ("1*", ""),
+        ("1e999999999", ""),
+    ],
+)
+def test_a_pattern_for_a_number_outside_of_its_limits_is_a_problem(
+    write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime], pattern: str, message: str
+) -> None:
+    source = "from typing import Annotated\nfrom pydantic import Field\n"
+    source += 'def copy(*, copies: Annotated[int, Field(ge=1, le=9)]):\n    """Copy."""\n'
+    runtime = open_runtime(write_pack("office.py", source))
+    _rules(runtime, f'[[rule]]\ndeny = "office.copy"\nwhere.copies = "{pattern}"')
+    found = [problem.message for problem in _told(runtime)]
+    assert [message in one for one in found] == ([True] if message else [])
+
+
+@pytest.mark.promise("SEC-4")
+@pytest.mark.parametrize(
     ("exactly", "message"),
     [
         ('{"pth": "a"}', "pth: unknown argument"),

@@ -21,8 +21,22 @@ from pegboard.gateway.matching import (
 from pegboard.models.rule_scope import with_defaults
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
     from pegboard.models import Fault, JsonObject, ToolSpec
     from pegboard.models.rule import Rule
+
+
+_LIMITS = {
+    "minimum": "at least",
+    "exclusiveMinimum": "more than",
+    "maximum": "at most",
+    "exclusiveMaximum": "less than",
+    "multipleOf": "a multiple of",
+}
+"""Limits of numbers in a schema, as words."""
+_MOST_DIGITS = 300
+"""Size of a number that isn't compared with limits: it would take long to write `1e999999999` as an integer."""
 
 
 class RuleFinding(NamedTuple):
@@ -167,7 +181,11 @@ def _can_match_node(pattern: str, key: str, node: JsonObject, arguments: Argumen
             return value_matches(pattern, ArgumentValue(name, None, ()), Folders(), strict=False)
         case "number" | "integer" as kind if word is not None:
             wanted = number(word)
-            return wanted is not None and (kind == "number" or (wanted.is_finite() and wanted == int(wanted)))
+            if wanted is None or not wanted.is_finite():
+                return wanted is not None and kind == "number"
+            if wanted.adjusted() > _MOST_DIGITS:
+                return True
+            return (kind == "number" or wanted == int(wanted)) and _is_within_limits(wanted, node)
         case "number" | "integer":
             return set(pattern) <= set("0123456789.eE+-*?")
         case "array":
@@ -176,9 +194,18 @@ def _can_match_node(pattern: str, key: str, node: JsonObject, arguments: Argumen
             return not is_path([node], name) or can_be_path(pattern)
 
 
+def _is_within_limits(wanted: Decimal, node: JsonObject) -> bool:
+    from pegboard.schema.validation import validator
+
+    limits: JsonObject = {key: node[key] for key in _LIMITS if key in node}
+    value = int(wanted) if wanted == int(wanted) else float(wanted)
+    return not limits or validator(limits).fits(limits, value)
+
+
 def _kind(node: JsonObject) -> str:
     if "const" in node or "enum" in node:
         listed = [node["const"]] if "const" in node else node["enum"]
         return f"one of {', '.join(map(str, listed if isinstance(listed, list) else []))}"
     kinds = {"boolean": "true or false", "null": "null", "number": "a number", "integer": "an integer"}
-    return kinds.get(str(node.get("type")), f"of the type {node.get('type', 'any')}")
+    limits = [f", {text} {node[key]}" for key, text in _LIMITS.items() if key in node]
+    return "".join([kinds.get(str(node.get("type")), f"of the type {node.get('type', 'any')}"), *limits])
