@@ -60,9 +60,9 @@ TESTS = Path(__file__).parent
 _SLOW: dict[str, Any] = runpy.run_path(str(TESTS / "slow_tests.py"))
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """Return four workers more than there are cores: tests often wait for a screen or a process."""
-    return (os.cpu_count() or 1) + 4
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Return more workers than there are cores: slow tests often wait for a screen or a process, the others rarely."""
+    return (os.cpu_count() or 1) + (1 if config.option.markexpr == "not slow" else 4)
 
 
 def _is_slow(path: Path) -> bool:
