@@ -16,7 +16,7 @@ from rich.style import Style
 from stage import GivenRuntime, as_runtime, on_stage
 from textual.color import Color
 from textual.theme import Theme
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
 from pegboard.config import Settings, load
 from pegboard.config.settings import UiSettings
@@ -115,6 +115,17 @@ async def test_the_hint_and_the_cursor_of_a_text_area_differ_from_text_in_sixtee
         await stage.press(*"abc")
         assert not any(style.dim for style in _parts(stage.app, "abc"))
         cursor = stage.line.get_component_rich_style("text-area--cursor")
+        assert cursor.reverse
+        assert cursor.color == cursor.bgcolor, "reversed, the default colors differ in every terminal"
+
+
+@pytest.mark.promise("TUI-6")
+async def test_the_cursor_of_a_line_differs_from_its_text_in_sixteen_colors(given: GivenRuntime) -> None:
+    given.settings = Settings(ui=UiSettings(theme="pegboard-16"))
+    async with on_stage(given) as stage:
+        await stage.press("ctrl+p")
+        await stage.until_seen("Find a command")
+        cursor = stage.app.screen.query_one(Input).get_component_rich_style("input--cursor")
         assert cursor.reverse
         assert cursor.color == cursor.bgcolor, "reversed, the default colors differ in every terminal"
 

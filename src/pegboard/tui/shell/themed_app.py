@@ -35,6 +35,11 @@ class ThemedApp(InputApp):
         theme: The configured theme.
     """
 
+    # Reversed default colors differ in every terminal; Textual's are black on white, reversed.
+    CSS = """
+    Input:ansi > .input--cursor { color: ansi_default; background: ansi_default; text-style: reverse; }
+    """
+
     def __init__(self, folders: Sequence[Path], choice: Path, theme: str) -> None:
         if not os.environ.get("NO_COLOR"):  # Textual paints without color even if it is empty
             os.environ.pop("NO_COLOR", None)
