@@ -148,7 +148,7 @@ def invoke(
         call, result = reject(runtime, call, unreadable, records=print_ is None)
     if messages:
         narrate_messages(runtime, name, spec)
-    print_outcome(runtime, call, result, only_data=data and not json)
+    print_outcome(runtime, call, result, only_data=data)
     raise typer.Exit(interruption or exit_code_of(result))
 
 
