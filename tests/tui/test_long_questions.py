@@ -63,10 +63,6 @@ def scope(app: PegboardApp) -> object:
     return app.push_screen(ApprovalScope(app.runtime, spec, call, call, lambda: True))
 
 
-def confirm(app: PegboardApp) -> object:
-    return app.push_screen(Confirm("Delete?", TEXT, "Delete"))
-
-
 DIALOGS: list[Callable[[PegboardApp], object]] = [
     trust,
     elicitation,
@@ -76,7 +72,7 @@ DIALOGS: list[Callable[[PegboardApp], object]] = [
     scope,
     lambda app: app.push_screen(ServerChangesScreen(LINES)),
     lambda app: app.push_screen(AddServerScreen(app.runtime)),
-    confirm,
+    lambda app: app.push_screen(Confirm("Delete?", TEXT, "Delete")),
     lambda app: app.push_screen(ModelSetup(app.runtime, "openai:gpt", f"https://example.com/{'v1/' * 100}")),
     lambda app: app.push_screen(RedactScreen()),
 ]
@@ -114,8 +110,8 @@ async def test_every_button_and_key_of_a_question_is_visible_however_long_its_te
 
 
 @pytest.mark.promise("TUI-1", "MCP-5")
-@pytest.mark.parametrize("opens", [elicitation, visit, confirm], ids=["form", "address", "confirmation"])
-async def test_a_long_text_is_read_to_its_end_by_keyboard(
+@pytest.mark.parametrize("opens", [elicitation, visit], ids=["form", "address"])
+async def test_a_long_text_of_a_server_is_read_to_its_end_by_keyboard(
     opens: Callable[[PegboardApp], object],
 ) -> None:
     async with on_stage(Runtime.from_environment(), size=(80, 24)) as stage:

@@ -8,10 +8,10 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.content import Content
-from textual.widgets import Button, Static
+from textual.widgets import Button
 
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.widgets.long_text import LongText
+from pegboard.tui.widgets.cut_text import CutText
 from pegboard.tui.widgets.question import QuestionScreen
 
 
@@ -35,7 +35,7 @@ class Confirm(QuestionScreen[bool]):
             width: 60; max-width: 90%; height: auto; padding: 1 2;
             border: round $error; border-title-color: $text-error;
         }
-        #question { max-height: 1fr; }
+        #question { height: auto; max-height: 1fr; }
         #foot { margin: 1 0 0 0; }
         Button { margin-left: 2; min-width: 12; }
     }
@@ -55,8 +55,9 @@ class Confirm(QuestionScreen[bool]):
 
     def compose_body(self) -> ComposeResult:
         """Compose the question and the buttons."""
-        with LongText(id="question"):
-            yield Static(Content(self._question))
+        question = CutText(id="question")
+        question.text = Content(self._question)
+        yield question
         with Horizontal(id="foot"):
             yield Button(Content("No"), id="no", compact=True)
             yield Button(Content(self._yes), id="yes", variant="error", compact=True)
