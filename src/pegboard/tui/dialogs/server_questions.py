@@ -59,7 +59,7 @@ _QUESTION_CSS = """
         }}
         #head {{ dock: top; height: auto; }}
         #from {{ height: auto; max-height: 3; color: $text-muted; }}
-        #message {{ max-height: 40%; }}
+        #message {{ max-height: 60%; }}
         Button {{ margin-left: 2; min-width: 12; }}
         {more}
     }}
