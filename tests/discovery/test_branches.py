@@ -173,3 +173,9 @@ def test_no_problem_is_reported_for_a_missing_library_or_a_function_without_fall
     specs, problems = read(textwrap.dedent(source), "/packs/sample.py")
     assert [spec.name for spec in specs] == ["sample.f"]
     assert problems == ()
+
+
+@pytest.mark.promise("DSC-2")
+@pytest.mark.parametrize("block", ["for _ in (1,):\n ", "while os.name:\n ", "match os.name:\n case _:\n "])
+def test_a_function_in_any_block_of_its_module_is_a_tool(names: Callable[[str], list[str]], block: str) -> None:
+    assert names(f'import os\n{block} def tidy():\n   """Delete files."""\n') == ["sample.tidy"]

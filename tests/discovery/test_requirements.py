@@ -139,6 +139,42 @@ def test_decorators_of_other_libraries_are_ignored() -> None:
     assert tools('# pegboard\n@requires_cli("rg")\ndef f():\n    """F."""\n')[0].requirements == ()
 
 
+ELSEWHERE = """
+from pegboard.sdk import requires_cli, requires_secret
+imported = requires_cli("rg")
+"""
+HERE = """
+import os
+from pegboard.sdk import requires_lib
+from . import _common
+from ._common import imported, requires_secret
+
+renamed = requires_lib
+
+def _wrapped(function):
+    return requires_lib("yaml")(function)
+
+if os.environ.get("A"):
+    chosen = requires_lib("a")
+else:
+    chosen = requires_lib("b")
+"""
+
+
+@pytest.mark.promise("SDK-8")
+@pytest.mark.parametrize(
+    "decorator", ["imported", "_common.imported", "renamed('rg')", "_wrapped", "chosen", 'requires_secret("KEY")']
+)
+def test_a_requirement_that_is_written_elsewhere_is_a_problem(tmp_path: Path, decorator: str) -> None:
+    (tmp_path / "_common.py").write_text(ELSEWHERE)
+    (tmp_path / "pack.py").write_text(f'{HERE}\n@{decorator}\ndef f():\n    """Do it."""\n')
+    [tool], _ = scan([tmp_path])
+    [problem] = tool.problems
+    assert tool.requirements == ()
+    assert problem.message == "A decorator of `f` declares a requirement in a place where it isn't read."
+    assert problem.fix.startswith("Write `@requires_")
+
+
 @pytest.mark.promise("DSC-6")
 def test_requirements_survive_the_index(tmp_path: Path) -> None:
     (tmp_path / "needy.py").write_text(NEEDY)

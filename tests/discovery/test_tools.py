@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.discovery import read
+from pegboard.discovery import read, scan
 from pegboard.models import Hints, PackHandler, Problem, ToolSpec
 from pegboard.sdk.local_packs import LocalPacks
 
@@ -389,6 +389,52 @@ def test_a_shared_decorator_that_depends_on_a_condition_has_the_most_careful_hin
     assert (spec.hints.read_only, spec.hints.destructive) == (False, True)
     [problem] = spec.problems
     assert (problem.line, "most careful" in problem.message) == (9, True)
+
+
+@pytest.mark.promise("SDK-11", "SDK-14")
+@pytest.mark.parametrize("decorated", ["@declare(destructive=True)", "@removes", "@again.declare(destructive=True)"])
+def test_hints_under_another_name_are_read(tmp_path: Path, decorated: str) -> None:
+    (tmp_path / "_again.py").write_text("from pegboard.sdk import hints\ndeclare = hints\n")
+    (tmp_path / "pack.py").write_text(
+        f"from . import _again as again\nfrom ._again import hints as declare\nerases = declare(destructive=True)\n"
+        f'removes = erases\n{decorated}\ndef f():\n    """Do it."""\n'
+    )
+    [spec], problems = scan([tmp_path])
+    assert (spec.hints, problems) == (Hints(destructive=True), ())
+
+
+@pytest.mark.promise("SDK-11", "SEC-2")
+@pytest.mark.parametrize("decorated", ["@erases", "@Erases()", "@common.erases", "@part()"])
+def test_a_decorator_that_applies_hints_by_itself_has_the_most_careful_ones(tmp_path: Path, decorated: str) -> None:
+    (tmp_path / "_common.py").write_text(
+        "from functools import partial\nfrom pegboard.sdk import hints\npart = partial(hints, destructive=True)\n"
+        "def erases(function):\n    return hints(destructive=True)(function)\n"
+        "class Erases:\n    def __call__(self, function):\n        return hints(destructive=True)(function)\n"
+    )
+    (tmp_path / "pack.py").write_text(
+        "from . import _common as common\nfrom ._common import Erases, erases, part\n"
+        f'{decorated}\ndef f():\n    """Do it."""\n'
+    )
+    [spec], _ = scan([tmp_path])
+    assert (spec.hints.read_only, spec.hints.destructive) == (False, True)
+    [problem] = spec.problems
+    assert (problem.line, "most careful" in problem.message) == (3, True)
+    assert problem.fix == "Write `@hints(...)` above the function itself."
+
+
+@pytest.mark.promise("SDK-14")
+def test_a_decorator_that_adds_names_by_itself_is_a_problem(tool: Tool) -> None:
+    spec = tool('''
+        from pegboard.sdk import aliases
+        def _known(function):
+            return aliases("wipe")(function)
+
+        @_known
+        def f():
+            """Do it."""
+    ''')
+    [problem] = spec.problems
+    assert (spec.aliases, problem.line, "`@aliases`" in problem.message) == ((), 6, True)
 
 
 @pytest.mark.promise("SDK-11")

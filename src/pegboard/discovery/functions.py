@@ -126,6 +126,7 @@ class _Description:
         self._check_kinds()
         for item in needs.unreadable(node.name) if needs else ():
             self.report(item.message, item.fix, line=item.line)
+        decorators.check_requirements(node, self.scope, self.report)
         names = [parameter.name for parameter in self.parameters]
         aliases, renamed = decorators.aliases(node, self.scope, names, self.report)
         fields = self._decorated_fields()

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pegboard.sdk.exports import framework_argument
 from pegboard.sdk.literals import NotLiteralError, read
-from pegboard.sdk.scope import Binding, Scope
+from pegboard.sdk.scope import Binding, NameDefinition, Scope
 
 Report = Callable[..., None]
 """Callback for problems: `report(message, fix, line=…)`."""
@@ -20,6 +20,8 @@ _CAREFUL = {"read_only": False, "destructive": True, "idempotent": False, "open_
 """Values to assume for hints that can't be read."""
 _ANNOTATIONS = {name.replace("_", "") + "hint": name for name in _CAREFUL}
 """Hints by the names of MCP's annotations, in lower case and without `_`."""
+_MOST_STEPS = 10
+"""Maximum number of assignments of one name to another."""
 _SECONDS = ("timeout", "cache_seconds")
 _HINTS = (*_CAREFUL, *_SECONDS, "stdin")
 
@@ -28,13 +30,13 @@ class _Decorator(NamedTuple):
     """A decorator that calls a function of `pegboard.sdk`.
 
     Attributes:
-        call: The call.
+        call: The call, or None if it is inside of a function or class of the project that is the decorator.
         scope: Scope of the file that contains it.
         line: Line of the decorator.
         is_certain: Whether no other call may have the name, depending on a condition that can't be evaluated.
     """
 
-    call: ast.Call
+    call: ast.Call | None
     scope: Scope
     line: int
     is_certain: bool
@@ -46,18 +48,37 @@ def _calls(node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, scope: Scope
     A decorator can also be the name of such a call, as in `reads = hints(read_only=True)`.
     """
     for decorator in node.decorator_list:
-        found = None if isinstance(decorator, ast.Call) else scope.find(decorator)
-        call = decorator if found is None else found.definition
-        where = scope if found is None else found.scope
-        if isinstance(call, ast.Call) and _is_ours(where.qualified(call.func), name):
-            is_certain = found is None or len(where.variants(found.name)) == 1
+        target = decorator.func if isinstance(decorator, ast.Call) else decorator
+        if isinstance(decorator, ast.Call) and _is_ours(scope.origin(target), name):
+            yield _Decorator(decorator, scope, decorator.lineno, is_certain=True)
+            continue
+        found = _definition(target, scope)
+        if found is None:
+            continue
+        call, where = found.definition, found.scope
+        is_certain = len(where.variants(found.name)) == 1
+        if isinstance(decorator, ast.Call) and _is_ours(where.origin(call), name):  # `declare = hints`
+            yield _Decorator(decorator, scope, decorator.lineno, is_certain)
+        elif isinstance(call, ast.Call) and _is_ours(where.origin(call.func), name):
             yield _Decorator(call, where, decorator.lineno, is_certain)
+        elif any(_is_ours(where.origin(part), name) for part in ast.walk(call)):
+            yield _Decorator(None, where, decorator.lineno, is_certain=False)
+
+
+def _definition(node: ast.expr, scope: Scope) -> NameDefinition | None:
+    """Return the definition of a name, or of the last one in assignments of names such as `removes = erases`."""
+    found = scope.find(node)
+    for _ in range(_MOST_STEPS):
+        if found is None or not isinstance(found.definition, ast.Name | ast.Attribute):
+            break
+        found = found.scope.find(found.definition) or found
+    return found
 
 
 def _check_parentheses(node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, scope: Scope, report: Report) -> None:
     """Report a decorator without parentheses."""
     for decorator in node.decorator_list:
-        if _is_ours(scope.qualified(decorator), name):
+        if _is_ours(scope.origin(decorator), name):
             report(f"`@{name}` has no arguments.", f"Write `@{name}(...)`.", line=decorator.lineno)
 
 
@@ -79,10 +100,11 @@ def hints(
     _check_parentheses(node, "hints", scope, report)
     valid = _annotations(node, scope)
     for call, where, line, is_certain in _calls(node, "hints", scope):
-        if not is_certain:
+        if call is None or not is_certain:
             valid |= _CAREFUL
             message = "Which `@hints` apply can't be known without running the file, so the most careful are assumed."
-            report(message, "Define the decorator once.", line=line)
+            fix = "Define the decorator once." if call else "Write `@hints(...)` above the function itself."
+            report(message, fix, line=line)
             continue
         for keyword in call.keywords:
             if keyword.arg not in _HINTS:
@@ -142,6 +164,26 @@ def _stated(annotations: Binding | None, scope: Scope) -> StaticHints:
     return found
 
 
+def check_requirements(node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope, report: Report) -> None:
+    """Report decorators that declare a requirement in a place where it isn't read.
+
+    That is another file, a function or class that is the decorator, or an assignment that a condition chooses.
+
+    Args:
+        node: Function.
+        scope: Scope of its file.
+        report: Callback for such decorators.
+    """
+    for name in ("requires_cli", "requires_lib", "requires_secret"):
+        for call, where, line, is_certain in _calls(node, name, scope):
+            if call is None or where is not scope or not is_certain or not _is_ours(scope.qualified(call.func), name):
+                report(
+                    f"A decorator of `{node.name}` declares a requirement in a place where it isn't read.",
+                    f"Write `@{name}(...)` above the function itself.",
+                    line=line,
+                )
+
+
 def assumed_hints() -> StaticHints:
     """Return the hints to assume for a function whose definition can't be read."""
     return dict(_CAREFUL)
@@ -198,6 +240,10 @@ def aliases(
     renamed: dict[str, str] = {}
     parameters = list(parameters)
     for call, where, line, _ in _calls(node, "aliases", scope):
+        if call is None:
+            message = "The names that `@aliases` adds can't be known without running the file."
+            report(message, "Write `@aliases(...)` above the function itself.", line=line)
+            continue
         for argument in call.args:
             names.update(dict.fromkeys(_texts(argument, "a name", where, line, report)))
         for keyword in call.keywords:

@@ -32,7 +32,7 @@ class Statement(NamedTuple):
 
 
 def statements(body: Sequence[ast.stmt], *, branched: bool = False, typing_only: bool = False) -> Iterator[Statement]:
-    """Yield the statements of a module or class, including those in `if`, `try` and `with`; the likelier branch last.
+    """Yield the statements of a module or class, including those in blocks such as `if`; the likelier branch last.
 
     Args:
         body: Statements of the block.
@@ -51,6 +51,11 @@ def statements(body: Sequence[ast.stmt], *, branched: bool = False, typing_only:
         elif isinstance(node, ast.With):
             # `with suppress(ImportError)` may skip the rest of its body
             yield from statements(node.body, branched=True, typing_only=typing_only)
+        elif isinstance(node, ast.For | ast.While):
+            yield from statements([*node.orelse, *node.body], branched=True, typing_only=typing_only)
+        elif isinstance(node, ast.Match):
+            for case in reversed(node.cases):
+                yield from statements(case.body, branched=True, typing_only=typing_only)
         else:
             yield Statement(node, branched, typing_only)
 
@@ -166,24 +171,29 @@ class Scope:
 
     def find(self, node: ast.AST) -> NameDefinition | None:
         """Return the definition of a name in this file or in the module of its project that defines it, or None."""
+        scope, last = self._follow(node)
+        definition = scope.definition(last)
+        if definition is not None and isinstance(last, ast.Name):
+            return NameDefinition(scope, last.id, definition)
+        return _find_inner(last, scope)
+
+    def origin(self, node: ast.AST) -> str | None:
+        """Return the same as `qualified`, but for a name that modules of the project re-export, its origin."""
+        scope, last = self._follow(node)
+        return scope.qualified(last)
+
+    def _follow(self, node: ast.AST) -> tuple[Scope, ast.AST]:
+        """Return the scope in which a name is defined, or imported from outside of the project, and its name there."""
         scope = self
         for _ in range(_MOST_STEPS):
-            definition = scope.definition(node)
-            if definition is not None and isinstance(node, ast.Name):
-                return NameDefinition(scope, node.id, definition)
+            if scope.definition(node) is not None:
+                break
             module, name = _split(scope.qualified(node) or "")
             found = scope._modules(module) if scope._modules and module else None
             if found is None:
-                return scope._find_inner(node)
+                break
             scope, node = found, ast.Name(name)
-        return None
-
-    def _find_inner(self, node: ast.AST) -> NameDefinition | None:
-        """Return the definition of a class inside a class (`Tank.Shrimp`), or None."""
-        if not isinstance(node, ast.Attribute):
-            return None
-        outer = self.find(node.value)
-        return None if outer is None else outer.inner(node.attr)
+        return scope, node
 
     def lineage(self, node: ast.ClassDef) -> Lineage:
         """Return the ancestors of a class of this file."""
@@ -228,6 +238,14 @@ class NameDefinition(NamedTuple):
         body = self.definition.body if isinstance(self.definition, ast.ClassDef) else ()
         found = next((node for node in body if isinstance(node, ast.ClassDef) and node.name == name), None)
         return None if found is None else NameDefinition(self.scope, f"{self.name}.{name}", found)
+
+
+def _find_inner(node: ast.AST, scope: Scope) -> NameDefinition | None:
+    """Return the definition of a class inside a class (`Tank.Shrimp`), or None."""
+    if not isinstance(node, ast.Attribute):
+        return None
+    outer = scope.find(node.value)
+    return None if outer is None else outer.inner(node.attr)
 
 
 def _split(qualified: str) -> tuple[str, str]:

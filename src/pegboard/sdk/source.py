@@ -80,16 +80,22 @@ def parse_file(file: str) -> ast.Module | None:
 
 
 def statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements that run when a module is imported, including those in `if`, `try` and `with`."""
+    """Yield the statements that run when a module is imported, including those in blocks such as `if`."""
     for node in body:
         match node:
-            case ast.If(body=first, orelse=other):
+            case (
+                ast.If(body=first, orelse=other)
+                | ast.For(body=first, orelse=other)
+                | ast.While(body=first, orelse=other)
+            ):
                 yield from statements([*first, *other])
             case ast.Try(body=first, orelse=other) | ast.TryStar(body=first, orelse=other):
                 handled = [statement for handler in node.handlers for statement in handler.body]
                 yield from statements([*handled, *first, *other, *node.finalbody])
             case ast.With(body=first):
                 yield from statements(first)
+            case ast.Match(cases=cases):
+                yield from statements([statement for case in cases for statement in case.body])
             case _:
                 yield node
 
