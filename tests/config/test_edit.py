@@ -82,6 +82,19 @@ def test_a_missing_file_is_created_in_private_folders_and_a_broken_one_is_kept(t
 
 
 @pytest.mark.promise("CFG-1")
+def test_line_ends_and_byte_order_mark_of_windows_stay(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_bytes(b'\xef\xbb\xbf# mine\r\n[ui]\r\ntheme = "nord"\r\n')
+    assert set_values(file, {"ui.theme": "gruvbox", "model.name": "offline"}) is None
+    ServerFile(file).add({"one": {"command": "echo"}})
+    changed = file.read_bytes()
+    assert changed.startswith(b'\xef\xbb\xbf# mine\r\n[ui]\r\ntheme = "gruvbox"\r\n')
+    assert changed.count(b"\n") == changed.count(b"\r\n") == 9
+    settings, problems = load({"PEGBOARD_CONFIG": str(file)}, tmp_path)
+    assert (settings.model.name, list(settings.mcp.servers), problems) == ("offline", ["one"], ())
+
+
+@pytest.mark.promise("CFG-1")
 def test_limits_of_tools_stay_until_a_restart_and_a_broken_file_changes_nothing(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
 

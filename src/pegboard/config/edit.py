@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from pegboard import storage
-from pegboard.config.files import read_text, shown
+from pegboard.config.files import encoded, read_text, shown
 from pegboard.config.layer import drop_errors, file_layer
 from pegboard.models import Problem
 
@@ -115,7 +115,7 @@ def _changed(file: Path, target: Path, values: Mapping[str, JsonValue]) -> Probl
     if wrong is not None:
         meant = _MEANT.match(wrong.fix)  # the rest is about a value that is in the file
         return Problem(message=f"The configuration was not changed: {wrong.message}", fix=meant[0] if meant else "")
-    storage.write(target, changed.encode())
+    storage.write(target, encoded(changed, file))
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import stat
 from pathlib import Path
@@ -69,6 +70,16 @@ def decoded(file: Path, raw: bytes) -> str | Problem:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         return unusable(file, "This file is not UTF-8 text.", raw.count(b"\n", 0, error.start) + 1)
+
+
+def encoded(text: str, file: Path) -> bytes:
+    """Return the new text of a file as bytes, with a byte order mark and Windows line ends if the file has them."""
+    raw = read_bytes(file)
+    if not isinstance(raw, bytes):
+        return text.encode()
+    if b"\r\n" in raw and raw.count(b"\r\n") == raw.count(b"\n"):
+        text = text.replace("\r\n", "\n").replace("\n", "\r\n")
+    return text.encode("utf-8-sig" if raw.startswith(codecs.BOM_UTF8) else "utf-8")
 
 
 def write_private(file: Path, data: bytes) -> None:

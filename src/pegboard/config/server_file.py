@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from pegboard import storage
-from pegboard.config.files import read_text
+from pegboard.config.files import encoded, read_text
 from pegboard.config.lines import LINE
 from pegboard.errors import ConfigError
 from pegboard.models import Problem
@@ -106,7 +106,7 @@ class ServerFile:
                 " Edit the file in your editor."
             )
         mode = stat.S_IMODE(self._file.stat().st_mode) if self._file.exists() else storage.PRIVATE_FILE
-        storage.write(self._file, text.encode(), mode=mode)
+        storage.write(self._file, encoded(text, self._file), mode=mode)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
