@@ -145,6 +145,13 @@ def test_retry_unknown_without_resume_is_an_error(pegboard: Command, tmp_path: P
     assert (done.returncode, done.stderr) == (2, "--retry-unknown needs --resume.\n")
 
 
+def test_replacing_results_on_stdout_is_an_error(pegboard: Command, tmp_path: Path) -> None:
+    rows(tmp_path / "rows.jsonl", 1)
+    done = pegboard("rows.square", "--from", "rows.jsonl", "--force", "--out", "-")
+    assert (done.returncode, done.stderr) == (2, "--force replaces the results of --out, so it needs --out.\n")
+    assert not (tmp_path / "-").exists()
+
+
 def test_csv_columns_are_mapped_and_csv_results_are_flat(pegboard: Command, tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("count,more\n4,a\nfive,b\n6\n")
     done = pegboard("rows.double", "--from", "rows.csv", "--map", "number=count", "--out", "out.csv", "--json")

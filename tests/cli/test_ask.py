@@ -290,6 +290,7 @@ def test_sessions_are_listed_searched_renamed_exported_and_deleted(pegboard: Com
     assert (tmp_path / "one.md").stat().st_mode & 0o777 == 0o600
     again = pegboard("sessions", "export", "one", "--output", "one.md")
     assert (again.returncode, again.stderr) == (2, "one.md was not written: File exists. Choose another file.\n")
+    assert pegboard("sessions", "export", "one", "--output", "-").stdout == (tmp_path / "one.md").read_text()
     assert pegboard("sessions", "delete", "one").returncode == 0
     gone = pegboard("sessions", "show", "one")
     assert (gone.returncode, gone.stdout) == (2, "")

@@ -529,6 +529,8 @@ def test_the_junit_report_is_valid_xml_whatever_a_tool_returns(
     unwritable = pegboard("check", "run", "--junit", "nowhere/report.xml", "--packs", packs)
     assert (unwritable.returncode, "can't be written" in unwritable.stderr) == (2, True)
     assert unwritable.stdout == ""  # no check ran
+    stdout = pegboard("check", "run", "--junit", "-", "--packs", packs)
+    assert (stdout.returncode, "can't be written to stdout" in stdout.stderr, stdout.stdout) == (2, True, "")
 
 
 @pytest.mark.promise("BAT-3")

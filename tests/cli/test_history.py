@@ -53,6 +53,24 @@ def test_a_query_and_options_narrow_the_list(pegboard: Command, recorded: list[s
     assert "'bad' is not a status. Use one of: waiting, running, ok, failed" in wrong.stderr
 
 
+@pytest.mark.promise("CLI-5")
+@pytest.mark.parametrize(
+    ("filter_", "options", "named"),
+    [
+        ("status:ok", ["--failed"], "--failed"),
+        ("tool:fs", ["--tool", "greet"], "--tool"),
+        ("source:ask,cli", ["--source", "cli"], "--source"),
+    ],
+)
+def test_a_filter_beside_its_option_is_refused_as_either_would_match(
+    pegboard: Command, filter_: str, options: list[str], named: str
+) -> None:
+    refused = pegboard("history", filter_, *options)
+    key = filter_.partition(":")[0]
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr == f"{key}: in the query can't be combined with {named}.\n"
+
+
 @pytest.mark.promise("ACT-2")
 def test_a_batch_is_neither_printed_as_a_call_nor_kept_as_a_check(pegboard: Command, packs: str) -> None:
     pegboard("batch", "greet.add", "--from", "-", "--packs", packs, stdin='{"a": 1, "b": 2}')
@@ -167,6 +185,7 @@ def test_calls_are_exported_deleted_restored_and_pinned(pegboard: Command, recor
     lines = pegboard("history", "export", "tool:greet").stdout.splitlines()
     assert [json.loads(line)["id"] for line in lines] == recorded
     assert json.loads(lines[2])["result"]["data"] == "Hello Ada Lovelace"
+    assert pegboard("history", "export", "tool:greet", "--out", "-").stdout.splitlines() == lines
     pegboard("history", "export", "--limit", "1", "--out", "calls.jsonl")
     assert json.loads((tmp_path / "calls.jsonl").read_text())["id"] == fail
     again = pegboard("history", "export", "--out", "calls.jsonl")

@@ -11,7 +11,7 @@ import typer
 
 from pegboard.cli.arguments import ArgOption, ArgsOption, ArgumentError, complete_tools, read_arguments
 from pegboard.cli.engines import EngineOption, InsecureOption, configured_engine, engine_at
-from pegboard.cli.root import MOST, OK, TOOL_FAILED, USAGE, AllowOption, PacksOption, app, find, scanned
+from pegboard.cli.root import MOST, OK, TOOL_FAILED, USAGE, AllowOption, PacksOption, app, find, or_stdout, scanned
 from pegboard.cli.servers import ElicitOption, answer_questions
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ def batch(
             "--out",
             metavar="FILE",
             help="Write the results to a file, as CSV if it ends with .csv; its journal is beside it.",
+            callback=or_stdout,
         ),
     ] = None,
     jobs: Annotated[
@@ -130,6 +131,9 @@ def batch(
         raise typer.Exit(USAGE)
     if retry_unknown and not resume:
         narrate("--retry-unknown needs --resume.")
+        raise typer.Exit(USAGE)
+    if force and out is None:
+        narrate("--force replaces the results of --out, so it needs --out.")
         raise typer.Exit(USAGE)
     if source == "-" and args == "-":
         narrate("Standard input can be read only once: use it for --from or for --args.")

@@ -32,6 +32,8 @@ def _check_junit(file: Path | None) -> Path | None:
     """Exit before any check runs if its report can't be written."""
     from pegboard import storage
 
+    if file == Path("-"):
+        fail("A JUnit report can't be written to stdout, as the results of the checks are. Name a file.")
     if file is not None:
         try:
             storage.check_writable(file)

@@ -27,6 +27,7 @@ from pegboard.cli.root import (
     PacksOption,
     app,
     open_runtime,
+    or_stdout,
     recorded_call,
     refuse_beside,
     scanned,
@@ -247,7 +248,10 @@ def export(
     context: typer.Context,
     query: QueryArgument = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write to this new file instead of stdout.")
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Write to this new file instead of stdout.", callback=or_stdout
+        ),
     ] = None,
     limit: Annotated[
         int | None, typer.Option("--limit", min=1, max=MOST, help="Export at most this many calls.")
@@ -457,11 +461,17 @@ def _query(runtime: Runtime, words: Sequence[str], filters: dict[str, str]) -> H
 
     # The shell has removed quotes around a phrase: a word that contains spaces is one.
     text = " ".join(f'"{word}"' if " " in word and '"' not in word and ":" not in word else word for word in words)
-    text = " ".join([text, *(f'{key}:"{value}"' for key, value in filters.items())])
-    parsed = runtime.activity.parse(text.strip())
-    for problem in parsed.problems:
-        narrate(problem.message)
-    if parsed.problems:
+    typed = runtime.activity.parse(text.strip()).query.model_fields_set
+    parsed = runtime.activity.parse(" ".join([text, *(f'{key}:"{value}"' for key, value in filters.items())]).strip())
+    wrong = [problem.message for problem in parsed.problems]
+    wrong += [
+        f"{key}: in the query can't be combined with {'--failed' if key == 'status' else f'--{key}'}."
+        for key, value in filters.items()
+        if not wrong and typed & runtime.activity.parse(f'{key}:"{value}"').query.model_fields_set
+    ]
+    for message in wrong:
+        narrate(message)
+    if wrong:
         raise typer.Exit(USAGE)
     return parsed.query
 

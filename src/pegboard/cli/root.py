@@ -258,6 +258,12 @@ AllowOption = Annotated[
 MOST: Final = 1_000_000_000
 """Maximum of an option that is a number of items; larger numbers can exceed those of the database."""
 
+
+def or_stdout(file: Path | None) -> Path | None:
+    """Return the file of an option, or None, which means stdout, for `-`."""
+    return None if file == Path("-") else file
+
+
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from pegboard.cli.root import MOST, TOOL_FAILED, USAGE, JsonOption, PacksOption, group, open_runtime, refuse_beside
+from pegboard.cli.root import (
+    MOST,
+    TOOL_FAILED,
+    USAGE,
+    JsonOption,
+    PacksOption,
+    group,
+    open_runtime,
+    or_stdout,
+    refuse_beside,
+)
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -111,7 +121,10 @@ def export(
     session: SessionArgument,
     format_: Annotated[Literal["markdown", "json"], typer.Option("--format", help="Format of the text.")] = "markdown",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this new file instead of stdout.")
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Write to this new file instead of stdout.", callback=or_stdout
+        ),
     ] = None,
     packs: PacksOption = None,
 ) -> None:
