@@ -72,6 +72,7 @@ class ScriptEditor(Lines):
         height: 1fr; max-height: 100%; border: none; padding: 0 0 0 1; scrollbar-size-vertical: 1;
         &:focus, &:ansi, &:ansi:focus { border: none; }
         & .script-editor--comment { color: $text-muted; text-style: italic; }
+        & .text-area--gutter { color: $text-muted; }
         & .script-editor--keyword { color: $text-accent; }
         & .script-editor--builtin { color: $text-secondary; }
         & .script-editor--string { color: $text-success; }
