@@ -112,7 +112,7 @@ class GuideScreen(Dialog[None]):
     @on(Input.Changed)
     def _search(self, event: Input.Changed) -> None:
         event.stop()
-        words = event.value.casefold().split()
+        words = dict.fromkeys(event.value.casefold().split())  # a pasted text can repeat a word ten thousand times
         found = [one for one in self._sections if all(word in one.searched for word in words)]
         self._show(sorted(found, key=lambda one: sum(word not in one.title.casefold() for word in words)))
 

@@ -34,6 +34,7 @@ from pegboard.tui.tools.batch_text import described, row_line
 from pegboard.tui.widgets.control_pictures import ControlPictures
 from pegboard.tui.widgets.dialog import Dialog
 from pegboard.tui.widgets.pick_list import PickList
+from pegboard.tui.widgets.text_input import TextInput
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -89,8 +90,8 @@ class BatchScreen(Dialog[None]):
         super().__init__(f"Run {clean_line(spec.name)} over a file")
         self._runtime = runtime
         self._spec = spec
-        self._file = Input(placeholder="JSON Lines or CSV file", id="file", highlighter=ControlPictures())
-        self._maps = Input(
+        self._file = TextInput(placeholder="JSON Lines or CSV file", id="file", highlighter=ControlPictures())
+        self._maps = TextInput(
             placeholder="mapping, if names differ: PARAMETER=COLUMN …", id="maps", highlighter=ControlPictures()
         )
         self._preview = Static(id="preview")
