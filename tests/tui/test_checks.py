@@ -143,6 +143,23 @@ async def test_the_check_of_a_destructive_tool_runs_only_after_confirmation_and_
 
 
 @pytest.mark.promise("BAT-3")
+async def test_after_a_check_is_deleted_the_next_one_is_selected(
+    packs: Path, own_check: Callable[[str, str], Path]
+) -> None:
+    files = {name: own_check(name, f'tool = "shop.items"\n') for name in "abcd"}
+    async with on_stage(Runtime.from_environment(packs=[packs])) as stage:
+        await open_checks(stage, "items")
+        await stage.press("down")
+        for name, following in ("bc", "cd", "da"):
+            await stage.until_seen(f"{name}  ⏎ runs it")
+            await stage.press("delete")
+            await stage.until_seen(f"Delete the check {name}?")
+            await stage.press("ctrl+y")
+            await stage.until_seen(f"{following}  ⏎ runs it")
+            assert not files[name].exists()
+
+
+@pytest.mark.promise("BAT-3")
 async def test_the_checks_follow_other_programs_and_a_changed_one_has_no_result(
     packs: Path, own_check: Callable[[str, str], Path]
 ) -> None:

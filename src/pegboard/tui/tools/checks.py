@@ -308,7 +308,7 @@ class ChecksScreen(ListDialog[None]):
                 await open_in_editor(self.app, file, None)
             case Problem(file=str(file), line=line):
                 await open_in_editor(self.app, file, line)
-        self._read()
+        self._update()
 
     @work(exclusive=True, group="change")
     async def action_delete(self) -> None:
@@ -332,7 +332,7 @@ class ChecksScreen(ListDialog[None]):
             await asyncio.to_thread(delete)
         except CheckError as error:
             self.notify(clean_line(str(error)), severity="error", markup=False)
-        self._read()
+        self._update()
 
     @work(exclusive=True, group="change")
     async def action_accept(self) -> None:
@@ -345,7 +345,7 @@ class ChecksScreen(ListDialog[None]):
         if changed is not None:
             self.notify("The schema was not accepted because it changed again. Check its changes.", severity="warning")
         self._changed = changed
-        self._read()
+        self._update()
 
     async def _accept(self) -> ToolCompatibility | None:
         """Accept the schema, and report it even if the dialog is closed meanwhile; return other changes than shown."""
