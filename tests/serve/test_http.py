@@ -275,6 +275,18 @@ def test_options_that_an_entry_with_an_address_cannot_have_are_named(tmp_path: P
     assert "doesn't start" not in serve("--print-config", "cursor", "--tool-allow", "fs.*").stderr
 
 
+def test_relative_paths_in_the_command_of_a_server_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "server.py").touch()
+
+    def hint(command: str) -> str:
+        lines = serve("--print-config", "cursor", "--mcp", command).stderr.splitlines()
+        return "".join(line.rpartition(": ")[2] for line in lines if line.startswith("Write absolute paths in --mcp"))
+
+    assert hint("python server.py") == hint("notes=server.py --quick") == "server.py."
+    assert hint(f"python {tmp_path}/server.py") == hint("https://example.org/mcp") == hint("python 'server.py") == ""
+
+
 def test_the_entry_for_codex_can_be_added_to_a_file_that_has_others() -> None:
     others = '[mcp_servers.files]\ncommand = "files"\n\n'
     servers = tomllib.loads(others + serve("--print-config", "codex").stdout)["mcp_servers"]

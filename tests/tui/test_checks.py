@@ -146,7 +146,7 @@ async def test_the_check_of_a_destructive_tool_runs_only_after_confirmation_and_
 async def test_after_a_check_is_deleted_the_next_one_is_selected(
     packs: Path, own_check: Callable[[str, str], Path]
 ) -> None:
-    files = {name: own_check(name, f'tool = "shop.items"\n') for name in "abcd"}
+    files = {name: own_check(name, 'tool = "shop.items"\n') for name in "abcd"}
     async with on_stage(Runtime.from_environment(packs=[packs])) as stage:
         await open_checks(stage, "items")
         await stage.press("down")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, NoReturn
 
@@ -173,12 +174,32 @@ def _print_entry(context: typer.Context, client: str, allow: list[str] | tuple[(
     if options and url is not None:
         given = clean_line(shlex.join(options))
         narrate(f"Not in the entry, because the client doesn't start the server: {given}. Pass it to `pegboard serve`.")
+    relative = [] if url else [word for word in _words(context) if not Path(word).is_absolute() and _exists(word)]
+    if relative:
+        named = clean_line(", ".join(relative))
+        narrate(f"Write absolute paths in --mcp, as the client may start the server in another folder: {named}.")
     known = {*variables, VARIABLE}
     left = sorted(
         name for name, value in os.environ.items() if name.startswith("PEGBOARD_") and value and name not in known
     )
     if left and url is None:
         narrate(f"Not in the entry, because they may be secret: {', '.join(left)}. Add those that the server needs.")
+
+
+def _words(context: typer.Context) -> list[str]:
+    """Return the words of all commands of `--mcp`, without names of servers before them."""
+    words: list[str] = []
+    for command in context.meta.get("pegboard.mcp", []):
+        with suppress(ValueError):  # unbalanced quotes
+            words += shlex.split(command)
+    return [word.partition("=")[2] or word for word in words]
+
+
+def _exists(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):  # too long, or contains a NUL character
+        return False
 
 
 def _fail(message: str, code: int) -> NoReturn:
