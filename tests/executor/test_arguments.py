@@ -245,6 +245,21 @@ async def test_the_log_about_a_class_without_a_json_form_is_in_plain_words(harne
     assert harness.text(events) == f"{said}It contains a class without a JSON form.\n"
 
 
+@pytest.mark.promise("DSC-4")
+async def test_an_iterator_is_made_of_a_list(harness: Any, tmp_path: Path) -> None:
+    pack = tmp_path / "lazy.py"
+    pack.write_text(
+        "import datetime, typing\nfrom collections.abc import Iterator\n"
+        "def days(*, days: Iterator[datetime.date], more: typing.Iterator = None) -> list:\n"
+        '    """Return the years and the rest."""\n'
+        "    return [next(days).year, *(day.year for day in days), *more]\n"
+    )
+    events = await harness.events("days", pack, days=["2024-01-01", "2025-01-01"], more=["a", 1])
+    assert (harness.result(events).data, harness.text(events)) == ([2024, 2025, "a", 1], "")
+    result = await harness.run("days", pack, days=["2024-01-01", "no"])
+    assert [fault.path for fault in result.error.faults] == ["/days/1"]
+
+
 async def test_json_types_and_paths_need_no_import(harness: Any, tmp_path: Path) -> None:
     pack = tmp_path / "light.py"
     pack.write_text(

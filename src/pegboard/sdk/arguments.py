@@ -244,6 +244,7 @@ def _adapters(
         for name, constraints in names.items():
             try:
                 annotation = _of_keywords(annotations[name]) if name == rest else annotations[name]
+                annotation = _of_iterator(annotation)
                 adapter = TypeAdapter(typing.Annotated[annotation, *constraints] if constraints else annotation)
                 adapter.rebuild()  # does nothing if the type is complete; otherwise names the undefined part
             except (PydanticUserError, AttributeError, NameError, RecursionError, TypeError) as error:
@@ -253,6 +254,18 @@ def _adapters(
             else:
                 adapters[name] = adapter
     return adapters
+
+
+def _of_iterator(annotation: Annotation) -> Annotation:
+    """Return a type for pydantic that makes an iterator of a list, as pydantic doesn't support iterators."""
+    if called(getattr(annotation, "__origin__", annotation)) != ("collections.abc", "Iterator"):
+        return annotation
+    from typing import Annotated
+
+    from pydantic import AfterValidator
+
+    item: Annotation = next(iter(arguments_of(annotation)), object)
+    return Annotated[list[item], AfterValidator(iter)]
 
 
 def _annotations_of(function: Callable[..., Any]) -> dict[str, Annotation]:
