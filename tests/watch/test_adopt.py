@@ -280,6 +280,28 @@ def test_servers_of_codex_run_behind_watch_until_undo(tmp_path: Path, home: Path
 
 
 @pytest.mark.promise("WAT-2")
+@pytest.mark.parametrize("client", ["claude-code", "codex", "cursor", "gemini", "opencode", "vscode", "windsurf"])
+def test_the_entry_of_a_running_pegboard_serve_is_skipped(tmp_path: Path, client: str) -> None:
+    printed = commands.pegboard("serve", "--print-config", client, "--http").stdout
+    file = tmp_path / ("config.toml" if client == "codex" else "opencode.json" if client == "opencode" else "mcp.json")
+    file.write_text(printed)
+    done = commands.pegboard("adopt", str(file))
+    assert "Skipped pegboard: it is Pegboard itself, which records its calls." in done.stderr
+    assert file.read_text() == printed
+
+
+@pytest.mark.promise("WAT-2")
+@pytest.mark.parametrize("url", ["http://[bad/mcp", "https://example.org:8768/mcp", "http://127.0.0.1:8768/mcp"])
+def test_other_addresses_are_no_pegboard_serve(tmp_path: Path, url: str) -> None:
+    file = tmp_path / "mcp.json"
+    headers = {} if "127" in url else {"Authorization": "Bearer ${PEGBOARD_SERVE_TOKEN}"}
+    file.write_text(json.dumps({"mcpServers": {"other": {"url": url, "headers": headers}}}))
+    done = commands.pegboard("adopt", str(file))
+    assert "Pegboard itself" not in done.stderr + done.stdout
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.promise("WAT-2")
 def test_pegboards_own_server_is_skipped_because_it_records_its_calls(tmp_path: Path) -> None:
     file = tmp_path / "mcp.json"
     servers = {

@@ -21,6 +21,7 @@ from pegboard.config.client_files import CLIENTS, client_files
 from pegboard.config.client_formats import BOM, VARIABLE, ClientFormatError
 from pegboard.config.display import looks_secret
 from pegboard.config.files import shown
+from pegboard.config.loopback import is_loopback
 from pegboard.config.paths import expanded
 from pegboard.config.servers import ends_in_sse, is_server_name, pack_name
 from pegboard.watch.changed_files import AdoptedFile, AdoptionError, ChangedFiles, EntryChange, client_text, read
@@ -46,6 +47,8 @@ _REMOTE_KEYS: Final = frozenset(
 )
 """Keys of a server with an address that its bridge doesn't have, or has with another value."""
 _LOGIN_KEYS: Final = ("headersHelper", "oauth", "oauth_resource", "scopes")
+_TOKENS: Final = ("PEGBOARD_SERVE_TOKEN", "${input:pegboard-token}")
+"""References to the token of `pegboard serve`, of which the second one is VS Code's."""
 _OF_OWN_SERVER: Final = frozenset({"type", "command", "args", "env", "environment", "enabled", "tools"})
 """Keys of an entry of `pegboard serve` that leave its rules and its record as they are."""
 
@@ -176,6 +179,8 @@ class Adoption:
         if isinstance(command, list):
             command, args = (command[0], command[1:]) if command else (None, [])
         url, note = next((entry[key] for key in URL_KEYS if entry.get(key) is not None), None), ""
+        if is_served(entry):
+            return skipped("it is Pegboard itself, which records its calls")
         if command is None and url is not None:
             try:
                 after = content.replaced(found, self._bridge(name, found.place, entry, url))
@@ -186,8 +191,6 @@ class Adoption:
             return skipped("it has no command that is text")
         elif is_watched(entry):
             return skipped("it already runs behind `pegboard watch`")
-        elif is_served(entry):
-            return skipped("it is Pegboard itself, which records its calls")
         else:
             after = content.wrapped(found, [*self._program, "watch", "--name", name, "--"], self._variables)
         return EntryChange(found.name, found.place, "adopted", "", found.text, after, note)
@@ -305,10 +308,24 @@ def is_watched(entry: object) -> bool:
 
 
 def is_served(entry: object) -> bool:
-    """Return whether an entry of a client's file runs `pegboard serve`, which records its calls itself."""
+    """Return whether an entry of a client's file runs `pegboard serve`, or connects to it; it records its calls itself.
+
+    Entries with an address name the variable of its token: see `pegboard.serve.entries`.
+    """
     words = _words(entry)
+    if isinstance(entry, dict) and words == [""]:
+        url = next((entry[key] for key in URL_KEYS if isinstance(entry.get(key), str)), "")
+        return is_loopback(_host(url)) and any(token in json.dumps(entry) for token in _TOKENS)
     is_module = words[1:3] in (["-m", "pegboard"], ["-Pm", "pegboard"])
     return "serve" in words[1:] and (is_module or Path(words[0]).name == "pegboard") and not is_watched(entry)
+
+
+def _host(url: str) -> str:
+    """Return the host of an address; an empty text if it has none or is invalid."""
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
 
 
 def is_own_server(entry: object, variables: Mapping[str, str]) -> bool:
