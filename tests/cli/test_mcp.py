@@ -473,6 +473,30 @@ def test_an_import_leaves_out_pegboard_itself_and_unwraps_watched_servers(
 
 
 @pytest.mark.promise("MCP-3")
+def test_a_server_that_could_not_be_used_is_not_imported(pegboard: Command, home: Path, tmp_path: Path) -> None:
+    servers = {
+        "broken": {"url": "http://[bad/mcp"},
+        "local": {"url": "localhost:8000/mcp"},
+        "header": {"url": "https://example.org/mcp", "headers": {"a b": "c"}},
+        "good": {"url": "https://example.org/mcp"},
+    }
+    (tmp_path / "servers.json").write_text(json.dumps({"mcpServers": servers}))
+    done = pegboard("mcp", "import", "servers.json")
+    assert [line.partition(": ")[2] for line in done.stdout.splitlines() if line.startswith("skipped")] == [
+        "its URL is invalid: Invalid IPv6 URL",
+        "its URL doesn't start with http:// or https://. Write it in full, such as http://localhost:8000/mcp",
+        "the header 'a b' is invalid",
+    ]
+    assert [*tomllib.loads(config(home))["mcp"]["servers"]] == ["good"]
+
+
+@pytest.mark.promise("WAT-1")
+def test_an_invalid_address_is_not_watched(pegboard: Command) -> None:
+    done = pegboard("watch", "--url", "http://[bad/mcp")
+    assert (done.returncode, "can't be watched because its URL is invalid" in done.stderr) == (1, True)
+
+
+@pytest.mark.promise("MCP-3")
 def test_servers_of_other_clients_are_imported_and_the_reasons_for_the_others_shown(
     pegboard: Command, home: Path, tmp_path: Path
 ) -> None:

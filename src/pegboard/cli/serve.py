@@ -174,8 +174,7 @@ def _print_entry(context: typer.Context, client: str, allow: list[str] | tuple[(
     if options and url is not None:
         given = clean_line(shlex.join(options))
         narrate(f"Not in the entry, because the client doesn't start the server: {given}. Pass it to `pegboard serve`.")
-    relative = [] if url else [word for word in _words(context) if not Path(word).is_absolute() and _exists(word)]
-    if relative:
+    if url is None and (relative := _relative_files(context)):
         named = clean_line(", ".join(relative))
         narrate(f"Write absolute paths in --mcp, as the client may start the server in another folder: {named}.")
     known = {*variables, VARIABLE}
@@ -186,20 +185,16 @@ def _print_entry(context: typer.Context, client: str, allow: list[str] | tuple[(
         narrate(f"Not in the entry, because they may be secret: {', '.join(left)}. Add those that the server needs.")
 
 
-def _words(context: typer.Context) -> list[str]:
-    """Return the words of all commands of `--mcp`, without names of servers before them."""
-    words: list[str] = []
+def _relative_files(context: typer.Context) -> list[str]:
+    """Return the arguments in commands of `--mcp` that name files in the working directory."""
+    from pegboard.config.new_servers import relative_file
+
+    found: list[str] = []
     for command in context.meta.get("pegboard.mcp", []):
         with suppress(ValueError):  # unbalanced quotes
-            words += shlex.split(command)
-    return [word.partition("=")[2] or word for word in words]
-
-
-def _exists(path: str) -> bool:
-    try:
-        return Path(path).exists()
-    except (OSError, ValueError):  # too long, or contains a NUL character
-        return False
+            first, *others = shlex.split(command)
+            found.append(relative_file([first, first.partition("=")[2], *others]))
+    return [file for file in found if file]
 
 
 def _fail(message: str, code: int) -> NoReturn:

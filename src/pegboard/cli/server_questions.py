@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pegboard.cli.approval import TerminalTurns, ask_line
 from pegboard.cli.output import narrate
 from pegboard.data.json_text import write
+from pegboard.data.urls import url_parts
 from pegboard.models.server import Elicitation, ElicitationAnswer, SamplingRequest
 from pegboard.results.clean import clean, clean_line
 
@@ -135,9 +136,8 @@ def _why_invalid(elicitation: Elicitation, answer: ElicitationAnswer) -> str:
 async def open_browser(url: str) -> None:
     """Open a web address in the user's browser; print nothing of the browser."""
     import webbrowser
-    from urllib.parse import urlsplit
 
-    if urlsplit(url).scheme in {"http", "https"}:
+    if url_parts(url).scheme in {"http", "https"}:
         await asyncio.to_thread(webbrowser.open, url)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from pegboard.config.client_formats import VARIABLE, ClientFormatError, listed_keys, parsed, server_places, value_at
 from pegboard.config.files import read_text, shown
+from pegboard.config.new_servers import entry_complaint
 from pegboard.config.paths import PATH_VARIABLES, working_directory
 from pegboard.config.redaction import speaks_of_secret
 from pegboard.config.servers import SECRET, ends_in_sse, is_server_name, pack_name
@@ -199,6 +200,10 @@ def read_client_file(
             converted = reader.convert(entry)
         except _SkippedError as error:
             found.append(FoundServer(name, file, skipped=str(error)))
+            continue
+        if complaint := entry_complaint(new_name, converted, ()):
+            reason = complaint[0].lower() + complaint[1:].removesuffix(".")
+            found.append(FoundServer(name, file, skipped=reason))
             continue
         notes = reader.notes if new_name == name else (f"named {new_name} here", *reader.notes)
         names.add(new_name)

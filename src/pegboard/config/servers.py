@@ -13,6 +13,7 @@ from pegboard import models
 from pegboard.config.display import looks_secret, shown_words
 from pegboard.config.paths import absolute
 from pegboard.config.redaction import Redactor, speaks_of_secret
+from pegboard.data.urls import url_parts
 from pegboard.errors import ConfigError
 from pegboard.models import Problem
 
@@ -111,7 +112,7 @@ def pack_name(reported: str, taken: Collection[str] = ()) -> str:
 
 def ends_in_sse(url: str) -> bool:
     """Return whether an address looks like those of the old HTTP+SSE transport."""
-    return urlsplit(url).path.rstrip("/").endswith("/sse")
+    return url_parts(url).path.rstrip("/").endswith("/sse")
 
 
 def is_server_name(name: str) -> bool:

@@ -24,6 +24,7 @@ from pegboard.config.files import shown
 from pegboard.config.loopback import is_loopback
 from pegboard.config.paths import expanded
 from pegboard.config.servers import ends_in_sse, is_server_name, pack_name
+from pegboard.data.urls import url_parts
 from pegboard.watch.changed_files import AdoptedFile, AdoptionError, ChangedFiles, EntryChange, client_text, read
 from pegboard.watch.client_text import URL_KEYS, VARIABLE_KEYS, ClientEntry, ClientText
 
@@ -216,7 +217,10 @@ class Adoption:
             raise _SkippedError(
                 "it logs in with its client; add it with `pegboard mcp add` and log in with `pegboard mcp login`"
             )
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+        except ValueError as error:
+            raise _SkippedError("its URL is invalid") from error
         variables: dict[str, JsonValue] = {**self._variables, **env}
         address = url
         if "@" in parts.netloc or parts.query or looks_secret(parts.path):
@@ -315,17 +319,9 @@ def is_served(entry: object) -> bool:
     words = _words(entry)
     if isinstance(entry, dict) and words == [""]:
         url = next((entry[key] for key in URL_KEYS if isinstance(entry.get(key), str)), "")
-        return is_loopback(_host(url)) and any(token in json.dumps(entry) for token in _TOKENS)
+        return is_loopback(url_parts(url).hostname or "") and any(token in json.dumps(entry) for token in _TOKENS)
     is_module = words[1:3] in (["-m", "pegboard"], ["-Pm", "pegboard"])
     return "serve" in words[1:] and (is_module or Path(words[0]).name == "pegboard") and not is_watched(entry)
-
-
-def _host(url: str) -> str:
-    """Return the host of an address; an empty text if it has none or is invalid."""
-    try:
-        return urlsplit(url).hostname or ""
-    except ValueError:
-        return ""
 
 
 def is_own_server(entry: object, variables: Mapping[str, str]) -> bool:

@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from pydantic import JsonValue
 
@@ -15,6 +14,7 @@ from pegboard.config.display import looks_secret, shown_words
 from pegboard.config.paths import PATH_VARIABLES
 from pegboard.config.redaction import Redactor
 from pegboard.data.mask import MASK
+from pegboard.data.urls import url_parts
 
 URL_KEYS: Final = ("url", "serverUrl", "httpUrl")
 VARIABLE_KEYS: Final = ("env", "environment")
@@ -114,7 +114,7 @@ def safe_entry(entry: JsonValue) -> dict[tuple[str, str | int], str]:
     for key in URL_KEYS:
         url = entry.get(key)
         if isinstance(url, str):
-            parts = urlsplit(url)
+            parts = url_parts(url)
             if parts.query or "@" in parts.netloc or looks_secret(parts.path):
                 safe[key, -1] = f"{parts.scheme}://{parts.hostname}/{MASK}"
     return safe

@@ -12,12 +12,12 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import httpx2
 
 from pegboard.config.client_formats import VARIABLE
 from pegboard.config.servers import pack_name
+from pegboard.data.urls import url_parts
 from pegboard.errors import PegboardError
 from pegboard.mcp.texts import is_old_transport, quotation, said_in
 from pegboard.watch.adoption import FILLED_HEADER_VARIABLE, FROM_ENVIRONMENT, HEADER_VARIABLE, URL_VARIABLE
@@ -53,9 +53,11 @@ def target(url: str, environ: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     """
     if url == FROM_ENVIRONMENT:
         url = environ.get(URL_VARIABLE, "")
-    parts = urlsplit(url)
+    parts = url_parts(url)
     if parts.scheme.lower() not in {"http", "https"} or not parts.hostname:
-        raise RemoteError("The server can't be watched because its URL doesn't start with http:// or https://.")
+        raise RemoteError(
+            "The server can't be watched because its URL is invalid or doesn't start with http:// or https://."
+        )
     headers = {}
     numbered = sorted(name for name in environ if name.startswith((HEADER_VARIABLE, FILLED_HEADER_VARIABLE)))
     for name in numbered:
@@ -74,7 +76,7 @@ def target(url: str, environ: Mapping[str, str]) -> tuple[str, dict[str, str]]:
 
 def server_name(url: str, name: str) -> str:
     """Return the name of a server: the given one, or one made of its host."""
-    return name or pack_name((urlsplit(url).hostname or "server").removeprefix("www.").replace(".", "_"))
+    return name or pack_name((url_parts(url).hostname or "server").removeprefix("www.").replace(".", "_"))
 
 
 def bridge(url: str, name: str) -> None:
