@@ -42,6 +42,9 @@ class OAuthServer:
         """The scope that calls require."""
         self.denies = False
         """Whether the user refuses the login."""
+        self.requires_login = True
+        self.meeting: threading.Barrier | None = None
+        """Holds back the results of calls until several have arrived; calls fail if it breaks."""
         self.revocation_status: int | None = None
         """HTTP status of revocations; None if there is no address for them."""
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"state": self}))
@@ -178,6 +181,8 @@ class _Handler(BaseHTTPRequestHandler):
         state = self.state
         scope = state.tokens.get(self.headers.get("Authorization", "").removeprefix("Bearer "))
         challenge = f'Bearer resource_metadata="{state.origin}/.well-known/oauth-protected-resource/mcp"'
+        if scope is None and not state.requires_login:
+            scope = state.call_scope
         if scope is None:
             self._answer({}, 401, {"WWW-Authenticate": f'{challenge}, scope="read"'})
             return
@@ -185,6 +190,12 @@ class _Handler(BaseHTTPRequestHandler):
             missing = f'error="insufficient_scope", scope="{state.call_scope}"'
             self._answer({}, 403, {"WWW-Authenticate": f"{challenge}, {missing}"})
             return
+        if message["method"] == "tools/call" and state.meeting is not None:
+            try:
+                state.meeting.wait()
+            except threading.BrokenBarrierError:
+                self._answer({}, 500)
+                return
         results: dict[str, Any] = {
             "initialize": {
                 "protocolVersion": "2025-11-25",

@@ -187,6 +187,40 @@ async def test_two_processes_that_need_a_new_token_refresh_it_once(
 
 
 @pytest.mark.promise("MCP-7")
+@pytest.mark.parametrize("requires_login", [False, True])
+async def test_calls_of_a_server_run_concurrently_even_if_it_sends_nothing_before_the_result(
+    server: OAuthServer, session: object, requires_login: bool
+) -> None:
+    server.requires_login, server.call_scope = requires_login, "read"
+    run = session()  # type: ignore[operator]
+    if requires_login:
+        assert await run.log_in(Person()) == ""
+    await run.connect()
+    server.meeting = threading.Barrier(3, timeout=20.0)
+    results = await asyncio.gather(run.save(), run.save(), run.save())
+    assert [result.data for result in results] == ["saved"] * 3
+
+
+@pytest.mark.promise("MCP-7")
+@pytest.mark.parametrize("expires_in", [1, 3600])
+async def test_concurrent_calls_with_a_token_that_is_no_longer_valid_refresh_it_once(
+    server: OAuthServer, session: object, expires_in: int
+) -> None:
+    server.call_scope = "read"
+    run = session()  # type: ignore[operator]
+    assert await run.log_in(Person()) == ""
+    server.expires_in = expires_in
+    server.tokens.clear()
+    await run.connect()
+    refreshes = [form for path, form in server.requests if path == "/token"]
+    server.expires_in = 3600
+    server.tokens.clear()
+    results = await asyncio.gather(run.save(), run.save(), run.save())
+    assert [result.data for result in results] == ["saved"] * 3
+    assert len([form for path, form in server.requests if path == "/token"]) == len(refreshes) + 1
+
+
+@pytest.mark.promise("MCP-7")
 async def test_a_missing_permission_is_requested_at_the_next_login(server: OAuthServer, session: object) -> None:
     run = session()  # type: ignore[operator]
     assert await run.log_in(Person()) == ""

@@ -179,6 +179,19 @@ def test_a_bridge_prints_only_its_own_message_if_a_login_cannot_be_refreshed() -
     assert said.startswith("pegboard watch: The server requires a login")
 
 
+@pytest.mark.promise("WAT-1")
+def test_a_bridge_says_that_a_revoked_login_is_needed_again() -> None:
+    with OAuthServer().running() as server:
+        server.clients.append("registered-1")
+        login = stored_login(server).model_copy(update={"expires_at": None})
+        assert Logins(Paths.from_environment().logins).write(login) is None
+        server.refresh_tokens.clear()
+        line = json.dumps(call_of(1)) + "\n"
+        command = [PROGRAM, "watch", "--url", server.url]
+        done = subprocess.run(command, check=False, input=line, capture_output=True, text=True, timeout=60)
+    assert "requires a login" in json.loads(done.stdout)["error"]["message"]
+
+
 class Storage:
     """A client's login, which is never complete."""
 

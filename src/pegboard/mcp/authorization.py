@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import httpx2
@@ -25,6 +25,7 @@ from mcp.shared.auth import (
     OAuthToken,
     ProtectedResourceMetadata,
 )
+from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
 from pydantic import AnyUrl, BaseModel, ValidationError
 
 from pegboard.mcp.logins import Login, Logins, is_private
@@ -142,65 +143,89 @@ class ServerAuthorization(OAuthClientProvider):
             self._choose_client_authentication()
 
     async def _auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        if self._initialized and not self.context.is_token_valid():
-            self._initialized = False  # another process may have refreshed the token
+        logs_in = self._log_in is not None and not self.is_logged_in
+        flow = self._log_in_once(request) if logs_in else self._use_login(request)
+        async with aclosing(flow):
+            outgoing: httpx2.Request | None = await anext(flow)
+            while outgoing is not None:
+                self.unanswered = "" if outgoing is request else str(outgoing.url.copy_with(query=None))
+                response = yield outgoing
+                self.unanswered = ""
+                outgoing = await _sent(flow, response)
+
+    async def _use_login(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """Send a request with the stored token, which is refreshed if necessary.
+
+        The SDK's own flow holds its lock until the response, so that calls of a server would run one after another.
+        """
+        lock, context = self.context.lock, self.context
+        async with lock:
+            context.protocol_version = request.headers.get(MCP_PROTOCOL_VERSION_HEADER)
+            if not (self._initialized and context.is_token_valid()):
+                await self._initialize()  # another process may have refreshed the token
+                try:
+                    if not context.is_token_valid() and context.can_refresh_token():
+                        await self._handle_refresh_response((yield await self._refresh_token()))
+                finally:
+                    await self._refreshing.aclose()
+            used = self._authorize(request) if context.is_token_valid() else ""
+        response = yield request
+        is_refreshed, is_last = False, True
+        # The token may have been revoked before its expiry; refreshing costs no login.
+        while response.status_code == 401 and not is_refreshed:
+            async with lock:
+                if not context.can_refresh_token():
+                    break
+                async with self._store.refreshing():
+                    is_refreshed = not await self._has_other_token(used)
+                    if is_refreshed and not (
+                        context.can_refresh_token()
+                        and await self._handle_refresh_response((yield await self._refresh_token()))
+                    ):
+                        is_last = False  # the caller gets the last response, which must be the server's
+                        break
+                used = self._authorize(request)
+            response = yield request
+        self.needed = ""
+        if not _is_rejected(response):
+            return
+        async with lock:
+            if has_other := await self._has_other_token(used):
+                self._authorize(request)
+        if has_other or not is_last:
+            response = yield request
+        if _is_rejected(response):
+            await self._note(response)
+
+    async def _log_in_once(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """Send a request, and let the user log in if the server rejects it or if a login is forced."""
         flow = super()._auth_flow(request)
         self._redirect = None
         async with AsyncExitStack() as closing:
             closing.push_async_callback(flow.aclose)
             outgoing: httpx2.Request | None = await anext(flow)
-            closing.push_async_callback(self._refreshing.aclose)
             closing.push(self._keep_error)
             while outgoing is not None:
-                if outgoing is request:
-                    await self._refreshing.aclose()
-                self.unanswered = "" if outgoing is request else str(outgoing.url.copy_with(query=None))
                 response = yield outgoing
-                self.unanswered = ""
                 if outgoing is request:
-                    is_refreshed = False
-                    # The token may have been revoked before its expiry; refreshing costs no login.
-                    while response.status_code == 401 and self.context.can_refresh_token() and not is_refreshed:
-                        async with self._store.refreshing():
-                            is_refreshed = not await self._has_newer_token()
-                            if is_refreshed and not (
-                                self.context.can_refresh_token()
-                                and await self._handle_refresh_response((yield await self._refresh_token()))
-                            ):
-                                break
-                        self._add_auth_header(request)
-                        response = yield request
-                    match self._next_step(response):
-                        case "done":
-                            return
-                        case "note":
-                            if await self._has_newer_token():
-                                self._add_auth_header(request)
-                                response = yield request
-                            if _is_rejected(response):
-                                await self._note(response)
-                            return
-                    if not _is_rejected(response):
+                    is_rejected = _is_rejected(response)
+                    if self._redirect is not None or not (is_rejected or self.is_forced):
+                        return  # a user who has just logged in is not asked again
+                    if not is_rejected:
                         response = httpx2.Response(401, request=request)
                     self._redirect = await closing.enter_async_context(self._bound_redirect())
                 outgoing = await _sent(flow, response)
 
-    def _next_step(self, response: httpx2.Response) -> Literal["done", "note", "log in"]:
-        """Return what to do after a response of the MCP server."""
-        if self._redirect is not None:
-            return "done"  # the user has just logged in, and is not asked again
-        self.needed = ""
-        is_rejected = _is_rejected(response)
-        if self._log_in is None or self.is_logged_in:
-            return "note" if is_rejected else "done"
-        return "log in" if is_rejected or self.is_forced else "done"
+    def _authorize(self, request: httpx2.Request) -> str:
+        """Add the token to a request; return it."""
+        self._add_auth_header(request)
+        return self.context.current_tokens.access_token if self.context.current_tokens is not None else ""
 
-    async def _has_newer_token(self) -> bool:
-        """Read the store again; return whether another process, or a login, has left another token there."""
-        before = self.context.current_tokens
+    async def _has_other_token(self, used: str) -> bool:
+        """Read the store again; return whether it has another token than this one, such as of another process."""
         await self._read()
-        after = self.context.current_tokens
-        return after is not None and (before is None or after.access_token != before.access_token)
+        tokens = self.context.current_tokens
+        return tokens is not None and tokens.access_token != used
 
     def _keep_error(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
