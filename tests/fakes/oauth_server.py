@@ -42,6 +42,9 @@ class OAuthServer:
         """The scope that calls require."""
         self.denies = False
         """Whether the user refuses the login."""
+        self.silent = ""
+        """Path of requests that are never answered."""
+        self._closing = threading.Event()
         self.requires_login = True
         self.meeting: threading.Barrier | None = None
         """Holds back the results of calls until several have arrived; calls fail if it breaks."""
@@ -67,9 +70,14 @@ class OAuthServer:
         try:
             yield self
         finally:
+            self._closing.set()
             self._http.shutdown()
             self._http.server_close()
             thread.join(5)
+
+    def delay(self, path: str) -> bool:
+        """Return whether a request is never answered; wait until the server ends if so."""
+        return path == self.silent and self._closing.wait()
 
     def paths(self) -> list[str]:
         """Return the paths of the requests to the authorization server."""
@@ -94,6 +102,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         state, parts = self.state, urlsplit(self.path)
+        if state.delay(parts.path):
+            return
         query = dict(parse_qsl(parts.query))
         if parts.path.startswith("/.well-known/oauth-protected-resource"):
             self._answer({"resource": state.url, "authorization_servers": [state.authorization_server or state.origin]})
@@ -126,6 +136,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if self.state.delay(urlsplit(self.path).path):
+            return
         match urlsplit(self.path).path:
             case "/register" if self.state.registers:
                 sent = json.loads(body)

@@ -17,6 +17,7 @@ import pytest
 from oauth_server import OAuthServer
 from processes import until
 
+from pegboard.mcp import authorization
 from pegboard.models import ServerConfig, ServerStatus, ToolCall, ToolResult
 from pegboard.models.server import Elicitation, ElicitationAnswer, OAuthClient, SamplingRequest
 from pegboard.runtime import Runtime
@@ -268,6 +269,31 @@ async def test_an_authorization_server_that_does_not_run_is_named_instead_of_the
     said = await session().log_in(Person())  # type: ignore[operator]
     assert "The authorization server can't be reached at http://127.0.0.1:1/" in said
     assert server.url not in said
+
+
+@pytest.mark.promise("MCP-7")
+@pytest.mark.parametrize("path", ["/.well-known/oauth-authorization-server", "/register", "/token"])
+async def test_a_login_ends_if_the_authorization_server_does_not_answer(
+    server: OAuthServer, session: object, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(authorization, "_ANSWER_SECONDS", 0.2)
+    server.silent = path
+    said = await session().log_in(Person())  # type: ignore[operator]
+    assert f"The authorization server didn't answer in time at {server.origin}{path}." in said
+
+
+@pytest.mark.promise("MCP-7")
+@pytest.mark.parametrize(("answer", "limit"), [(0.2, 60.0), (60.0, 0.5)], ids=["its limit", "the limit of the entry"])
+async def test_a_refresh_without_an_answer_names_the_authorization_server(
+    server: OAuthServer, session: object, answer: float, limit: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(authorization, "_ANSWER_SECONDS", answer)
+    server.expires_in = 1
+    assert await session().log_in(Person()) == ""  # type: ignore[operator]
+    server.silent = "/token"
+    status = await session(timeout=limit).connect()  # type: ignore[operator]
+    said = f"The authorization server didn't answer in time at {server.origin}/token."
+    assert (status.state, status.reason) == ("failed", said)
 
 
 @pytest.mark.promise("MCP-7")

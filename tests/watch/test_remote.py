@@ -192,6 +192,20 @@ def test_a_bridge_says_that_a_revoked_login_is_needed_again() -> None:
     assert "requires a login" in json.loads(done.stdout)["error"]["message"]
 
 
+@pytest.mark.promise("WAT-1")
+def test_a_bridge_names_the_authorization_server_if_that_cannot_be_reached() -> None:
+    with OAuthServer().running() as server:
+        login = stored_login(server)
+        assert login.authorization_server is not None
+        login.authorization_server["token_endpoint"] = "http://127.0.0.1:1/token"
+        assert Logins(Paths.from_environment().logins).write(login) is None
+        line = json.dumps(call_of(1)) + "\n"
+        command = [PROGRAM, "watch", "--url", server.url]
+        done = subprocess.run(command, check=False, input=line, capture_output=True, text=True, timeout=60)
+    said = json.loads(done.stdout)["error"]["message"]
+    assert said.startswith("The authorization server can't be reached at http://127.0.0.1:1/token: ")
+
+
 class Storage:
     """A client's login, which is never complete."""
 

@@ -42,6 +42,8 @@ Learn = Callable[[dict[str, str]], object]
 
 _PATIENCE: Final = 600.0
 """Seconds that the user has to log in."""
+_ANSWER_SECONDS: Final = 20.0
+"""Seconds that an authorization server may be silent before it answers a request."""
 _EARLY: Final = 30.0
 """Seconds before its expiry from which on an access token is refreshed."""
 
@@ -148,7 +150,12 @@ class ServerAuthorization(OAuthClientProvider):
         async with aclosing(flow):
             outgoing: httpx2.Request | None = await anext(flow)
             while outgoing is not None:
-                self.unanswered = "" if outgoing is request else str(outgoing.url.copy_with(query=None))
+                self.unanswered = ""
+                if outgoing is not request:
+                    self.unanswered = str(outgoing.url.copy_with(query=None))
+                    # A request of a flow has no limit of its own, and others wait for the same token.
+                    limit = httpx2.Timeout(_ANSWER_SECONDS).as_dict()
+                    outgoing.extensions = {**outgoing.extensions, "timeout": limit}
                 response = yield outgoing
                 self.unanswered = ""
                 outgoing = await _sent(flow, response)

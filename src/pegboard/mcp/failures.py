@@ -40,6 +40,7 @@ _UNANSWERED: Final = "Request 'server/discover' timed out"
 """Message of the SDK's own error for its first request; it tries an older one then, whose failure counts."""
 _CANNOT_ASK: Final = ("no back-channel for server-initiated requests", "server-initiated requests is unavailable")
 """Words of the official SDK and of FastMCP about a question that the protocol version doesn't allow."""
+_CHECK_AUTHORIZATION: Final = "Start it, or correct its address in the metadata of the server."
 _NOT_TLS: Final = frozenset({"HTTP_REQUEST", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL", "WRONG_VERSION_NUMBER"})
 """Reasons of OpenSSL for an answer that isn't TLS."""
 _ADDRESS: Final = re.compile(r"https?:|(localhost|[\w-]+(\.[\w-]+)+)(:\d+|(?=/))", re.IGNORECASE)
@@ -157,8 +158,19 @@ def authorization_unreachable(url: str, error: BaseException) -> ServerFailure |
     cause = next((one for one in _causes(error) if isinstance(one, httpx2.TransportError)), None)
     if not url or cause is None:
         return None
+    if isinstance(cause, httpx2.ReadTimeout):
+        return authorization_silent(url)
     reason = f"The authorization server can't be reached at {url}: {quotation(str(cause) or type(cause).__name__)}."
-    return ServerFailure(reason, "Start it, or correct its address in the metadata of the server.")
+    return ServerFailure(reason, _CHECK_AUTHORIZATION)
+
+
+def authorization_silent(url: str) -> ServerFailure:
+    """Return the failure of an authorization server that didn't answer in time.
+
+    Args:
+        url: Address of the request.
+    """
+    return ServerFailure(f"The authorization server didn't answer in time at {url}.", _CHECK_AUTHORIZATION)
 
 
 def explain(

@@ -13,6 +13,7 @@ from pegboard.mcp.environment import server_environment
 from pegboard.mcp.failures import (
     ServerFailure,
     UnusableServerError,
+    authorization_silent,
     authorization_unreachable,
     command_missing,
     ended,
@@ -60,7 +61,9 @@ class ServerLink(NamedTuple):
         )
 
     def no_answer(self) -> ServerFailure:
-        """Return the failure of a server that didn't answer in time."""
+        """Return the failure of a server that didn't answer in time, or of its authorization server."""
+        if self.login is not None and self.login.unanswered:
+            return authorization_silent(self.login.unanswered)
         return no_answer(self.config, self.process, self.config.timeout)
 
     def ended(self) -> ServerFailure:

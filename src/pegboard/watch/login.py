@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import httpx2
-
     from pegboard.config import Paths
+    from pegboard.mcp.authorization import ServerAuthorization
     from pegboard.models import ServerConfig
 
 
-def authorization(url: str, headers: Mapping[str, str]) -> httpx2.Auth | None:
+def authorization(url: str, headers: Mapping[str, str]) -> ServerAuthorization | None:
     """Return the authorization with the stored login to a server; None if there is none. Blocks."""
     from pegboard.config import Paths
     from pegboard.mcp.logins import Login, Logins

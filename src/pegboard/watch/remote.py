@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import httpx2
 
@@ -26,6 +26,9 @@ from pegboard.watch.link import CLIENT, CLOSED, HOLD, OPENED, PASS, SERVER
 from pegboard.watch.login import authorization
 from pegboard.watch.redirections import MOVES, own_location, redirected
 from pegboard.watch.sse import EventReader
+
+if TYPE_CHECKING:
+    from pegboard.mcp.authorization import ServerAuthorization
 
 CONNECT_SECONDS: Final = 30.0
 NO_SESSION: Final = 404
@@ -116,6 +119,7 @@ class _Bridge:
         self._messages: set[asyncio.Task[None]] = set()
         self._closable: dict[str, asyncio.Task[None]] = {}
         """Requests that are cancelled by closing their stream, by their ids as JSON."""
+        self._login: ServerAuthorization | None = None
         self._initialize: asyncio.Task[None] | None = None
         self._notification: asyncio.Task[None] | None = None
         self._listener: asyncio.Task[None] | None = None
@@ -126,10 +130,10 @@ class _Bridge:
         self._link.start()
         self._link.send(OPENED, _CONNECTION, json.dumps(self._about).encode())
         timeout = httpx2.Timeout(CONNECT_SECONDS, read=None)
-        auth = await asyncio.to_thread(authorization, self._url, self._headers)
+        self._login = await asyncio.to_thread(authorization, self._url, self._headers)
         hooks = {"response": [self._check_move]}
         async with httpx2.AsyncClient(
-            timeout=timeout, auth=auth, follow_redirects=False, event_hooks=hooks
+            timeout=timeout, auth=self._login, follow_redirects=False, event_hooks=hooks
         ) as self._client:
             lines: asyncio.Queue[bytes] = asyncio.Queue(100)
             loop = asyncio.get_running_loop()
@@ -224,16 +228,25 @@ class _Bridge:
                     return
             await self._post(line, message)
         except httpx2.HTTPError as error:
-            self._fail(message, f"The server can't be reached: {str(error) or type(error).__name__}.")
+            self._fail(message, self._unreachable(error))
         except Exception as error:  # noqa: BLE001 - such as of the login; the client waits for a response
             said = " ".join(str(error).split())[:300].removesuffix(".")
             self._fail(message, f"The message was not sent: {type(error).__name__}: {said}.")
 
+    def _unreachable(self, error: httpx2.HTTPError) -> str:
+        """Return which server can't be reached, and why."""
+        if self._login is not None and self._login.unanswered:
+            from pegboard.mcp.failures import authorization_unreachable
+
+            if (failure := authorization_unreachable(self._login.unanswered, error)) is not None:
+                return failure.reason
+        return f"The server can't be reached: {str(error) or type(error).__name__}."
+
     async def _find_login(self) -> bool:
         """Use a login that was stored after the start; return whether there is one."""
-        if self._client.auth is None and (login := await asyncio.to_thread(authorization, self._url, self._headers)):
-            self._client.auth = login
-        return self._client.auth is not None
+        if self._login is None and (login := await asyncio.to_thread(authorization, self._url, self._headers)):
+            self._client.auth = self._login = login
+        return self._login is not None
 
     async def _check_move(self, response: httpx2.Response) -> None:
         """Use another path of the same origin from now on if the server redirects to it with the same method.
@@ -261,7 +274,7 @@ class _Bridge:
         is_request = isinstance(message, dict) and "id" in message and "method" in message
         may_be_slow = is_request or isinstance(message, list)
         timeout = httpx2.Timeout(CONNECT_SECONDS, read=None if may_be_slow else CONNECT_SECONDS)
-        has_login = self._client.auth is not None
+        has_login = self._login is not None
         async with self._client.stream(
             "POST", self._url, content=line.strip(), headers=headers, timeout=timeout
         ) as response:
