@@ -42,6 +42,8 @@ class OAuthServer:
         """The scope that calls require."""
         self.denies = False
         """Whether the user refuses the login."""
+        self.refresh_status = 200
+        """HTTP status of refreshes."""
         self.silent = ""
         """Path of requests that are never answered."""
         self._closing = threading.Event()
@@ -167,6 +169,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer({"error": "invalid_client"}, 401)
             return
         if form["grant_type"] == "refresh_token":
+            if state.refresh_status != 200:
+                self._answer({"title": "Maintenance"}, state.refresh_status)
+                return
             if state.together is not None:
                 with suppress(threading.BrokenBarrierError):
                     state.together.wait()

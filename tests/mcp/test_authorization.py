@@ -297,6 +297,33 @@ async def test_a_refresh_without_an_answer_names_the_authorization_server(
 
 
 @pytest.mark.promise("MCP-7")
+@pytest.mark.parametrize("status", [429, 503])
+async def test_a_login_that_cannot_be_refreshed_at_present_is_used_again_later(
+    server: OAuthServer, session: object, status: int
+) -> None:
+    server.call_scope = "read"
+    run = session()  # type: ignore[operator]
+    assert await run.log_in(Person()) == ""
+    server.refresh_status = status
+    server.tokens.clear()
+    said = f"The login can't be refreshed: the authorization server answered with HTTP {status}"
+    first = await run.connect()
+    assert first.state == "failed"
+    assert said in first.reason
+    server.refresh_status = 200
+    await run.runtime.servers.reconnect("vault")
+    assert (await run.save()).data == "saved"
+    server.refresh_status = status
+    server.tokens.clear()
+    error = (await run.save()).error
+    assert error is not None
+    assert said in error.message
+    assert (await run.connect()).state == "ready"
+    server.refresh_status = 200
+    assert (await run.save()).data == "saved"
+
+
+@pytest.mark.promise("MCP-7")
 async def test_an_authorization_server_that_registers_no_clients_needs_a_client_id(
     server: OAuthServer, session: object
 ) -> None:

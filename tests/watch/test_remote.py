@@ -193,6 +193,19 @@ def test_a_bridge_says_that_a_revoked_login_is_needed_again() -> None:
 
 
 @pytest.mark.promise("WAT-1")
+def test_a_bridge_requires_no_login_if_the_login_cannot_be_refreshed_at_present() -> None:
+    with OAuthServer().running() as server:
+        server.clients.append("registered-1")
+        server.refresh_status = 503
+        assert Logins(Paths.from_environment().logins).write(stored_login(server)) is None
+        line = json.dumps(call_of(1)) + "\n"
+        command = [PROGRAM, "watch", "--url", server.url]
+        done = subprocess.run(command, check=False, input=line, capture_output=True, text=True, timeout=60)
+    said = json.loads(done.stdout)["error"]["message"]
+    assert said.startswith("The login can't be refreshed: the authorization server answered with HTTP 503")
+
+
+@pytest.mark.promise("WAT-1")
 def test_a_bridge_names_the_authorization_server_if_that_cannot_be_reached() -> None:
     with OAuthServer().running() as server:
         login = stored_login(server)

@@ -31,6 +31,7 @@ from pydantic import AnyUrl, BaseModel, ValidationError
 from pegboard.mcp.logins import Login, Logins, is_private
 from pegboard.mcp.redirect import Redirect
 from pegboard.mcp.refresh_lock import refreshing
+from pegboard.mcp.texts import quotation, said_in
 
 if TYPE_CHECKING:
     from pegboard.models.server import ServerConfig
@@ -46,6 +47,10 @@ _ANSWER_SECONDS: Final = 20.0
 """Seconds that an authorization server may be silent before it answers a request."""
 _EARLY: Final = 30.0
 """Seconds before its expiry from which on an access token is refreshed."""
+
+
+_REFUSALS: Final = frozenset({400, 401, 403})
+"""Statuses with which an authorization server refuses to refresh a token; others don't end the login."""
 
 
 class OAuthError(BaseModel):
@@ -95,6 +100,8 @@ class ServerAuthorization(OAuthClientProvider):
         self._own_client = None if is_document or client_id is None else client_id
         self.needed = ""
         """Why the user must log in; empty if that isn't known to be so."""
+        self.not_refreshed = ""
+        """Why the token can't be refreshed at present, although the login may be valid; empty if it can."""
         self.is_logged_in = False
         """Whether the user logged in with this object."""
         self.is_forced = False
@@ -195,6 +202,7 @@ class ServerAuthorization(OAuthClientProvider):
             response = yield request
         self.needed = ""
         if not _is_rejected(response):
+            self.not_refreshed = ""
             return
         async with lock:
             if has_other := await self._has_other_token(used):
@@ -270,6 +278,8 @@ class ServerAuthorization(OAuthClientProvider):
 
     async def _note(self, response: httpx2.Response) -> None:
         """Record that the user must log in, and the scope that was missing."""
+        if response.status_code == 401 and self.not_refreshed:
+            return  # another login would fail too, or isn't necessary
         if response.status_code == 401:
             self.needed = "The login expired." if self._store.login.tokens else "The server requires a login."
             return
@@ -297,7 +307,14 @@ class ServerAuthorization(OAuthClientProvider):
     async def _handle_refresh_response(self, response: httpx2.Response) -> bool:
         if response.status_code in {400, 401} and _error_code(await response.aread()) == "invalid_client":
             await self._store.doubt()
-        return await super()._handle_refresh_response(response)
+        is_refreshed = await super()._handle_refresh_response(response)
+        self.not_refreshed = ""
+        if not is_refreshed and response.status_code not in _REFUSALS:
+            said = said_in(await response.aread(), is_html="html" in response.headers.get("content-type", ""))
+            self.not_refreshed = "The login can't be refreshed: the authorization server answered with HTTP" + (
+                f" {response.status_code}: {quotation(said)}." if said else f" {response.status_code}."
+            )
+        return is_refreshed
 
     def _choose_client_authentication(self) -> None:
         """Send a client secret in the way that the authorization server supports.

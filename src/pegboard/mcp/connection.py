@@ -290,7 +290,7 @@ class ServerConnection:
     def login_missing(self) -> ServerFailure | None:
         """Report that the user must log in, if the last response says so; return the failure of the call."""
         failure = None if self._link is None else self._link.login_failure
-        if failure is not None:
+        if failure is not None and failure.needs_login:
             self._report_failure(failure, retries=False)
         return failure
 

@@ -44,8 +44,12 @@ class ServerLink(NamedTuple):
 
     @property
     def login_failure(self) -> ServerFailure | None:
-        """The failure of a server at which the user must log in, or None."""
-        return login_needed(self.config, self.login.needed) if self.login is not None and self.login.needed else None
+        """The failure of a server at which the user must log in, or whose login can't be refreshed; None otherwise."""
+        if self.login is not None and self.login.needed:
+            return login_needed(self.config, self.login.needed)
+        if self.login is not None and self.login.not_refreshed:
+            return ServerFailure(self.login.not_refreshed, "Try again later.")
+        return None
 
     def explain(self, error: BaseException) -> ServerFailure:
         """Return why connecting failed.

@@ -294,8 +294,9 @@ class _Bridge:
                     self._receive(body)
                 if not (is_response and (passes or response.is_success)):
                     said = said_in(body, is_html=kind == "text/html")
+                    why = self._login.not_refreshed if self._login is not None and response.status_code == 401 else ""
                     has_session = bool(self._session)
-                    self._fail(message, _explained(response, self._url, said, has_session=has_session))
+                    self._fail(message, why or _explained(response, self._url, said, has_session=has_session))
         if method == "notifications/initialized" and self._listener is None:
             self._listener = asyncio.create_task(self._listen())
 
