@@ -34,6 +34,8 @@ class OAuthServer:
         """The issuer in the metadata; the server's own by default."""
         self.authorization_server: str | None = None
         """The authorization server in the metadata of the MCP server; this one by default."""
+        self.endpoints: dict[str, str] = {}
+        """Endpoints in the metadata that differ from the usual ones."""
         self.registers = True
         """Whether clients can register themselves."""
         self.clients: list[str] = []
@@ -119,6 +121,7 @@ class _Handler(BaseHTTPRequestHandler):
                     **({"revocation_endpoint": f"{state.origin}/revoke"} if state.revocation_status else {}),
                     "code_challenge_methods_supported": ["S256"],
                     "token_endpoint_auth_methods_supported": ["client_secret_basic", "none"],
+                    **state.endpoints,
                 }
             )
         elif parts.path == "/authorize" and self._is_forgotten(query):

@@ -324,6 +324,14 @@ async def test_a_login_that_cannot_be_refreshed_at_present_is_used_again_later(
 
 
 @pytest.mark.promise("MCP-7")
+async def test_the_query_of_the_address_of_the_login_page_is_kept(server: OAuthServer, session: object) -> None:
+    server.endpoints["authorization_endpoint"] = f"{server.origin}/authorize?tenant=a%20b&policy="
+    assert await session().log_in(Person()) == ""  # type: ignore[operator]
+    asked = dict(server.requests)["/authorize"]
+    assert (asked["tenant"], asked["response_type"]) == ("a b", "code")
+
+
+@pytest.mark.promise("MCP-7")
 async def test_an_authorization_server_that_registers_no_clients_needs_a_client_id(
     server: OAuthServer, session: object
 ) -> None:

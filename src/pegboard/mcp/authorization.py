@@ -334,7 +334,7 @@ class ServerAuthorization(OAuthClientProvider):
         if not is_private(url):
             parts = urlsplit(url)
             raise LoginError(f"The login page {parts.scheme}://{parts.netloc} isn't encrypted, so it was not opened.")
-        self._redirect.expect(url)
+        self._redirect.expect(url := _with_one_query(url))
         if not await self._log_in(url):
             raise LoginError("The login was declined.")
         # A page about an unknown client doesn't lead back, so that no answer says that it is unknown.
@@ -428,6 +428,12 @@ async def _sent(
         return await flow.asend(response)
     except StopAsyncIteration:
         return None
+
+
+def _with_one_query(url: str) -> str:
+    """Return a URL whose query the SDK added although the authorization endpoint has a query of its own."""
+    start, mark, rest = url.partition("?")
+    return start + mark + rest.replace("?response_type=", "&response_type=", 1)
 
 
 def _is_rejected(response: httpx2.Response) -> bool:
