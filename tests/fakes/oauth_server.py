@@ -34,8 +34,8 @@ class OAuthServer:
         """The issuer in the metadata; the server's own by default."""
         self.authorization_server: str | None = None
         """The authorization server in the metadata of the MCP server; this one by default."""
-        self.endpoints: dict[str, str] = {}
-        """Endpoints in the metadata that differ from the usual ones."""
+        self.endpoints: dict[str, str | bool] = {}
+        """Endpoints and more in the metadata that differ from the usual ones."""
         self.registers = True
         """Whether clients can register themselves."""
         self.clients: list[str] = []
@@ -132,6 +132,8 @@ class _Handler(BaseHTTPRequestHandler):
             code = secrets.token_hex(8)
             state.codes[code] = query
             back = {"error": "access_denied"} if state.denies else {"code": code}
+            if state.endpoints.get("authorization_response_iss_parameter_supported"):
+                back["iss"] = state.issuer or state.origin
             self.send_response(302)
             self.send_header("Location", f"{query['redirect_uri']}?{urlencode({**back, 'state': query['state']})}")
             self.send_header("Content-Length", "0")

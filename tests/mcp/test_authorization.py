@@ -332,6 +332,18 @@ async def test_the_query_of_the_address_of_the_login_page_is_kept(server: OAuthS
 
 
 @pytest.mark.promise("MCP-7")
+@pytest.mark.parametrize(("named", "own"), [("/", ""), ("", "/")], ids=["the MCP server's", "its own"])
+async def test_an_issuer_without_a_path_may_end_in_a_slash_in_one_place(
+    server: OAuthServer, session: object, named: str, own: str
+) -> None:
+    server.authorization_server, server.issuer = server.origin + named, server.origin + own
+    server.endpoints["authorization_response_iss_parameter_supported"] = True
+    assert await session().log_in(Person()) == ""  # type: ignore[operator]
+    server.tokens.clear()
+    assert (await session().connect()).state == "ready"  # type: ignore[operator]
+
+
+@pytest.mark.promise("MCP-7")
 async def test_an_authorization_server_that_registers_no_clients_needs_a_client_id(
     server: OAuthServer, session: object
 ) -> None:

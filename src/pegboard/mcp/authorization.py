@@ -16,6 +16,7 @@ from mcp.client.auth.utils import (
     extract_field_from_www_auth,
     extract_scope_from_www_auth,
     is_valid_client_metadata_url,
+    issuers_match,
     union_scopes,
 )
 from mcp.shared.auth import (
@@ -229,7 +230,24 @@ class ServerAuthorization(OAuthClientProvider):
                     if not is_rejected:
                         response = httpx2.Response(401, request=request)
                     self._redirect = await closing.enter_async_context(self._bound_redirect())
+                elif response.status_code == 200 and outgoing.url.path.startswith("/.well-known/"):
+                    response = await self._with_expected_issuer(response)
                 outgoing = await _sent(flow, response)
+
+    async def _with_expected_issuer(self, response: httpx2.Response) -> httpx2.Response:
+        """Return the metadata of an authorization server, with its issuer as the MCP server writes it.
+
+        Many MCP servers add a slash to an issuer without a path, and the SDK compares both as texts.
+        """
+        expected = self.context.auth_server_url
+        try:
+            found = OAuthMetadata.model_validate_json(await response.aread())
+        except ValidationError:
+            return response
+        if expected is None or not issuers_match(str(found.issuer), expected):
+            return response
+        content = {**response.json(), "issuer": expected}
+        return httpx2.Response(response.status_code, json=content, request=response.request)
 
     def _authorize(self, request: httpx2.Request) -> str:
         """Add the token to a request; return it."""
@@ -350,7 +368,10 @@ class ServerAuthorization(OAuthClientProvider):
         if "error" in answer:
             said = answer.get("error_description") or answer["error"]
             raise LoginError(f"The authorization server refused the login: {said}.")
-        return AuthorizationCodeResult(code=answer.get("code", ""), state=answer.get("state"), iss=answer.get("iss"))
+        issuer, metadata = answer.get("iss"), self.context.oauth_metadata
+        if issuer is not None and metadata is not None and issuers_match(issuer, str(metadata.issuer)):
+            issuer = str(metadata.issuer)  # as `_with_expected_issuer` writes it
+        return AuthorizationCodeResult(code=answer.get("code", ""), state=answer.get("state"), iss=issuer)
 
 
 class _Store:
