@@ -49,6 +49,8 @@ class OAuthServer:
         self.silent = ""
         """Path of requests that are never answered."""
         self._closing = threading.Event()
+        self.rejects_all = False
+        """Whether the MCP server rejects every token, such as one for another audience."""
         self.requires_login = True
         self.meeting: threading.Barrier | None = None
         """Holds back the results of calls until several have arrived; calls fail if it breaks."""
@@ -203,6 +205,8 @@ class _Handler(BaseHTTPRequestHandler):
         state = self.state
         scope = state.tokens.get(self.headers.get("Authorization", "").removeprefix("Bearer "))
         challenge = f'Bearer resource_metadata="{state.origin}/.well-known/oauth-protected-resource/mcp"'
+        if state.rejects_all:
+            scope = None
         if scope is None and not state.requires_login:
             scope = state.call_scope
         if scope is None:

@@ -344,6 +344,16 @@ async def test_an_issuer_without_a_path_may_end_in_a_slash_in_one_place(
 
 
 @pytest.mark.promise("MCP-7")
+async def test_a_server_that_rejects_the_token_of_a_new_login_is_named(server: OAuthServer, session: object) -> None:
+    server.rejects_all = True
+    said = await session().log_in(Person())  # type: ignore[operator]
+    assert "You logged in, but the server vault rejects the new token (HTTP 401)." in said
+    assert server.paths().count("/authorize") == 1
+    server.rejects_all = False
+    assert (await session().connect()).state == "ready"  # type: ignore[operator]
+
+
+@pytest.mark.promise("MCP-7")
 async def test_an_authorization_server_that_registers_no_clients_needs_a_client_id(
     server: OAuthServer, session: object
 ) -> None:

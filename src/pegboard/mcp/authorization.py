@@ -105,6 +105,8 @@ class ServerAuthorization(OAuthClientProvider):
         """Why the token can't be refreshed at present, although the login may be valid; empty if it can."""
         self.is_logged_in = False
         """Whether the user logged in with this object."""
+        self.is_rejected = False
+        """Whether the server rejected the first request after that login."""
         self.is_forced = False
         """Whether the user logs in with the next request, even if the server doesn't require it for that request."""
         self.error = ""
@@ -226,6 +228,7 @@ class ServerAuthorization(OAuthClientProvider):
                 if outgoing is request:
                     is_rejected = _is_rejected(response)
                     if self._redirect is not None or not (is_rejected or self.is_forced):
+                        self.is_rejected = is_rejected
                         return  # a user who has just logged in is not asked again
                     if not is_rejected:
                         response = httpx2.Response(401, request=request)

@@ -34,7 +34,7 @@ async def log_in(config: ServerConfig, logins: Logins, ask: LogIn, learn: Learn)
         return Problem(message=f"The server {config.name} has an `Authorization` header.", fix=fix)
     authorization = ServerAuthorization(config, logins, log_in=ask, learn=learn)
     last = LastResponse()
-    reason, fix = "", ""
+    name, reason, fix = config.name or config.url, "", ""
     try:
         streams = http_streams(config.url, config.headers, last, MessageLog(), authorization)
         async with asyncio.timeout(_PATIENCE), Client(streams, cache=None) as client:
@@ -49,8 +49,14 @@ async def log_in(config: ServerConfig, logins: Logins, ask: LogIn, learn: Learn)
     except ERRORS as error:
         unreachable = authorization_unreachable(authorization.unanswered, error)
         reason, fix = (unreachable or explain(config, error, None, last))[:2]
+    if authorization.is_rejected and last.status in (401, 403):
+        said = f" It said: {quotation(last.text)}." if last.text else ""
+        return Problem(
+            message=f"You logged in, but the server {name} rejects the new token (HTTP {last.status}).{said}",
+            fix="Check whether your account has access, or report this to the server's author.",
+        )
     if authorization.is_logged_in:
         return None
     if authorization.error:
         reason, fix = f"The login failed: {quotation(authorization.error)}.", authorization.error_fix
-    return Problem(message=f"You are not logged in to {config.name or config.url}. {reason}".strip(), fix=fix)
+    return Problem(message=f"You are not logged in to {name}. {reason}".strip(), fix=fix)
