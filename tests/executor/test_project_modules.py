@@ -105,6 +105,25 @@ async def test_a_pack_imports_modules_of_its_project(harness: Any, project: Proj
 
 @pytest.mark.promise("DSC-1")
 @pytest.mark.parametrize(
+    "statement",
+    ["from app.models import NAME\n", "from app import models\nNAME = models.NAME\n", "import app.models\n"],
+)
+async def test_a_package_imports_its_own_modules_by_its_name(harness: Any, project: Project, statement: str) -> None:
+    folder = project(
+        {
+            "pyproject.toml": "",
+            "src/app/__init__.py": statement,
+            "src/app/models.py": "NAME = 'models'\n",
+            "src/app/tools/__init__.py": "",
+            "src/app/tools/pack.py": "import app.models\ndef ask(): return app.models.NAME\n",
+        }
+    )
+    result = await harness.run("ask", folder / "src/app/tools/pack.py")
+    assert (result.error, result.data) == (None, "models")
+
+
+@pytest.mark.promise("DSC-1")
+@pytest.mark.parametrize(
     "expression",
     [
         "import_module('app.data.words').WORDS",

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 # ruff: noqa: PTH113, PTH116, PTH120
 
 
+_INIT = f"{os.sep}__init__.py"
+
+
 def package_of(folder: str) -> tuple[str, str]:
     """Return the folder that contains the top-level package of a folder, and the folder's dotted name as a package.
 
@@ -106,7 +109,7 @@ def find_local(importer: str, module: str, names: Sequence[str] = (), start: str
     file. Pegboard is always a library.
 
     Args:
-        importer: Absolute path of the importing module, which is not a candidate.
+        importer: Absolute path of the importing module, which is not a candidate unless it is a package.
         module: Dotted name of the module.
         names: Names that are imported from it; one of them may be a module in a folder without `__init__.py`.
         start: Absolute path of the folder where the search for the importing module began; empty for a pack.
@@ -118,7 +121,7 @@ def find_local(importer: str, module: str, names: Sequence[str] = (), start: str
         # a folder counts only if it contains an imported module
         for each in (top, module, *(f"{module}.{name}" for name in names)):
             file = module_file(root, each)
-            if file is not None and file != importer:
+            if file is not None and (file != importer or file.endswith(_INIT)):
                 return (root, file) if _is_own(root, each) else None
             if file is not None:
                 break
