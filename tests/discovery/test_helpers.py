@@ -241,6 +241,8 @@ def test_imports_that_lead_out_of_the_package_are_not_read(folder: Folder, tmp_p
         (["tools/__init__.py", "tools/models.py"], "from tools.models import Row"),
         (["tools/__init__.py"], "from . import Row"),
         (["tools/__init__.py=from .models import Row\n", "tools/models.py"], "from tools import Row"),
+        (["tools/__init__.py=from tools.models import Row\n", "tools/models.py"], "from tools import Row"),
+        (["tools/__init__.py=", "tools/tools.py=", "tools/models.py"], "from tools.models import Row"),
         (["tools/__init__.py=", "__init__.py=", "core.py"], "from ..core import Row"),
         (["pyproject.toml=", "core/models.py"], "from core.models import Row"),
         (["pyproject.toml=", "src/core/models.py"], "from core.models import Row"),

@@ -123,6 +123,21 @@ async def test_a_package_imports_its_own_modules_by_its_name(harness: Any, proje
 
 
 @pytest.mark.promise("DSC-1")
+@pytest.mark.parametrize("statement", ["from app.models import NAME\n", "from app import NAME\n"])
+async def test_a_module_named_like_its_package_does_not_hide_it(harness: Any, project: Project, statement: str) -> None:
+    folder = project(
+        {
+            "app/__init__.py": "from .models import NAME\n",
+            "app/models.py": "NAME = 'package'\n",
+            "app/app.py": "NAME = 'module'\n",
+            "app/pack.py": f"{statement}def ask(): return NAME\n",
+        }
+    )
+    result = await harness.run("ask", folder / "app/pack.py")
+    assert (result.error, result.data) == (None, "package")
+
+
+@pytest.mark.promise("DSC-1")
 @pytest.mark.parametrize(
     "expression",
     [

@@ -117,7 +117,7 @@ def find_local(importer: str, module: str, names: Sequence[str] = (), start: str
     top = module.partition(".")[0]
     if top == "pegboard" or top in sys.stdlib_module_names:
         return None
-    for root in import_folders(os.path.dirname(importer), start):
+    for root in _search_folders(os.path.dirname(importer), top, start):
         # a folder counts only if it contains an imported module
         for each in (top, module, *(f"{module}.{name}" for name in names)):
             file = module_file(root, each)
@@ -126,6 +126,16 @@ def find_local(importer: str, module: str, names: Sequence[str] = (), start: str
             if file is not None:
                 break
     return None
+
+
+def _search_folders(folder: str, top: str, start: str) -> list[str]:
+    """Return the folders of `import_folders`; for the name of the module's own package, first that of the package."""
+    folders = import_folders(folder, start)
+    root, package = package_of(folder)
+    if package.partition(".")[0] == top and root in folders:
+        folders.remove(root)
+        folders.insert(0, root)
+    return folders
 
 
 def _is_own(root: str, module: str) -> bool:
