@@ -115,6 +115,26 @@ async def test_calls_of_an_agent_are_bars_on_a_time_axis(
         assert last[1] == max(bar(found[index])[1] for index in (0, 1, 2, 4))
 
 
+@pytest.mark.promise("WAT-5")
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
+async def test_offsets_and_durations_of_a_long_session_keep_the_columns_of_the_timeline(
+    runtime: Runtime, recorder: Recorder, session: Session, size: tuple[int, int]
+) -> None:
+    starts = {0: "+0.0 s", 999: "+999.0 s", 1000: "+16.7min", 3580: "+59.7min", 7200: "+2h0min", 442_742: "+123 h"}
+    for at in starts:
+        session.add("files.find", at, 2)
+    async with on_activity(runtime, size) as stage:
+        screen = await opened(stage)
+        view = screen.query_one(TimelineView)
+        found = lines(stage, TimelineView)
+        calls = [line for line in found if "✓" in line]
+        assert [line[: line.index("✓")].strip() for line in calls] == list(starts.values())
+        assert len({line.index("✓") for line in calls}) == 1
+        assert {len(line) for line in found} == {view.row_width}
+        assert len(view.header() or "") == view.row_width
+        assert found[-2].endswith(" 121 h")
+
+
 @pytest.mark.promise("WAT-5", "SCR-2")
 async def test_a_script_that_ended_with_an_exit_code_is_a_failure_in_the_timeline(
     runtime: Runtime, recorder: Recorder, session: Session

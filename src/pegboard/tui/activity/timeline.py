@@ -138,7 +138,7 @@ class TimelineView(LineView):
         label, width = self._columns
         if self._scale.start is None or self._scale.end is None:
             return None
-        total = duration((self._scale.end - self._scale.start).total_seconds() * 1000)
+        total = _lasted((self._scale.end - self._scale.start).total_seconds())
         axis = f"0{total:─>{max(width - 1, 0)}}" if len(total) < width - 2 else " " * width
         return f"{'start':>{_OFFSET - 1}} {'  call':<{label}}{axis}{'duration':>{_DURATION}}"
 
@@ -148,10 +148,8 @@ class TimelineView(LineView):
         item = row.item
         label_width, width = self._columns
         start = self._scale.start or item.start
-        offset = f"+{(item.start - start).total_seconds():.1f} s"
-        if len(offset) >= _OFFSET:
-            offset = f"+{duration((item.start - start).total_seconds() * 1000).replace(' ', '')}"
-        lasted = duration((item.end - item.start).total_seconds() * 1000)
+        offset = _offset((item.start - start).total_seconds())
+        lasted = _lasted((item.end - item.start).total_seconds())
         first, last = self._scale.cells(item, width)
         if isinstance(item, TimelineGap):
             sign, label, kind, block = "┄", "no activity", "muted", "┄"
@@ -410,6 +408,18 @@ def _shown_state(bar: TimelineBar) -> CallState:
 
 def _is_same(item: TimelineItem, other: TimelineBar) -> bool:
     return isinstance(item, TimelineBar) and (item.kind, item.id) == (other.kind, other.id)
+
+
+def _offset(seconds: float) -> str:
+    """Return the time since the start of a session, short enough for its column."""
+    shown = f"{seconds:.1f} s", duration(seconds * 1000).replace(" ", ""), f"{seconds / 60:.1f}min"
+    return next((f"+{text}" for text in shown if len(text) < _OFFSET - 1), f"+{seconds / 3600:.0f} h")
+
+
+def _lasted(seconds: float) -> str:
+    """Return a duration, from 100 hours without its minutes, so that it fits into its column."""
+    text = duration(seconds * 1000)
+    return text if len(text) <= _DURATION else f"{seconds / 3600:,.0f} h"
 
 
 def _fitted(text: str, width: int) -> str:
