@@ -211,9 +211,15 @@ class Table:
                 yield (number, column) if found else None
 
     def width(self, column: int, most: int = CELL) -> int:
-        """Return the width of a column in cells of the screen, from its name, first and last rows, at most `most`."""
-        cells = (self.cell(row, column, most) for row in self._measured())
-        return min(max(cell_len(clean_line(self.columns[column])), *map(cell_len, cells)), most)
+        """Return the width of a column in cells of the screen, at most `most`.
+
+        It follows from its name, and from the first and last rows both of the list and of those that are shown, because
+        sorting moves the widest values to an end, and a filter leaves others.
+        """
+        name = self.columns[column]
+        rows = map(self._rows.__getitem__, {*_ends(range(self.total)), *_ends(self._numbers)})
+        cells = (_shown(row[name], most) for row in rows if name in row)
+        return min(max(map(cell_len, [clean_line(name), *cells])), most)
 
     def is_numeric(self, column: int) -> bool:
         """Return True if a column contains only numbers, judging by its first and last rows."""
@@ -223,13 +229,8 @@ class Table:
     def measured_values(self, column: int) -> list[JsonValue]:
         """Return the values of a column in its first and last rows, without those that are missing or null."""
         name = self.columns[column]
-        rows = (self._row(row) for row in self._measured())
+        rows = map(self._rows.__getitem__, _ends(self._numbers))
         return [row[name] for row in rows if row.get(name) is not None]
-
-    def _measured(self) -> list[int]:
-        """Return the rows that represent a column, because reading all of them would take too long."""
-        rows = range(len(self))
-        return [*rows[:_MEASURED_ROWS], *rows[max(_MEASURED_ROWS, len(self) - _MEASURED_ROWS) :]]
 
     def csv(self) -> Iterator[str]:
         """Yield the rows that are shown as lines of CSV (RFC 4180), with nested values as JSON and null as nothing.
@@ -250,6 +251,11 @@ class Table:
         yield _markdown_line("---:" if key in numeric else "---" for key in keys)
         for row in self.rows():
             yield _markdown_line(_markdown_cell(row.get(key)) for key in keys)
+
+
+def _ends(rows: Sequence[int]) -> list[int]:
+    """Return the rows that represent a column, because reading all of them would take too long."""
+    return [*rows[:_MEASURED_ROWS], *rows[max(_MEASURED_ROWS, len(rows) - _MEASURED_ROWS) :]]
 
 
 def is_wrapped(value: JsonValue) -> bool:

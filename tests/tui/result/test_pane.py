@@ -876,6 +876,27 @@ async def test_a_click_on_a_heading_sorts_the_table_and_the_path_stays_that_of_t
         assert names() == "abcd"
 
 
+async def test_the_largest_values_are_whole_after_sorting_or_filtering_if_the_pane_is_wide_enough(
+    stage: OpenStage,
+) -> None:
+    sizes = {150: 12_345_678, 151: 23_456_789, 152: 8}
+    rows: JsonValue = [{"name": f"f{index}", "size": sizes.get(index, 1)} for index in range(300)]
+    async with stage() as on:
+        await on.show(rows)
+        table = on.pane.query_one(TableView)
+        await on.press("right", "o", "o")
+        await on.app.workers.wait_for_complete()
+        await on.pilot.pause()
+        assert [table.row(index)[0].split() for index in (0, 1, 2)] == [
+            ["f151", "23456789"],
+            ["f150", "12345678"],
+            ["f152", "8"],
+        ]
+        await on.press("o", "f", *"1234")
+        await on.until(lambda: table.row_count == 1, "the rows are filtered")
+        assert table.row(0)[0].split() == ["f150", "12345678"]
+
+
 async def test_the_failing_line_of_a_pack_is_shown_with_what_to_do(stage: OpenStage) -> None:
     traceback = 'Traceback (most recent call last):\n  File "/packs/room.py", line 12, in book\n    x()\nNameError: x\n'
     error = ToolError(code="execution_error", message="NameError: x")

@@ -110,10 +110,10 @@ class TableView(LineView):
         self._measure()
 
     def _measure(self) -> None:
-        """Measure the columns. Filters don't change their widths."""
+        """Measure the columns. Filters don't make them narrower."""
         table = self._all
         columns = range(len(table.columns))
-        self._widths = [table.width(column) for column in columns]
+        self._widths = [self._table.width(column) for column in columns]
         if self._arrangement.column in table.columns:
             sorted_by = table.columns.index(self._arrangement.column)
             with_sign = cell_len(clean_line(self._arrangement.column)) + 1
@@ -136,7 +136,7 @@ class TableView(LineView):
             self._widths[0] = min(self._widths[0], max(self.row_width // 2, _NARROWEST))
         for column, width in enumerate(self._measured):
             if free > 0 and width == CELL:
-                self._widths[column] = self._all.width(column, CELL + free)
+                self._widths[column] = self._table.width(column, CELL + free)
                 free -= self._widths[column] - CELL
 
     @property
