@@ -313,6 +313,22 @@ async def test_a_missing_module_of_a_project_is_not_to_be_installed(
     assert result.error.detail != "dependency_missing"
 
 
+@pytest.mark.promise("EXE-3")
+@pytest.mark.parametrize(
+    ("source", "kind"),
+    [
+        ("class Box: ...\ndef ask(): return [Box()]\n", "main.Box at [0]"),
+        ("from shapes.box import Box\ndef ask(): return {'a': Box()}\n", "shapes.box.Box at .a"),
+    ],
+)
+async def test_the_type_of_a_result_without_a_json_form_has_the_name_of_its_module_as_in_the_project(
+    harness: Any, project: Project, source: str, kind: str
+) -> None:
+    folder = project({"main.py": source, "shapes/box.py": "class Box: ...\n"})
+    result = await harness.run("ask", folder / "main.py")
+    assert result.error.message == f"The result can't be converted to JSON: an object of type {kind}."
+
+
 async def test_a_folder_of_data_is_not_a_missing_library(harness: Any, project: Project) -> None:
     folder = project({"main.py": "import absent_library\n", "absent_library/rows.json": "[]\n"})
     assert (await harness.run("ask", folder / "main.py")).error.detail == "dependency_missing"

@@ -156,6 +156,13 @@ def test_arguments_and_results_pass_as_json_as_they_do_between_workers(script: S
     assert call_tool("typed.result", raw=(1,)) == {"box": box, "pair": [1, "1.10"], "2": [1]}
 
 
+@pytest.mark.promise("SDK-13")
+def test_the_type_of_a_result_without_a_json_form_has_the_name_of_its_pack(script: Script) -> None:
+    script(shelf='class Box: ...\ndef put():\n    """Is a tool."""\n    return Box()\n')
+    with pytest.raises(RuntimeError, match=r"an object of type shelf\.Box at the top\.$"):
+        call_tool("shelf.put")
+
+
 @pytest.mark.promise("SDK-2", "SDK-13")
 def test_values_that_fail_between_workers_fail_in_a_script_too(script: Script) -> None:
     script(typed=TYPED)

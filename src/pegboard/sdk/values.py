@@ -29,6 +29,8 @@ _KEY_OF_OTHER_TYPE = re.compile(r'"(?:-?[0-9][0-9.e+-]*|null|true|false)":')
 """Key that may not have been text. Searching for one takes a tenth of the time of writing the text."""
 
 _LONE_SURROGATES = re.compile("[\ud800-\udfff]+")
+_PRIVATE_PACKAGE = re.compile(r"^_(?:pegboard_)?packs_\d+\.")
+"""Prefix that the import of a packs folder adds to the names of its modules."""
 
 
 class _UnwritableError(Exception):
@@ -390,7 +392,8 @@ _quick = json.JSONEncoder(
 
 def _type_name(value: object) -> str:
     cls = type(value)
-    return cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
+    module = _PRIVATE_PACKAGE.sub("", cls.__module__)
+    return cls.__qualname__ if module == "builtins" else f"{module}.{cls.__qualname__}"
 
 
 def _shown(path: Sequence[str | int]) -> str:
