@@ -141,6 +141,20 @@ async def test_the_hint_and_the_cursor_of_a_text_area_are_readable_in_the_light_
 
 
 @pytest.mark.promise("TUI-6")
+@pytest.mark.parametrize("theme", ["textual-light", "atom-one-light", "solarized-light", "textual-dark"])
+async def test_muted_text_of_lists_is_readable_in_the_themes_of_textual(given: GivenRuntime, theme: str) -> None:
+    given.settings = Settings(ui=UiSettings(theme=theme))
+    async with on_stage(given) as stage:
+        shown = _parts(stage.app, "▾ ")
+        await stage.press("ctrl+right_square_bracket")
+        await stage.until_seen("for a script over tools")
+        for style in (*shown, *_parts(stage.app, "for a script over tools")):
+            assert style.color is not None
+            assert style.bgcolor is not None
+            assert contrast(style.color.get_truecolor().hex, style.bgcolor.get_truecolor().hex) >= 4.5
+
+
+@pytest.mark.promise("TUI-6")
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

@@ -319,15 +319,12 @@ class ToolList(FilterList):
 
     def draw(self, row: int, width: int, *, is_selected: bool) -> Content:
         """Return a pack with its number of tools, or a tool with its badges."""
-        style = _no_style if is_selected else self._style
+        style = _no_style if is_selected else self.part_style
         match self._rows[row]:
             case PackEntry() as pack:
                 return fitted(*self._draw_pack(pack, style), width)
             case ToolEntry() as entry:
                 return fitted(*self._draw_tool(entry, style, is_selected=is_selected), width)
-
-    def _style(self, name: str) -> Style:
-        return self.get_visual_style(name, partial=True)
 
     def _draw_pack(self, pack: PackEntry, style: Callable[[str], Style]) -> tuple[Content, Content]:
         name = (clean_line(pack.name), style("tool-list--pack"))

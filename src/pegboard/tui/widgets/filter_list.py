@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from textwrap import wrap
 from typing import ClassVar
@@ -367,6 +367,13 @@ class FilterList(ScrollView, can_focus=True):
     def empty_text(self) -> str:
         """Text of the list while it is empty."""
         return self.empty
+
+    def part_style(self, name: str) -> Style:
+        """Return the style of a component for a part of a line, without a background.
+
+        A color such as `auto 60%` depends on the background of the list, which a partial style doesn't have.
+        """
+        return replace(self.get_visual_style(name), background=None)
 
     def highlighted(self, text: str, *, is_selected: bool = False) -> Content:
         """Return a text with the letters of the filter highlighted."""

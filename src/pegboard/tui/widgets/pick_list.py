@@ -171,5 +171,5 @@ class PickList(FilterList):
         note = Content(f" {line.note}" if line.note else "")
         note = note.truncate(max(width // 2, width - left.cell_length) - 1, ellipsis=True) + " "
         if not is_selected:
-            note = note.stylize(self.get_visual_style("filter-list--note", partial=True))
+            note = note.stylize(self.part_style("filter-list--note"))
         return fitted(left, note, width)
