@@ -13,12 +13,13 @@ from textual.widget import Widget
 from textual.widgets import Static
 from textual.widgets._toast import Toast
 
-from pegboard.models import Hints
+from pegboard.models import Hints, JsonObject
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.dialogs.ask_text import AskText
 from pegboard.tui.dialogs.problems import ProblemsScreen
 from pegboard.tui.form.editors import JsonBox
 from pegboard.tui.form.lines import Lines
+from pegboard.tui.shell.palette import Palette
 from pegboard.tui.tools.screen import ToolsScreen
 from pegboard.tui.tools.tool_page import ToolPage
 from pegboard.tui.widgets.dialog import Overlay
@@ -145,6 +146,29 @@ async def test_the_focus_returns_when_the_terminal_is_large_enough_again(
         await stage.press("ctrl+r")
         await stage.until(lambda: given.calls, "the tool was run")
         assert given.calls[0].args == {"path": "abc"}
+
+
+@pytest.mark.promise("TUI-7")
+async def test_the_focus_returns_to_a_field_if_a_dialog_was_closed_while_the_terminal_was_too_small(
+    given: GivenRuntime,
+) -> None:
+    steps: dict[str, JsonObject] = {f"step{number}": {"type": "string", "default": ""} for number in range(30)}
+    given.found = (tool("work.plan", "", None, **steps),)
+    async with on_stage(given) as stage:
+        await stage.open("plan")
+        await stage.press(*["down"] * 15)
+        field = stage.app.focused
+        await stage.press("ctrl+p")
+        await stage.until(lambda: isinstance(stage.app.screen, Palette), "the palette is open")
+        await stage.pilot.resize_terminal(40, 10)
+        await stage.press("escape")
+        await stage.until_seen("Make the terminal larger.")
+        assert stage.app.focused is None, "the body of the page is hidden"
+        await stage.pilot.resize_terminal(120, 40)
+        await stage.until(lambda: stage.app.focused is field, "the field has the focus")
+        await stage.type("saw")
+        assert stage.form.form is not None
+        assert stage.form.form.arguments() == {"step15": "saw"}
 
 
 async def test_ctrl_b_hides_the_tool_list_and_moves_its_focus(given: GivenRuntime) -> None:

@@ -40,14 +40,22 @@ class PageScreen(MouseGuard[None]):
         if self._is_small:
             self._before_small = self.focused or self._before_small
         elif was_small:
-            self.call_after_refresh(self._restore_focus)
+            self._restore_focus()
 
     def _restore_focus(self) -> None:
         before, self._before_small = self._before_small, None
-        if before is not None and before.is_attached and before.focusable:
+        if before is not None and before.is_attached and before.display and before.focusable:  # removed ones are hidden
             self.set_focus(before, scroll_visible=False)
-        elif self.focused is None:
+            return
+        if before is None:  # the terminal was too small from the start
+            self._update_auto_focus()
+        if self.focused is None:
             self.focus_work()
+
+    def _update_auto_focus(self) -> None:
+        """Focus a widget of a page without focus, but not one that is hidden as the terminal is too small."""
+        if not is_too_small(self.app.size):
+            super()._update_auto_focus()
 
     @property
     def panes(self) -> Sequence[Widget]:
