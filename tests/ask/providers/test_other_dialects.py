@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import importlib
 import json
 import re
 import sys
 from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import replace
 
 import pytest
 from dialects import CALL, TEXT, anthropic, candidate, claude, ends, gemini, google
@@ -14,12 +18,14 @@ from listening import KEY, LIST_DIR, hear
 from provider import Answer, FakeProvider, says
 
 from pegboard.ask.providers import ProviderModel, model
+from pegboard.errors import ModelError
 from pegboard.models.conversation import (
     Message,
     ModelMessage,
     Prompt,
     ProposedCall,
     SystemMessage,
+    TextDelta,
     ToolMessage,
     TurnEnded,
     Usage,
@@ -185,6 +191,40 @@ async def test_an_error_in_the_middle_of_an_answer_of_anthropic_ends_it() -> Non
         heard = await hear(claude(fake))
     assert heard.text == "Let me."
     assert (heard.failed.code, heard.failed.detail) == ("server", "Overloaded")
+
+
+@pytest.mark.promise("ASK-5")
+@pytest.mark.parametrize(
+    ("speaker", "answer"), [(claude, anthropic(*TEXT[:2])), (gemini, google(candidate({"text": "Let "})))]
+)
+async def test_closing_the_stream_ends_the_answer_at_the_server_too(
+    speaker: Callable[[FakeProvider], ProviderModel], answer: Answer
+) -> None:
+    with FakeProvider(replace(answer, end="hang")).running() as fake:
+        model = speaker(fake)
+        async with aclosing(model.stream(Prompt(messages=CONVERSATION))) as events:
+            assert await anext(events) == TextDelta(text="Let ")
+        assert await asyncio.to_thread(fake.left.wait, 30)
+        await model.close()
+
+
+async def test_an_error_in_the_middle_of_an_answer_of_google_ends_the_connection() -> None:
+    failures: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
+    error = {"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}}
+    with FakeProvider(replace(google(candidate({"text": "Let "}), error), end="hang")).running() as fake:
+        model = gemini(fake)
+        async with aclosing(model.stream(Prompt(messages=CONVERSATION))) as events:
+            assert await anext(events) == TextDelta(text="Let ")
+            with pytest.raises(ModelError, match="in the middle of its answer: The model is overloaded"):
+                await anext(events)
+        assert await asyncio.to_thread(fake.left.wait, 30)
+        await model.close()
+    # The library leaves generators to the loop, which closes them when they are collected.
+    gc.collect()
+    while others := asyncio.all_tasks() - {asyncio.current_task()}:
+        await asyncio.wait(others, timeout=30)
+    assert failures == []
 
 
 async def test_google_streams_text_and_calls_and_receives_the_results() -> None:

@@ -1,4 +1,4 @@
-"""Size limits of a provider's responses, enforced while they arrive.
+"""Limits of a provider's responses: the size, enforced while they arrive, and the turn, at whose end they are closed.
 
 Imported late: it loads the library.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from typing import Final
 
 import httpx2
@@ -28,6 +30,10 @@ _COMPRESSED: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 """First bytes of gzip and Zstandard, which can't begin a text."""
 
 
+_OPEN: Final[ContextVar[list[httpx2.Response]]] = ContextVar("open responses")
+"""The responses to the requests of the current turn."""
+
+
 class ResponseTooLargeError(httpx2.ReadError):
     """A response, or one event of it, exceeded its limit; the connection is closed."""
 
@@ -36,14 +42,32 @@ class CompressedResponseError(httpx2.ReadError):
     """A response is compressed, although the request allowed no compression."""
 
 
+@asynccontextmanager
+async def closed_at_end() -> AsyncGenerator[None]:
+    """Close all responses within the block at its end.
+
+    Google's library leaves the response open if an answer is interrupted, or contains an error: the server would
+    continue to write it.
+    """
+    responses: list[httpx2.Response] = []
+    _OPEN.set(responses)
+    try:
+        yield
+    finally:
+        while responses:
+            await responses.pop().aclose()
+
+
 async def bounded(response: httpx2.Response) -> None:
-    """Limit the body of a response; a hook of the client."""
+    """Limit the body of a response, and close it with the turn; a hook of the client."""
     # Never decompressed: a few bytes could become gigabytes. No compression was requested.
     response.headers.pop("content-encoding", None)
     stream = response.stream
     assert isinstance(stream, httpx2.AsyncByteStream), "the client is asynchronous"
     stream = _PlainStream(stream, is_answer=response.is_success)
     response.stream = _BoundedStream(_Events(stream) if response.is_success else stream, is_answer=response.is_success)
+    if (responses := _OPEN.get(None)) is not None:
+        responses.append(response)
 
 
 def has_end_marker(response: httpx2.Response) -> bool:

@@ -19,6 +19,7 @@ from pegboard.ask.providers.call_deltas import CompatibleResponse
 from pegboard.ask.providers.connection import ModelConnection
 from pegboard.ask.providers.endpoint import Patience
 from pegboard.ask.providers.errors import ErrorFactory
+from pegboard.ask.providers.limits import closed_at_end
 from pegboard.ask.providers.messages import their_messages, their_settings, their_tools
 from pegboard.ask.providers.thinking_tags import UnopenedThinking
 from pegboard.errors import ModelError
@@ -50,12 +51,15 @@ async def turn(
     """
     started = False
     try:
-        async with model_request_stream(
-            connection.model,
-            their_messages(prompt.messages, ids=connection.ids, accepts_blank=connection.accepts_blank),
-            model_settings=their_settings(prompt, patience),
-            model_request_parameters=their_tools(prompt, declares_calls=connection.declares_calls),
-        ) as stream:
+        async with (
+            closed_at_end(),
+            model_request_stream(
+                connection.model,
+                their_messages(prompt.messages, ids=connection.ids, accepts_blank=connection.accepts_blank),
+                model_settings=their_settings(prompt, patience),
+                model_request_parameters=their_tools(prompt, declares_calls=connection.declares_calls),
+            ) as stream,
+        ):
             async with aclosing(_events(stream, patience.silence)) as events:
                 pieces = _without_unopened(events) if isinstance(stream, CompatibleResponse) else events
                 async with aclosing(pieces):
