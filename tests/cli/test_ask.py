@@ -16,7 +16,7 @@ from pathlib import Path
 
 import commands
 import pytest
-from provider import FakeProvider, says
+from provider import Answer, FakeProvider, proposes, says
 
 Command = Callable[..., commands.Done]
 
@@ -239,6 +239,29 @@ def test_text_that_turns_out_to_be_a_thought_is_named_so_on_a_terminal(tmp_path:
         text = on_terminal(["Why?", "--model", "llamacpp:fake", "--base-url", fake.url], tmp_path)
     said = "I wonder why.\nThe text above is the model's thinking. Its answer:\nSo.\n"
     assert said in text.replace("\r", "")
+
+
+@pytest.mark.promise("CLI-3", "ASK-2")
+@pytest.mark.parametrize(
+    ("answers", "end"),
+    [
+        ([says("")], "The model returned no answer.\n"),
+        ([says("\n\n")], "The model returned no answer.\n"),
+        (
+            [proposes("time_now", {}), says("")],
+            "The model returned no answer.\n\nIts calls:\n- time.now: done\n",
+        ),
+        ([says("So.")], "So.\n"),
+    ],
+)
+def test_an_answer_is_shown_once_on_a_terminal_even_if_it_is_empty(
+    answers: list[Answer], end: str, tmp_path: Path, home: Path
+) -> None:
+    with FakeProvider(*answers).running() as fake:
+        arguments = ["Why?", "--session", "s", "--model", "llamacpp:fake", "--base-url", fake.url]
+        text = on_terminal(arguments, tmp_path).replace("\r", "")
+    assert text.endswith(end)
+    assert text.count(end) == 1
 
 
 def on_terminal(arguments: Sequence[str], folder: Path) -> str:

@@ -223,21 +223,27 @@ class _AskOutput:
         self.turns = TerminalTurns(self.end_line)
         self._streams = streams
         self._in_line = False
+        self._is_new_turn = False
+        self._printed: list[str] = []
+        """Text of the last turn with any, without its thinking."""
 
     def event(self, event: AskEvent) -> None:
         """Print an event."""
         from pegboard.cli.output import narrate, narrate_log
         from pegboard.models import Finished, Log, Started
-        from pegboard.models.ask import CallHappened, CallProposed, ModelSaid, ToolAnswered, Waiting
+        from pegboard.models.ask import CallHappened, CallProposed, ModelSaid, ToolAnswered, TurnStarted, Waiting
         from pegboard.models.conversation import TextDelta, ThinkingEnded, TurnEnded
 
         match event:
             case ModelSaid(event=TextDelta(text=text)):
                 self._text(text)
+            case TurnStarted():
+                self._is_new_turn = True
             case ModelSaid(event=TurnEnded()):
                 self.end_line()
             case ModelSaid(event=ThinkingEnded()) if self._streams:
                 self.end_line()
+                self._printed.clear()
                 narrate("The text above is the model's thinking. Its answer:")
             case CallProposed(call=call):
                 narrate(f"→ {_clean_line(call.name)} {_compact(call.args)}")
@@ -257,7 +263,8 @@ class _AskOutput:
         from pegboard.cli.output import narrate, print_data
 
         self.end_line()
-        if not self._streams and outcome.answer:
+        # A text that replaces an empty answer of the model didn't stream.
+        if outcome.answer and outcome.answer.strip() != "".join(self._printed).strip():
             print_data(outcome.answer)
         if outcome.model_error is not None:
             error = outcome.model_error
@@ -271,6 +278,10 @@ class _AskOutput:
         if self._streams and text:
             end_log_line()
             print_text(text)
+            if self._is_new_turn and text.strip():
+                self._is_new_turn = False
+                self._printed.clear()
+            self._printed.append(text)
             self._in_line = not text.endswith("\n")
 
     def end_line(self) -> None:
