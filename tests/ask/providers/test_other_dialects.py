@@ -240,6 +240,15 @@ async def test_google_streams_text_and_calls_and_receives_the_results() -> None:
     assert any(KEY in value for value in fake.asked[0].headers.values())
 
 
+@pytest.mark.parametrize("reason", ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"])
+async def test_an_invalid_call_of_a_model_of_google_is_reported_as_such(reason: str) -> None:
+    with FakeProvider(google(candidate({"text": "Let me."}), candidate(finish=reason))).running() as fake:
+        failed = (await hear(gemini(fake))).failed
+    assert (failed.code, failed.detail) == ("server", reason)
+    assert str(failed).endswith(f"in the middle of its answer: {reason}.")
+    assert failed.fix == "Try again, or use another model: this one wrote an invalid call."
+
+
 async def test_an_unfinished_answer_of_google_is_a_failure() -> None:
     with FakeProvider(google(candidate({"text": "Let me."}))).running() as fake:
         assert (await hear(gemini(fake))).failed.code == "broken_stream"

@@ -27,9 +27,9 @@ _ADVICE: Final = tuple(
             r"\bfailed to load model\b|\brequires more system memory\b",
             "Use a smaller model, or check the server's log.",
         ),
-        # Ollama and Groq
+        # Ollama, Groq and Google
         (
-            r"error parsing tool call|failed to call a function|tool call validation failed",
+            r"error parsing tool call|failed to call a function|tool call validation failed|^\w+_(FUNCTION|TOOL)_CALL\b",
             "Try again, or use another model: this one wrote an invalid call.",
         ),
         # OpenRouter

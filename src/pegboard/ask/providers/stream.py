@@ -190,7 +190,8 @@ def _ended(stream: StreamedResponse, errors: ErrorFactory) -> TurnEnded:
         raise errors.unusable_call(stream.unusable_call)
     match response.finish_reason:
         case "error":
-            raise errors.own_error()
+            given = str(details["finish_reason"])
+            raise errors.own_error("" if given == "error" else given)
         case "length":
             return TurnEnded(message=message, usage=usage, reason="length")
         case "stop" | "tool_call":
