@@ -121,6 +121,39 @@ async def test_three_point_zero_becomes_an_integer_beside_other_keys(harness: An
     assert (await harness.run("ask", pack, item={"name": "x", "count": 1.0})).data == "{'name': 'x', 'count': 1}"
 
 
+@pytest.mark.parametrize(
+    ("annotation", "value", "given"),
+    [
+        ("Iterable[date]", ["2024-01-01"], "[datetime.date(2024, 1, 1)]"),
+        ("t.Iterable[date] | None", ["2024-01-01"], "[datetime.date(2024, 1, 1)]"),
+        ("t.Iterable[T]", [1, "a"], "[1, 'a']"),
+        ("Annotated[Iterable[date], 'days']", ["2024-01-01"], "[datetime.date(2024, 1, 1)]"),
+        ("dict[str, Iterable[date]]", {"a": ["2024-01-01"]}, "{'a': [datetime.date(2024, 1, 1)]}"),
+        ("t.Dict[str, Iterable[date]]", {"a": ["2024-01-01"]}, "{'a': [datetime.date(2024, 1, 1)]}"),
+        ("Iterable[t.Iterable[date]]", [["2024-01-01"]], "[[datetime.date(2024, 1, 1)]]"),
+        ("str | Iterable[date]", ["2024-01-01"], "[datetime.date(2024, 1, 1)]"),
+        ("Collection[date]", ["2024-01-01"], "[datetime.date(2024, 1, 1)]"),
+        ("t.Container[date]", ["2024-01-01"], "[datetime.date(2024, 1, 1)]"),
+        ("Reversible", ["2024-01-01"], "['2024-01-01']"),
+        ("Reversible[int]", [3.0], "[3]"),
+    ],
+)
+async def test_an_iterable_and_a_collection_arrive_as_a_list_of_converted_items(
+    harness: Any, tmp_path: Path, annotation: str, value: object, given: str
+) -> None:
+    lines = [
+        "import typing as t",
+        "from collections.abc import Collection, Iterable, Reversible",
+        "from datetime import date",
+        "from typing import Annotated",
+        "T = t.TypeVar('T')",
+        f'def f(*, items: {annotation}):\n    """Show."""\n    return repr(items)',
+    ]
+    (tmp_path / "lists.py").write_text("\n".join(lines))
+    events = await harness.events("f", tmp_path / "lists.py", items=value)
+    assert (harness.result(events).data, harness.text(events)) == (given, "")
+
+
 async def test_lists_and_objects_become_tables_series_and_arrays(harness: Any, tmp_path: Path) -> None:
     pytest.importorskip("pandas")
     pack = tmp_path / "tables.py"

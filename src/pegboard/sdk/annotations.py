@@ -6,7 +6,7 @@ from types import UnionType
 
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from typing import Any  # annotations may be any object
 
     Annotation = Any
@@ -22,6 +22,11 @@ LISTS = {
     ("collections.abc", "Iterable"),
 }
 """Types of JSON lists."""
+
+_ANY_LISTS = {("collections.abc", name) for name in ("Collection", "Container", "Iterable", "Iterator", "Reversible")}
+"""Types of JSON lists that pydantic doesn't support, or passes as an iterator that can be read only once."""
+
+_ITERATOR = ("collections.abc", "Iterator")
 
 _CONVERTING = ("func", "__get_pydantic_core_schema__", "strip_whitespace", "to_lower", "to_upper")
 """Attributes of arguments of `Annotated` that change a value: validators, encodings, and options of strings."""
@@ -55,3 +60,45 @@ def without_none(annotation: Annotation) -> Annotation:
 def converts(metadata: Iterable[object]) -> bool:
     """Return whether one of the arguments of `Annotated` changes a value, such as a validator."""
     return any(getattr(item, name, None) for item in metadata for name in _CONVERTING)
+
+
+def with_lists(annotation: Annotation) -> Annotation:
+    """Return an annotation with `list` in place of types such as `Iterable`, so that pydantic makes lists of them.
+
+    Values of type `Iterator` become iterators of such lists.
+    """
+    metadata = getattr(annotation, "__metadata__", None)
+    if metadata is not None:
+        inner = with_lists(annotation.__origin__)
+        return annotation if inner is annotation.__origin__ else annotation.copy_with((inner,))
+    origin = called(getattr(annotation, "__origin__", None))
+    args = arguments_of(annotation)
+    if not _ANY_LISTS.isdisjoint((called(annotation), origin)):
+        listed = list[with_lists(args[0])] if len(args) == 1 else list  # type: ignore[misc] # not a static type
+        return _as_iterator(listed) if _ITERATOR in (called(annotation), origin) else listed
+    changed = tuple(map(with_lists, args))
+    if origin == ("collections.abc", "Callable") or all(map(_is_same, changed, args)):
+        return annotation
+    return _rebuilt(annotation, changed)
+
+
+def _as_iterator(annotation: Annotation) -> Annotation:
+    from typing import Annotated
+
+    from pydantic import AfterValidator
+
+    return Annotated[annotation, AfterValidator(iter)]
+
+
+def _is_same(one: object, other: object) -> bool:
+    return one is other
+
+
+def _rebuilt(annotation: Annotation, args: Sequence[Annotation]) -> Annotation:
+    """Return an annotation with other types in its brackets."""
+    if is_union(annotation):
+        from typing import Union
+
+        return Union[tuple(args)]  # noqa: UP007 - the number of types varies
+    copy_with = getattr(annotation, "copy_with", None)  # those of `typing`
+    return copy_with(args) if copy_with else annotation.__origin__[args]

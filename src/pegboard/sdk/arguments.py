@@ -6,7 +6,16 @@ import builtins
 import sys
 from types import CodeType
 
-from pegboard.sdk.annotations import LISTS, MAPPINGS, arguments_of, called, converts, is_union, without_none
+from pegboard.sdk.annotations import (
+    LISTS,
+    MAPPINGS,
+    arguments_of,
+    called,
+    converts,
+    is_union,
+    with_lists,
+    without_none,
+)
 from pegboard.sdk.layers import is_partial, keywords_of_validated_call, layers
 from pegboard.sdk.tables import table_converter
 from pegboard.sdk.typed_dicts import typed_dicts_for_pydantic
@@ -244,7 +253,7 @@ def _adapters(
         for name, constraints in names.items():
             try:
                 annotation = _of_keywords(annotations[name]) if name == rest else annotations[name]
-                annotation = _of_iterator(annotation)
+                annotation = with_lists(annotation)
                 adapter = TypeAdapter(typing.Annotated[annotation, *constraints] if constraints else annotation)
                 adapter.rebuild()  # does nothing if the type is complete; otherwise names the undefined part
             except (PydanticUserError, AttributeError, NameError, RecursionError, TypeError) as error:
@@ -254,18 +263,6 @@ def _adapters(
             else:
                 adapters[name] = adapter
     return adapters
-
-
-def _of_iterator(annotation: Annotation) -> Annotation:
-    """Return a type for pydantic that makes an iterator of a list, as pydantic doesn't support iterators."""
-    if called(getattr(annotation, "__origin__", annotation)) != ("collections.abc", "Iterator"):
-        return annotation
-    from typing import Annotated
-
-    from pydantic import AfterValidator
-
-    item: Annotation = next(iter(arguments_of(annotation)), object)
-    return Annotated[list[item], AfterValidator(iter)]
 
 
 def _annotations_of(function: Callable[..., Any]) -> dict[str, Annotation]:
