@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import is_
 from types import UnionType
 
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
@@ -77,7 +78,7 @@ def with_lists(annotation: Annotation) -> Annotation:
         listed = list[with_lists(args[0])] if len(args) == 1 else list  # type: ignore[misc] # not a static type
         return _as_iterator(listed) if _ITERATOR in (called(annotation), origin) else listed
     changed = tuple(map(with_lists, args))
-    if origin == ("collections.abc", "Callable") or all(map(_is_same, changed, args)):
+    if origin == ("collections.abc", "Callable") or all(map(is_, changed, args)):
         return annotation
     return _rebuilt(annotation, changed)
 
@@ -88,10 +89,6 @@ def _as_iterator(annotation: Annotation) -> Annotation:
     from pydantic import AfterValidator
 
     return Annotated[annotation, AfterValidator(iter)]
-
-
-def _is_same(one: object, other: object) -> bool:
-    return one is other
 
 
 def _rebuilt(annotation: Annotation, args: Sequence[Annotation]) -> Annotation:

@@ -29,8 +29,10 @@ _ADVICE: Final = tuple(
         ),
         # Ollama, Groq and Google
         (
-            r"error parsing tool call|failed to call a function|tool call validation failed"
-            r"|^\w+_(FUNCTION|TOOL)_CALL\b",
+            (
+                r"error parsing tool call|failed to call a function|tool call validation failed"
+                r"|^\w+_(FUNCTION|TOOL)_CALL\b"
+            ),
             "Try again, or use another model: this one wrote an invalid call.",
         ),
         # OpenRouter
