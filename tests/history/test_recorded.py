@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -271,6 +271,33 @@ def test_pinned_calls_are_listed_and_survive_the_size_limit(open_history: OpenHi
     assert calls.pin([pinned], pinned=False) == (pinned,)
     assert found(calls, "pinned:") == []
     calls.close()
+
+
+@pytest.mark.promise("ACT-2")
+def test_the_work_of_deleting_and_restoring_a_batch_grows_with_its_calls_and_not_with_their_square(
+    history: History, calls: RecordedCalls
+) -> None:
+    steps = [0]
+
+    def work(change: Callable[[Sequence[str]], tuple[str, ...]], ids: Sequence[str]) -> tuple[tuple[str, ...], int]:
+        before = steps[0]
+        return change(ids), steps[0] - before
+
+    def count_step() -> None:
+        steps[0] += 1
+
+    work_of = []
+    for size in (100, 800):
+        batch = add(history, "batch.run", source="batch")
+        made = [add(history, parent=batch, source="batch") for _ in range(size)]
+        history.act(lambda database: database._connection.set_progress_handler(count_step, 100))
+        deleted, deleting = work(calls.delete, [batch])
+        restored, restoring = work(calls.restore, deleted)
+        assert set(restored) == set(deleted) == {batch, *made}
+        work_of.append((deleting, restoring))
+    (delete_few, restore_few), (delete_many, restore_many) = work_of
+    assert delete_many < 12 * delete_few
+    assert restore_many < 12 * restore_few
 
 
 @pytest.mark.promise("ACT-2", "ASK-3")

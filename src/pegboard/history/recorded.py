@@ -317,7 +317,8 @@ class RecordedCalls:
 
 def _deleted_with(column: str) -> str:
     """Return the SQL for the calls whose `column` is an id in `back` and that were deleted together with it."""
-    condition = f"calls.{column} = back.id AND calls.deleted_at = back.deleted"
+    # With the index of deletions, each call would be compared with all that were deleted together; `+` excludes it.
+    condition = f"calls.{column} = back.id AND +calls.deleted_at = back.deleted"
     return f"SELECT calls.id, back.deleted FROM back JOIN calls ON {condition}"  # noqa: S608 - our own text
 
 
