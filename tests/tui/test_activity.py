@@ -312,6 +312,25 @@ async def test_the_status_above_the_result_of_a_script_names_its_exit_code(
 
 
 @pytest.mark.promise("ACT-1")
+async def test_a_message_says_that_only_the_last_of_very_many_inner_calls_are_listed_and_how_to_list_all(
+    runtime: Runtime, recorder: Recorder
+) -> None:
+    batch = recorder.add("batch.run", source="batch")
+    for number in range(1_001):
+        call = ToolCall(name="gate.shout", args={"n": number}, source="batch", parent=batch)
+        runtime.history.record(call, ToolResult(ok=True), START + timedelta(seconds=number))
+    runtime.history.flush()
+    async with on_activity(runtime, (80, 24)) as stage:
+        await stage.until(lambda: len(rows(stage)) == 1, "the batch is listed")
+        await press(stage, "right")
+        await stage.until(lambda: calls(stage).row_count == 1_001, "its last calls are listed")
+        [shown] = [notice.message for notice in stage.app._notifications]
+        assert shown == f"Only the last 1,000 of 1,001 calls are listed. The filter parent:{batch} lists all."
+        await press(stage, "slash", *f"parent:{batch}")
+        await stage.until_seen("1,001 calls")
+
+
+@pytest.mark.promise("ACT-1")
 async def test_calls_of_a_script_unfold_below_it(runtime: Runtime, recorder: Recorder) -> None:
     script = recorder.add("script.run", {"commands": "gate.shout a; gate.shout b"})
     for text in "ab":

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PAGE: Final = 100
 _MOST_NEW: Final = 10_000
 """New calls beyond which the list starts again at the newest."""
-_MOST_INNER: Final = 1_000
+MOST_INNER: Final = 1_000
 """Calls shown below the call that made them."""
 _MOST_BETWEEN: Final = 1_000
 """Calls that are loaded up to the oldest call; if there are more, only the oldest are loaded."""
@@ -312,7 +312,7 @@ class CallFeed:
 
     def _inner(self, ids: Sequence[str]) -> dict[str, list[CallRow]]:
         return {
-            call_id: [CallRow.of(call) for call in reversed(self._activity.calls_of(call_id, limit=_MOST_INNER).calls)]
+            call_id: [CallRow.of(call) for call in reversed(self._activity.calls_of(call_id, limit=MOST_INNER).calls)]
             for call_id in ids
         }
 

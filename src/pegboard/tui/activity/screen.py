@@ -22,7 +22,7 @@ from pegboard.tui.activity.calls import CallActions
 from pegboard.tui.activity.commands import ACTIVITY_COMMANDS
 from pegboard.tui.activity.compare import compare
 from pegboard.tui.activity.detail import CallDetailPane
-from pegboard.tui.activity.feed import CallFeed
+from pegboard.tui.activity.feed import MOST_INNER, CallFeed
 from pegboard.tui.activity.query_line import QueryLine, count_text, highlighted_words
 from pegboard.tui.activity.settle import FirstAndLast
 from pegboard.tui.activity.timeline import show_timeline
@@ -307,10 +307,13 @@ class ActivityScreen(PageScreen):
     @on(CallList.Folded)
     def _folded(self, event: CallList.Folded) -> None:
         event.stop()
-        if event.is_unfolded:
-            self._feed.unfold(event.call.id)
-        else:
+        if not event.is_unfolded:
             self._feed.fold(event.call.id)
+            return
+        self._feed.unfold(event.call.id)
+        if event.call.calls > MOST_INNER:
+            last = f"Only the last {MOST_INNER:,} of {event.call.calls:,} calls are listed"
+            self.notify(f"{last}. The filter parent:{event.call.id} lists all.", markup=False)
 
     # The selected call
 
