@@ -11,10 +11,12 @@ import pytest
 from stage import Stage, on_stage
 from textual.widgets import Input
 
+from pegboard.batch.results import RowResult
 from pegboard.runtime import Runtime
 from pegboard.tui.dialogs.ask_name import AskName
 from pegboard.tui.dialogs.result import ResultScreen
 from pegboard.tui.tools.batch import BatchScreen
+from pegboard.tui.tools.batch_text import row_line
 from pegboard.tui.widgets.pick_list import PickList
 
 pytestmark = pytest.mark.promise("BAT-1")
@@ -61,6 +63,13 @@ async def exported(stage: Stage, out: Path) -> dict[str, str]:
     await stage.until(out.exists, "the results are exported")
     with out.open(newline="") as file:
         return {row["row"]: row["ok"] for row in csv.DictReader(file)}
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "shown"), [(0.013, "<0.1 ms"), (0.4, "0.4 ms"), (12, "12 ms"), (61_000, "1 min 1 s")]
+)
+def test_the_duration_of_a_row_is_shown_as_that_of_any_call(milliseconds: float, shown: str) -> None:
+    assert row_line(RowResult(row=1, ok=True, data=5, duration_ms=milliseconds)).note == shown
 
 
 async def test_a_file_is_mapped_previewed_run_filtered_retried_and_exported(runtime: Runtime, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pegboard.batch.results import RowResult
 from pegboard.data.json_text import write
 from pegboard.models import ToolSpec
 from pegboard.results.clean import clean_line
+from pegboard.results.sizes import duration
 from pegboard.tui.widgets.pick_list import PickLine
 
 _LONGEST = 200
@@ -19,7 +20,7 @@ def row_line(result: RowResult) -> PickLine:
     if result.error is not None:
         return PickLine(f"✗ {result.row:>6}  {clean_line(result.error.message[:_LONGEST])}", result.error.detail or "")
     text = write(result.data)[:_LONGEST]
-    return PickLine(f"✓ {result.row:>6}  {clean_line(text)}", f"{result.duration_ms:,.0f} ms")
+    return PickLine(f"✓ {result.row:>6}  {clean_line(text)}", duration(result.duration_ms))
 
 
 def described(found: BatchPreview, spec: ToolSpec) -> Content:
