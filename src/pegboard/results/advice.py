@@ -8,8 +8,10 @@ from typing import Final, NamedTuple
 
 from pegboard.models import ToolError
 
-_FRAME: Final = re.compile(r'^  File "(?P<file>[^"\n]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?$', re.MULTILINE)
-_NEXT_GROUP: Final = re.compile(r"^Traceback |^  [+|]", re.MULTILINE)
+_FRAME: Final = re.compile(
+    r'^(?:  \| )?  File "(?P<file>[^"\n]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?$', re.MULTILINE
+)
+_NEXT_EXCEPTION: Final = re.compile(r"^Traceback |^  \+ Exception Group Traceback ", re.MULTILINE)
 
 _BY_DETAIL = {
     "timeout": "Allow more time: set @hints(timeout=…) in the pack, or timeout in the config: in the entry of an MCP"
@@ -39,9 +41,10 @@ def failing_line(traceback: str | None) -> SourceLine | None:
     """Return the innermost line of the pack in a traceback: the last one in the folder of its first frame.
 
     Args:
-        traceback: Traceback that starts in the pack's file. Of chained exceptions, the last one counts.
+        traceback: Traceback that starts in the pack's file. Of chained exceptions, the last one counts, and of a group
+            the line that raised it.
     """
-    last = _NEXT_GROUP.split(traceback or "")[-1]
+    last = _NEXT_EXCEPTION.split(traceback or "")[-1]
     frames = [SourceLine(found["file"], int(found["line"]), found["function"] or "") for found in _FRAME.finditer(last)]
     own = [frame for frame in frames if Path(frame.file).parent == Path(frames[0].file).parent]
     return own[-1] if own else None
