@@ -13,7 +13,7 @@ from chat_stage import on_chat
 from headless import compose_strips
 from models import calls
 from rich.style import Style
-from stage import GivenRuntime, as_runtime, on_stage
+from stage import GivenRuntime, as_runtime, on_stage, tool
 from textual.color import Color
 from textual.theme import Theme
 from textual.widgets import Input, Static
@@ -21,6 +21,7 @@ from textual.widgets import Input, Static
 from pegboard.config import Settings, load
 from pegboard.config.settings import UiSettings
 from pegboard.config.theme_choice import ThemeChoice
+from pegboard.models import Problem
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.shell import themes
 from pegboard.tui.widgets.external_editor import open_in_editor
@@ -138,6 +139,23 @@ async def test_the_hint_and_the_cursor_of_a_text_area_are_readable_in_the_light_
             assert text is not None
             assert background is not None
             assert contrast(text.get_truecolor().hex, background.get_truecolor().hex) >= 4.5
+
+
+@pytest.mark.promise("TUI-6")
+@pytest.mark.parametrize("theme", ["ansi-dark", "ansi-light", "pegboard-16"])
+async def test_the_focus_and_the_selection_are_visible_with_the_colors_of_the_terminal(
+    tmp_path: Path, theme: str
+) -> None:
+    settings = Settings(ui=UiSettings(theme=theme))
+    tags = tool("work.tag", "", None, tags={"type": "array", "items": {"type": "string"}})
+    problem = Problem(message="The saw is blunt.", severity="warning")
+    async with on_stage(GivenRuntime(tmp_path, (tags,), (problem,), settings)) as stage:
+        await stage.open("tag")
+        assert all(style.reverse for style in _parts(stage.app, "+ add")), "the focused line"
+        assert any(style.underline for style in _parts(stage.app, "● work")), "the selected tool"
+        await stage.press("ctrl+g")
+        await stage.until_seen("The saw is blunt.")
+        assert any(style.underline for style in _parts(stage.app, "The saw is blunt.")), "the selected problem"
 
 
 @pytest.mark.promise("TUI-6")

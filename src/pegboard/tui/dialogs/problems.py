@@ -52,6 +52,7 @@ class ProblemsScreen(Dialog[Problem | None]):
                 background: $block-cursor-blurred-background;
                 text-style: $block-cursor-blurred-text-style;
             }
+            &:ansi > .option-list--option-highlighted { text-style: bold underline; }
         }
         #none { padding: 1 0; color: $text-success; display: none; }
         &.-empty { #none { display: block; } OptionList { display: none; } }

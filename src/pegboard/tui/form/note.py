@@ -13,6 +13,6 @@ class Note(Static, can_focus=True):
         color: $text-muted;
         height: auto;
         &:focus { background: $block-cursor-blurred-background; text-style: bold; }
-        &:focus:nocolor { text-style: reverse; }
+        &:focus:nocolor, &:focus:ansi { text-style: reverse; }
     }
     """

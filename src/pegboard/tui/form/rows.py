@@ -95,7 +95,7 @@ class ItemLine(Widget, can_focus=True):
         height: 1;
         text-wrap: nowrap;
         &:focus { background: $block-cursor-blurred-background; text-style: bold; }
-        &:focus:nocolor { text-style: reverse; }
+        &:focus:nocolor, &:focus:ansi { text-style: reverse; }
         &:hover { text-style: underline; }
     }
     """

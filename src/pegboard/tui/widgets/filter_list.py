@@ -75,6 +75,7 @@ class FilterList(ScrollView, can_focus=True):
             background: $block-cursor-blurred-background;
             text-style: $block-cursor-blurred-text-style;
         }
+        &:ansi > .filter-list--cursor { text-style: bold underline; }
         &:focus > .filter-list--cursor {
             color: $block-cursor-foreground;
             background: $block-cursor-background;

@@ -74,6 +74,7 @@ class LineView(ScrollView, can_focus=True):
             background: $block-cursor-blurred-background;
             text-style: $block-cursor-blurred-text-style;
         }
+        &:ansi > .line-view--cursor { text-style: bold underline; }
         &:focus > .line-view--cursor {
             color: $block-cursor-foreground;
             background: $block-cursor-background;
