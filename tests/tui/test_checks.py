@@ -123,6 +123,18 @@ async def test_the_checks_of_a_tool_are_listed_with_invalid_ones_and_their_text_
 
 
 @pytest.mark.promise("BAT-3")
+async def test_a_filter_that_matches_no_check_says_so_and_not_that_there_are_no_checks(
+    packs: Path, own_check: Callable[[str, str], Path]
+) -> None:
+    own_check("all", 'tool = "shop.items"\n')
+    async with on_stage(Runtime.from_environment(packs=[packs])) as stage:
+        await open_checks(stage, "items")
+        await stage.type("zzz")
+        await stage.until_seen("No matching checks.")
+        assert "No checks yet" not in stage.text
+
+
+@pytest.mark.promise("BAT-3")
 async def test_the_check_of_a_destructive_tool_runs_only_after_confirmation_and_can_be_deleted(
     packs: Path, own_check: Callable[[str, str], Path]
 ) -> None:

@@ -90,6 +90,14 @@ async def test_rules_are_listed_in_words_with_their_file(runtime: Runtime) -> No
 
 
 @pytest.mark.promise("ASK-7")
+async def test_a_filter_that_matches_no_rule_says_so_and_not_that_there_are_no_rules(runtime: Runtime) -> None:
+    async with _rules(runtime) as (stage, _):
+        await stage.type("zzz")
+        await stage.until_seen("No matching rules.")
+        assert "No rules yet" not in stage.text
+
+
+@pytest.mark.promise("ASK-7")
 @pytest.mark.parametrize(
     ("arguments", "answer", "deciding"),
     [

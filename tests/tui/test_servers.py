@@ -387,7 +387,9 @@ async def test_resources_and_templates_open_in_a_result_pane() -> None:
         for text in ("memo://of/{name}", "review(topic)"):
             assert text in stage.text
         stage.screen.query_one("ServerPage PickList").focus()
-        await stage.press("enter")
+        await stage.type("zzz")
+        await stage.until_seen("No matches.")
+        await stage.press("ctrl+u", "home", "enter")
         await stage.until(lambda: isinstance(stage.app.screen, ResultScreen), "the resource is open")
         await stage.until_seen("the memo")
         await stage.press("escape")

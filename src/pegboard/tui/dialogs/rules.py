@@ -164,7 +164,9 @@ class RulesScreen(ListDialog[None]):
             marked = rules.rules.index(self._rules.rules[at])
         self._rules = rules
         lines = [PickLine(clean_line(str(rule)), f"rule {number}") for number, rule in enumerate(rules.rules, 1)]
-        if rules.problem is None:
+        if lines:
+            self.list.empty = "No matching rules."
+        elif rules.problem is None:
             self.list.empty = _NONE_YET.format(key=key_of(self, "rules.new"))
         else:
             self.list.empty = f"{clean_line(rules.problem.message)}\n{clean_line(rules.problem.fix)}"

@@ -391,12 +391,13 @@ class BatchScreen(Dialog[None]):
         marked = result.row if result is not None else None
         self._shown = [found[row] for row in sorted(found)]
         rows = [result.row for result in self._shown]
+        none = "No failures." if self._only_failures else "No results yet."
+        self._list.empty = "No matches." if rows else none
         self._list.show([row_line(result) for result in self._shown], rows.index(marked) if marked in rows else 0)
 
     def action_failures(self) -> None:
         """Show only failed rows, or all."""
         self._only_failures = not self._only_failures
-        self._list.empty = "No failures." if self._only_failures else "No results yet."
         self._show_results()
 
     # Results

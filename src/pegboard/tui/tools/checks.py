@@ -92,9 +92,6 @@ class ChecksScreen(ListDialog[None]):
     async def _read(self) -> None:
         """List the checks of the tool."""
         self._rows = self._rows_of(*await asyncio.to_thread(self._files.list))
-        self.list.empty = (
-            "No checks yet. Run the tool, then choose “Keep as check” in the palette,\nor use `pegboard check keep`."
-        )
         self._show_rows(0)
 
     @work(exclusive=True, group="update")
@@ -110,6 +107,7 @@ class ChecksScreen(ListDialog[None]):
                 self._reports.pop(check.file, None)
                 self._asked.pop(check.file, None)
         self._rows = rows
+        self.list.empty = _empty_text(rows)
         keys = [_key(row) for row in rows]
         key = _key(marked) if marked is not None else ""
         self.list.renew([self._line(row) for row in rows], keys.index(key) if key in keys else min(at, len(rows) - 1))
@@ -126,6 +124,7 @@ class ChecksScreen(ListDialog[None]):
         return check.tool in {self._spec.name, *self._spec.aliases}
 
     def _show_rows(self, marked: int) -> None:
+        self.list.empty = _empty_text(self._rows)
         self.list.show([self._line(row) for row in self._rows], marked, sought=self.list.sought)
 
     def _line(self, row: _Row) -> PickLine:
@@ -410,6 +409,13 @@ class ChecksScreen(ListDialog[None]):
         differences = [line for one in report.differences for line in _difference(one)]
         advice = [Content.styled(clean_line(report.advice), "$text-muted")] if report.advice else []
         return heading, Content("\n").join([*answers, *differences, *advice])
+
+
+def _empty_text(rows: Sequence[_Row]) -> str:
+    """Return the text of a list that shows none of these rows."""
+    if rows:
+        return "No matching checks."
+    return "No checks yet. Run the tool, then choose “Keep as check” in the palette, or use `pegboard check keep`."
 
 
 def _key(row: _Row) -> str:

@@ -214,7 +214,8 @@ class ServerPage(Vertical):
         titles = [_title(item) for item in items]
         lines = [PickLine(clean_line(line), clean_line(_about(item))) for line, item in zip(titles, items, strict=True)]
         self._items = items
-        self._list.empty = "" if note else "The server has no resources and no prompts."
+        none = "" if note else "The server has no resources and no prompts."
+        self._list.empty = "No matches." if items else none
         if is_update:
             self._list.renew(lines, titles.index(title) if title in titles else None)
         else:
