@@ -184,6 +184,16 @@ async def test_calls_are_listed_with_the_newest_first(runtime: Runtime, recorder
         await stage.until_seen("Too slow.")
 
 
+@pytest.mark.promise("TUI-7")
+async def test_the_smallest_terminal_shows_the_tools_instead_of_cut_arguments(
+    runtime: Runtime, recorder: Recorder
+) -> None:
+    recorder.add("fs.read_many_files", {"path": "a.txt"})
+    async with on_activity(runtime, (60, 16)) as stage:
+        assert rows(stage) == ["cli fs.read_many_files ✓ ok"]
+        assert "a…" not in stage.text
+
+
 async def test_an_empty_history_says_what_will_appear(runtime: Runtime) -> None:
     async with on_activity(runtime, (80, 24)) as stage:
         await stage.until_seen("No calls yet.")

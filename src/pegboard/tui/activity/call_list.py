@@ -50,6 +50,8 @@ _COLUMNS: Final = {"time": 12, "source": 7, "origin": 14, "tool": 24, "duration"
 """Widths with a trailing space; the arguments get the rest."""
 _RIGHT: Final = ("duration", "size")
 _TOOL_NARROW: Final = 20
+_LEAST_ARGUMENTS: Final = 8
+"""Width below which the arguments aren't shown, so that the tools get the space."""
 _NARROW, _WIDE = 90, 110
 _TICK_SECONDS: Final = 0.2
 _AHEAD: Final = 60
@@ -71,7 +73,11 @@ def columns(width: int) -> Mapping[str, int]:
         shown["tool"] = _TOOL_NARROW
     rest = width - 2 - sum(shown.values())
     order = ("time", "source", "origin", "tool", "arguments", "duration", "size", "outcome")
-    return {name: shown.get(name, max(rest, 0)) for name in order if name in shown or name == "arguments"}
+    if rest < _LEAST_ARGUMENTS:
+        shown["tool"] += max(rest, 0)
+    else:
+        shown["arguments"] = rest
+    return {name: shown[name] for name in order if name in shown}
 
 
 def headings(width: int) -> Content:
