@@ -187,6 +187,37 @@ def test_a_description_in_the_annotation_overrides_the_docstring(tool: Tool) -> 
     assert texts(spec) == {"a": "From the type."}
 
 
+@pytest.mark.promise("DSC-3")
+def test_a_line_without_indentation_continues_the_text_of_a_sphinx_field(tool: Tool) -> None:
+    spec = tool(
+        "def f(*, text: str, index: int, edits: list) -> str:\n"
+        '    """Go.\n\n'
+        "    :param text: The transformed text.\n"
+        "    :param index: Index of the text that was used to\n    generate it, in the\n    Sorted list\n"
+        '    :param edits: Operations:\n    - {"action": "replace"}\n    - {"action": "append"}\n'
+        "    :return: The text\n    before it was transformed\n"
+        "    :raises ValueError: If the index is lower than 0 or\n    too large\n\n"
+        '    >>> f(text="a")\n    """\n'
+    )
+    assert texts(spec) == {
+        "text": "The transformed text.",
+        "index": "Index of the text that was used to generate it, in the Sorted list",
+        "edits": 'Operations:\n- {"action": "replace"}\n- {"action": "append"}',
+    }
+    assert spec.output_schema == {"type": "string", "description": "The text before it was transformed"}
+    assert spec.description == (
+        'Go.\n\n:raises ValueError: If the index is lower than 0 or\ntoo large\n\n>>> f(text="a")'
+    )
+
+
+@pytest.mark.promise("DSC-3")
+def test_a_sentence_or_an_example_below_a_sphinx_field_stays_in_the_description(tool: Tool) -> None:
+    spec = tool('def f(*, a: int):\n    """Go.\n\n    :param a: The number\n    Adds one.\n    """\n')
+    assert (texts(spec), spec.description) == ({"a": "The number"}, "Go.\n\nAdds one.")
+    spec = tool('def f(*, a: int):\n    """Go.\n\n    :param a: The number\n    >>> f(a=1)\n    """\n')
+    assert (texts(spec), spec.description) == ({"a": "The number"}, "Go.\n\n>>> f(a=1)")
+
+
 @pytest.mark.parametrize(
     "hostile",
     [

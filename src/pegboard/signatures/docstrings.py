@@ -28,6 +28,10 @@ _SPHINX = re.compile(
     r"|(?P<returns>returns?|yields?)|(?P<types>type[ \t][^:\n]+|rtype))[ \t]{0,8}:[ \t]*",
     re.MULTILINE,
 )
+_CONTINUED = re.compile(r"(?!:\w|>>>|\.\. )[^\sA-Z]")
+"""Start of an unindented line that continues the text of a Sphinx field in the line above."""
+_NEW_BLOCK = re.compile(r"$|:\w|>>>|\.\. | ")
+"""Start of a line that ends an unindented paragraph."""
 
 # All repetitions of blanks are bounded, so that hostile docstrings can't cause quadratic time.
 _NAMES = r"\*{0,2}\w+(?:[ \t]{0,8},[ \t]{0,8}\*{0,2}\w+)*"
@@ -192,6 +196,8 @@ def _sphinx(text: str) -> Docstring:
             kept.append(line)
             continue
         start = index
+        if index < len(lines) and _CONTINUED.match(lines[index]):
+            index = next((after for after in range(index, len(lines)) if _NEW_BLOCK.match(lines[after])), len(lines))
         while index < len(lines) and (lines[index][:1] == " " or (not lines[index] and _indented_after(lines, index))):
             index += 1
         continued = _dedented(lines[start:index])
