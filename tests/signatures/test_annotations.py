@@ -771,6 +771,27 @@ def test_an_unresolved_annotation_accepts_anything_and_is_a_problem(
 
 
 @pytest.mark.promise("DSC-4")
+@pytest.mark.parametrize(
+    ("annotation", "reason"),
+    [
+        ("Callable[[str], None]", "`Callable[[str], None]` has no JSON form."),
+        ("c.Callable", "`c.Callable` has no JSON form."),
+        ("threading.Lock", "`threading.Lock` has no JSON form."),
+        ("type[int]", "`type[int]` has no JSON form."),
+        ("Exception", "`Exception` has no JSON form."),
+        ("typing.Lisst[int]", "`typing.Lisst[int]` can't be resolved in this file."),
+        ("Gone[int]", "`Gone[int]` can't be resolved in this file."),
+        ("requests.Session", "`requests.Session` can't be resolved in this file."),
+    ],
+)
+def test_the_problem_of_a_standard_type_says_that_it_has_no_json_form(annotation: str, reason: str) -> None:
+    head = "import collections.abc as c, typing, threading, requests\nfrom typing import Callable\n"
+    _, (problem,) = tool(f"a: int,\n    b: {annotation}", head)
+    assert problem.message.endswith(reason)
+    assert ("standard library" in problem.fix) == ("JSON form" not in reason)
+
+
+@pytest.mark.promise("DSC-4")
 def test_an_unresolved_field_is_a_problem_of_each_tool_that_uses_the_class() -> None:
     source = (
         "from pydantic import BaseModel\nclass M(BaseModel):\n    a: int\n    b: Gone\n"

@@ -301,9 +301,12 @@ class _Description:
 
     def _unresolved(self, text: str, line: int | None) -> None:
         effect = "Its result has no schema." if self.context == "return value" else "Any value is accepted."
+        types = "a type of the standard library, of this file, or of another module of the project"
+        if "JSON form" in text:
+            types = "a type that has a JSON form, such as `str`, `list[int]` or a dataclass"
         self.report(
             f"`{self.node.name}`, {self.context}: {text}.",
-            f"{effect} Use a type of the standard library, of this file, or of another module of the project.",
+            f"{effect} Use {types}.",
             line=line or self.line,
         )
 

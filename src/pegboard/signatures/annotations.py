@@ -22,7 +22,7 @@ from pegboard.signatures.converter import FieldInfo
 from pegboard.signatures.definitions import Definition, Definitions, Report
 from pegboard.signatures.expressions import PARSED_AS, written
 from pegboard.signatures.generics import CALLED, GENERIC, choice
-from pegboard.signatures.names import BARE, CONSTRAINED, SIMPLE, WRAPPERS, WRITTEN, canonical
+from pegboard.signatures.names import BARE, CONSTRAINED, SIMPLE, WRAPPERS, WRITTEN, canonical, is_standard
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -205,8 +205,12 @@ class Annotations:
         """Cache the schema of a simple type under this name."""
         self._plain[name] = schema
 
-    def unresolved(self, node: ast.AST, why: str = "can't be resolved in this file") -> JsonObject:
+    def unresolved(self, node: ast.AST, why: str = "") -> JsonObject:
         """Report a part of an annotation that can't be resolved, and return the schema that accepts any value."""
+        if not why:
+            named = node.value if isinstance(node, ast.Subscript) else node
+            is_known = is_standard(self.scope.qualified(named))
+            why = "has no JSON form" if is_known else "can't be resolved in this file"
         self.say(f"`{written(node)}` {why}")
         return {}
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import collections.abc
+import sys
+import typing
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,6 +22,16 @@ def canonical(name: str | None) -> str | None:
     if module in {"typing_extensions", "collections.abc", "_collections_abc"}:
         return f"typing.{last}"
     return f"pydantic.{last}" if module in {"pydantic.types", "pydantic.networks"} else name
+
+
+def is_standard(name: str | None) -> bool:
+    """Return whether a qualified name belongs to Python or to its standard library."""
+    if name is None:
+        return False
+    module, _, last = name.rpartition(".")
+    if module in {"typing", "collections.abc"}:
+        return hasattr(typing if module == "typing" else collections.abc, last)
+    return name.partition(".")[0] in sys.stdlib_module_names
 
 
 SIMPLE: dict[str, JsonObject] = {
