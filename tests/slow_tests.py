@@ -20,8 +20,10 @@ FILES = (
     "ask/providers/test_unusable.py",
     "ask/providers/test_weight.py",
     "ask/test_text_calls.py",
+    "cli/test_ask.py",
     "cli/test_ask_approval.py",
     "cli/test_check.py",
+    "cli/test_check_ask.py",
     "cli/test_check_compat.py",
     "cli/test_deps.py",
     "cli/test_history.py",
@@ -54,6 +56,7 @@ FILES = (
     "packs_builtin/ckan/test_through_the_runtime.py",
     "packs_builtin/test_git_compared.py",
     "packs_builtin/test_git_hostile.py",
+    "packs_builtin/test_sqlite.py",
     "packs_builtin/test_through_the_gateway.py",
     "packs_builtin/test_web_private.py",
     "runtime/test_grants.py",
@@ -98,6 +101,9 @@ QUICK = (
 
 EVERY_CASE = (
     "architecture/test_readme.py",
+    "cli/test_ask.py",
+    "cli/test_check_ask.py",
+    "packs_builtin/test_sqlite.py",
     "tui/form/test_form_pictures.py",
     "tui/test_health_pictures.py",
     "tui/test_pictures.py",
@@ -111,7 +117,7 @@ EVERY_CASE = (
     "tui/test_pictures_of_script.py",
     "tui/test_pictures_of_servers.py",
 )
-"""Files of which every run takes each case: commands of the documents, and pictures."""
+"""Files of which every run takes each case, such as commands of the documents and pictures."""
 
 FIRST = (
     "architecture/test_lint.py::test_the_tree_is_clean[types]",
