@@ -13,7 +13,7 @@ from contextlib import aclosing
 from dataclasses import replace
 
 import pytest
-from dialects import CALL, TEXT, anthropic, candidate, claude, ends, gemini, google
+from dialects import CALL, TEXT, anthropic, block, candidate, claude, ends, gemini, google
 from listening import KEY, LIST_DIR, hear
 from provider import Answer, FakeProvider, says
 
@@ -59,6 +59,33 @@ async def test_anthropic_streams_text_and_calls_and_receives_the_results() -> No
     result = asked.body["messages"][-1]["content"][0]
     assert (result["tool_use_id"], result["is_error"]) == ("call_1", True)
     assert asked.body["tools"][0]["input_schema"]["properties"] == LIST_DIR.parameters["properties"]
+
+
+@pytest.mark.promise("ASK-5")
+@pytest.mark.parametrize(
+    ("speaker", "answer"),
+    [
+        (
+            claude,
+            anthropic(*TEXT, *CALL, *block(2, TEXT[0][1]["content_block"], TEXT[1][1]["delta"]), *ends("tool_use")),
+        ),
+        (
+            gemini,
+            google(
+                candidate({"text": "Let "}),
+                candidate({"text": "me."}, {"functionCall": {"name": "fs_list_dir", "args": {"path": "src"}}}),
+                candidate({"text": "Let "}, finish="STOP"),
+            ),
+        ),
+    ],
+)
+async def test_texts_before_and_after_a_call_are_paragraphs(
+    speaker: Callable[[FakeProvider], ProviderModel], answer: Answer
+) -> None:
+    with FakeProvider(answer).running() as fake:
+        heard = await hear(speaker(fake))
+    assert heard.text == heard.ended.message.text == "Let me.\n\nLet "
+    assert [name for name, _ in heard.calls] == ["fs_list_dir"]
 
 
 @pytest.mark.promise("ASK-5")

@@ -83,16 +83,40 @@ async def turn(
 
 async def _events(stream: StreamedResponse, silence: float) -> AsyncGenerator[ModelEvent]:
     calls: dict[int, int] = {}
+    paragraphs = _Paragraphs()
     pieces = aiter(stream)
     try:
         piece = await anext(pieces)  # the library itself has a timeout for the first one
         while True:
             if (event := _event(piece, calls)) is not None:
-                yield event
+                yield paragraphs.apart(event, getattr(piece, "index", -1))
             async with asyncio.timeout(silence):
                 piece = await anext(pieces)
     except StopAsyncIteration:
         return
+
+
+class _Paragraphs:
+    """Separator of texts between which the model makes calls; providers send no line break there."""
+
+    def __init__(self) -> None:
+        self._text: int | None = None
+        self._has_called = False
+
+    def apart(self, event: ModelEvent, part: int) -> ModelEvent:
+        """Return an event, with a blank line before its text if it begins another text after a call.
+
+        Args:
+            event: The event.
+            part: Index of its part of the answer.
+        """
+        if isinstance(event, CallDelta):
+            self._has_called = True
+        if not isinstance(event, TextDelta):
+            return event
+        is_apart = self._text not in (None, part) and self._has_called
+        self._text, self._has_called = part, False
+        return TextDelta(text=f"\n\n{event.text}") if is_apart else event
 
 
 async def _without_unopened(events: AsyncGenerator[ModelEvent]) -> AsyncGenerator[ModelEvent]:
@@ -167,7 +191,7 @@ def _ended(stream: StreamedResponse, errors: ErrorFactory) -> TurnEnded:
         for part in response.parts
         if isinstance(part, theirs.ToolCallPart)
     )
-    text = "".join(part.content for part in response.parts if isinstance(part, theirs.TextPart))
+    text = _text(response)
     if isinstance(stream, CompatibleResponse):
         text = _answer(text)
     message = ModelMessage(text=text, calls=calls, thinking=_thinking(response) if calls else ())
@@ -200,6 +224,22 @@ def _ended(stream: StreamedResponse, errors: ErrorFactory) -> TurnEnded:
         case _:
             # Unknown to the library: the answer may be incomplete.
             return TurnEnded(message=message, usage=usage, reason="unknown")
+
+
+def _text(response: theirs.ModelResponse) -> str:
+    """Return the whole text as its pieces were streamed."""
+    paragraphs, text = _Paragraphs(), ""
+    for index, part in enumerate(response.parts):
+        match part:
+            case theirs.TextPart(content=content) if content:
+                event: ModelEvent = TextDelta(text=content)
+            case theirs.ToolCallPart():
+                event = CallDelta(index=index)
+            case _:
+                continue
+        piece = paragraphs.apart(event, index)
+        text += piece.text if isinstance(piece, TextDelta) else ""
+    return text
 
 
 def _thinking(response: theirs.ModelResponse) -> tuple[Thinking, ...]:
