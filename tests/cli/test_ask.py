@@ -225,6 +225,13 @@ def test_ctrl_c_interrupts_once_and_the_session_is_consistent(
     assert [entry["message"]["role"] for entry in kept["entries"]] == ["user", "model", "tool"]
 
 
+@pytest.mark.promise("CLI-3", "ASK-2")
+def test_a_model_whose_calls_stay_invalid_is_stopped_with_the_reason(pegboard: Command) -> None:
+    with FakeProvider(proposes("fs_read_file", {})).running() as fake:
+        done = pegboard("ask", "Read.", "--session", "s", "--model", "llamacpp:fake", "--base-url", fake.url)
+    assert done.stderr.endswith("stopped by: invalid_args. The model's calls were invalid several times in a row.\n")
+
+
 @pytest.mark.promise("CLI-3")
 def test_on_a_terminal_the_text_streams_without_control_sequences(tmp_path: Path, home: Path) -> None:
     text = on_terminal(["tools.echo value='\x1b[31mred'"], tmp_path)

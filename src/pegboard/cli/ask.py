@@ -33,6 +33,7 @@ _LIMITS = {
     "tokens": ". The limit is `tokens` in [ask].",
     "time": ". The limit is `seconds` in [ask].",
     "steps": ". The limit is `steps` in [ask].",
+    "invalid_args": ". The model's calls were invalid several times in a row.",
     "length": ". The answer is incomplete: the model reached its own limit of tokens.",
     "filter": ". The answer is incomplete: the provider's content filter ended it.",
     "unknown": ". The answer may be incomplete: the provider ended it for an unknown reason.",
