@@ -101,9 +101,10 @@ def test_the_answer_alone_is_on_stdout(pegboard: Command) -> None:
 
 
 @pytest.mark.promise("CLI-2", "CLI-3")
-def test_a_question_on_stdin_in_another_encoding_is_a_usage_error() -> None:
-    # As in a locale such as en_US.UTF-8; in the locale C, Python accepts any bytes.
-    env = {**os.environ, "PYTHONIOENCODING": "utf-8:strict"}
+@pytest.mark.parametrize("errors", ["strict", "surrogateescape"])
+def test_a_question_on_stdin_in_another_encoding_is_a_usage_error(errors: str) -> None:
+    # As in a locale such as en_US.UTF-8, and as in the locale C, in which Python accepts any bytes.
+    env = {**os.environ, "PYTHONIOENCODING": f"utf-8:{errors}"}
     command = [sys.executable, "-m", "pegboard", "ask", "-"]
     done = subprocess.run(
         command, input="Grüße".encode("latin-1"), capture_output=True, env=env, timeout=60, check=False

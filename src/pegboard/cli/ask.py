@@ -111,9 +111,10 @@ def ask(
     if tools in _FALSE:
         refuse_beside("--with-tools false", {"--approve": approve}, "the model can call no tools")
     try:
-        text = sys.stdin.read() if question == "-" else question
+        # Not as text: in the locale C, Python accepts any bytes.
+        text = sys.stdin.buffer.read().decode().replace("\r\n", "\n") if question == "-" else question
     except UnicodeDecodeError as error:
-        raise typer.BadParameter(f"Standard input is not {error.encoding.upper()}.", param_hint="QUESTION") from error
+        raise typer.BadParameter("Standard input is not UTF-8.", param_hint="QUESTION") from error
     if not text.strip():
         raise typer.BadParameter("The question is empty.", param_hint="QUESTION")
     runtime = scanned(context, tool_allow, connects=True)
