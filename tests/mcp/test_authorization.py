@@ -354,6 +354,36 @@ async def test_a_server_that_rejects_the_token_of_a_new_login_is_named(server: O
 
 
 @pytest.mark.promise("MCP-7")
+@pytest.mark.parametrize(
+    ("endpoint", "said"),
+    [
+        ("registration_endpoint", "The authorization server http://login.example isn't encrypted"),
+        ("authorization_endpoint", "The login page http://login.example isn't encrypted"),
+        ("token_endpoint", "The token endpoint http://login.example isn't encrypted"),
+    ],
+)
+async def test_nothing_is_sent_to_an_authorization_server_without_encryption(
+    server: OAuthServer, session: object, endpoint: str, said: str
+) -> None:
+    server.endpoints[endpoint] = "http://login.example/x"
+    person = Person()
+    assert said in await session().log_in(person)  # type: ignore[operator]
+    assert person.visited == []
+
+
+@pytest.mark.promise("MCP-7")
+async def test_a_token_is_not_refreshed_without_encryption(server: OAuthServer, session: object, home: Path) -> None:
+    server.expires_in = 1
+    assert await session().log_in(Person()) == ""  # type: ignore[operator]
+    login = json.loads(stored(home).read_text())
+    login["authorization_server"]["token_endpoint"] = "http://login.example/token"
+    stored(home).write_text(json.dumps(login))
+    status = await session().connect()  # type: ignore[operator]
+    assert status.state == "failed"
+    assert "The authorization server http://login.example isn't encrypted, so nothing was sent to it" in status.reason
+
+
+@pytest.mark.promise("MCP-7")
 async def test_an_authorization_server_that_registers_no_clients_needs_a_client_id(
     server: OAuthServer, session: object
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -157,11 +157,15 @@ class ServerAuthorization(OAuthClientProvider):
     async def _auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         logs_in = self._log_in is not None and not self.is_logged_in
         flow = self._log_in_once(request) if logs_in else self._use_login(request)
-        async with aclosing(flow):
+        async with AsyncExitStack() as closing:
+            closing.push_async_callback(flow.aclose)
+            closing.push(self._keep_error)
             outgoing: httpx2.Request | None = await anext(flow)
             while outgoing is not None:
                 self.unanswered = ""
                 if outgoing is not request:
+                    if outgoing.method == "POST":
+                        _require_privacy(str(outgoing.url), "authorization server", "so nothing was sent to it")
                     self.unanswered = str(outgoing.url.copy_with(query=None))
                     # A request of a flow has no limit of its own, and others wait for the same token.
                     limit = httpx2.Timeout(_ANSWER_SECONDS).as_dict()
@@ -222,7 +226,6 @@ class ServerAuthorization(OAuthClientProvider):
         async with AsyncExitStack() as closing:
             closing.push_async_callback(flow.aclose)
             outgoing: httpx2.Request | None = await anext(flow)
-            closing.push(self._keep_error)
             while outgoing is not None:
                 response = yield outgoing
                 if outgoing is request:
@@ -352,9 +355,9 @@ class ServerAuthorization(OAuthClientProvider):
     async def _open(self, url: str) -> None:
         assert self._log_in is not None, "the flow ends before it without a user"
         assert self._redirect is not None, "as above"
-        if not is_private(url):
-            parts = urlsplit(url)
-            raise LoginError(f"The login page {parts.scheme}://{parts.netloc} isn't encrypted, so it was not opened.")
+        _require_privacy(url, "login page", "so it was not opened")
+        # Before the user logs in, rather than when the code is to be sent.
+        _require_privacy(self._get_token_endpoint(), "token endpoint", "so you can't log in")
         self._redirect.expect(url := _with_one_query(url))
         if not await self._log_in(url):
             raise LoginError("The login was declined.")
@@ -452,6 +455,13 @@ async def _sent(
         return await flow.asend(response)
     except StopAsyncIteration:
         return None
+
+
+def _require_privacy(url: str, what: str, effect: str) -> None:
+    """Raise `LoginError` if others can read requests to a URL."""
+    if not is_private(url):
+        parts = urlsplit(url)
+        raise LoginError(f"The {what} {parts.scheme}://{parts.netloc} isn't encrypted, {effect}.")
 
 
 def _with_one_query(url: str) -> str:
