@@ -8,6 +8,7 @@ import ssl
 import sys
 import threading
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -265,6 +266,50 @@ async def test_a_closed_port_and_an_unknown_host(open_server: Open) -> None:
     )
     other = await open_server("http://no-such-host.invalid/mcp")
     assert explanation(other)[1] == "The host no-such-host.invalid can't be found."
+
+
+class _Gatekeeper(BaseHTTPRequestHandler):
+    """A proxy that requires a login."""
+
+    def do_POST(self) -> None:
+        self.send_response(407)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def do_CONNECT(self) -> None:
+        self.do_POST()
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
+@pytest.mark.parametrize(
+    ("scheme", "is_open", "said"),
+    [
+        ("http", False, "can't be reached (connection refused)."),
+        ("https", False, "can't be reached (connection refused)."),
+        ("http", True, "requires a login (HTTP 407)."),
+        ("https", True, "refused the connection: “407 Proxy Authentication Required”."),
+    ],
+)
+async def test_a_proxy_that_can_not_be_used_is_named_without_its_password(
+    open_server: Open, monkeypatch: pytest.MonkeyPatch, scheme: str, is_open: bool, said: str
+) -> None:
+    with HTTPServer(("127.0.0.1", 0), _Gatekeeper) as proxy:
+        address = f"127.0.0.1:{proxy.server_port}"
+        if is_open:
+            threading.Thread(target=proxy.serve_forever, daemon=True).start()
+        else:
+            proxy.server_close()
+        for name in ("NO_PROXY", "no_proxy", f"{scheme.upper()}_PROXY"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv(f"{scheme}_proxy", f"http://me:hidden-word@{address}")
+        runtime = await open_server(f"{scheme}://mcp.example/mcp")
+        if is_open:
+            proxy.shutdown()
+    _, reason, fix = explanation(runtime)
+    assert reason == f"The proxy {address} {said}"
+    assert fix == f"Correct the variable {scheme}_proxy, or add mcp.example to the variable NO_PROXY."
 
 
 async def test_a_certificate_that_is_not_trusted(open_server: Open) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import socket
 import ssl
 from collections.abc import Iterator
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import anyio
 import httpx2
@@ -245,7 +248,8 @@ def _version_mismatch(causes: list[BaseException]) -> ServerFailure | None:
 def _http_failure(config: ServerConfig, causes: list[BaseException], last: LastResponse) -> ServerFailure | None:
     entry = _entry(config, "url")
     return (
-        _tls_or_name_failure(config, causes, entry)
+        _proxy_failure(config, causes, last)
+        or _tls_or_name_failure(config, causes, entry)
         or _answer_failure(config, last, entry)
         or _network_failure(config, causes, entry)
     )
@@ -253,6 +257,41 @@ def _http_failure(config: ServerConfig, causes: list[BaseException], last: LastR
 
 def _host(config: ServerConfig) -> str:
     return urlsplit(config.url or "").hostname or config.url or ""
+
+
+def _proxy_failure(config: ServerConfig, causes: list[BaseException], last: LastResponse) -> ServerFailure | None:
+    """Return the failure of the proxy through which the server is reached, or None."""
+    found = _proxy(config.url or "")
+    if found is None:
+        return None
+    address, setting = found
+    reason = f"requires a login (HTTP {last.status})" if last.status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED else ""
+    for cause in causes:
+        if isinstance(cause, socket.gaierror):
+            reason = "can't be found"
+        elif isinstance(cause, ConnectionRefusedError):
+            reason = "can't be reached (connection refused)"
+        elif isinstance(cause, httpx2.ConnectTimeout):
+            reason = "didn't answer in time"
+        elif isinstance(cause, httpx2.ProxyError):
+            reason = f"refused the connection: {quotation(str(cause))}"
+    if not reason:
+        return None
+    fix = f"Correct {setting}, or add {_host(config)} to the variable NO_PROXY."
+    return ServerFailure(f"The proxy {address} {reason}.", fix)
+
+
+def _proxy(url: str) -> tuple[str, str] | None:
+    """Return the address of the proxy for a URL, without credentials, and the setting that names it; None for none."""
+    parts = urlsplit(url)
+    proxies = getproxies()
+    kind = next((kind for kind in (parts.scheme, "all") if proxies.get(kind)), None)
+    if kind is None or proxy_bypass(parts.hostname or ""):
+        return None
+    address = urlsplit(proxies[kind] if "://" in proxies[kind] else f"//{proxies[kind]}").netloc.rpartition("@")[2]
+    names = (f"{kind}_proxy", f"{kind}_proxy".upper())
+    variable = next((name for name in names if os.environ.get(name)), None)
+    return address, f"the variable {variable}" if variable else "the proxy of the system"
 
 
 def _tls_or_name_failure(config: ServerConfig, causes: list[BaseException], entry: str) -> ServerFailure | None:
