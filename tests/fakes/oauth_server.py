@@ -29,7 +29,7 @@ class OAuthServer:
         """Refresh tokens that were used; using one again ends the login, as with many authorization servers."""
         self.together: threading.Barrier | None = None
         """Holds back refreshes until several are sent, or until it breaks."""
-        self.expires_in = 3600
+        self.expires_in: float = 3600
         self.issuer: str | None = None
         """The issuer in the metadata; the server's own by default."""
         self.authorization_server: str | None = None

@@ -384,6 +384,14 @@ async def test_a_token_is_not_refreshed_without_encryption(server: OAuthServer, 
 
 
 @pytest.mark.promise("MCP-7")
+async def test_an_invalid_token_response_names_its_field_and_no_token(server: OAuthServer, session: object) -> None:
+    server.expires_in = 3599.5
+    said = await session().log_in(Person())  # type: ignore[operator]
+    assert "Invalid token response: expires_in: Input should be a valid integer" in said
+    assert not [token for token in (*server.tokens, *server.refresh_tokens) if token in said]
+
+
+@pytest.mark.promise("MCP-7")
 async def test_an_authorization_server_that_registers_no_clients_needs_a_client_id(
     server: OAuthServer, session: object
 ) -> None:

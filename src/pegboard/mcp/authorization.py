@@ -29,6 +29,7 @@ from mcp.shared.auth import (
 from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
 from pydantic import AnyUrl, BaseModel, ValidationError
 
+from pegboard.mcp.failures import login_error
 from pegboard.mcp.logins import Login, Logins, is_private
 from pegboard.mcp.redirect import Redirect
 from pegboard.mcp.refresh_lock import refreshing
@@ -271,7 +272,7 @@ class ServerAuthorization(OAuthClientProvider):
     ) -> None:
         # The transport replaces the error by one of its own.
         if isinstance(error, OAuthFlowError | ValidationError | httpx2.HTTPError):
-            self.error = str(error).strip().split("\n")[0]
+            self.error = login_error(error)
             if isinstance(error, OAuthRegistrationError) and self._own_client is None:
                 self.error_fix = "If it registers no clients itself, set `client_id` in " + (
                     f"`[mcp.servers.{self._name}.oauth]`." if self._name else "the `oauth` table of the server's entry."

@@ -231,6 +231,16 @@ def validation_text(error: ValidationError) -> str:
     return f"{where}: {first['msg']}" if where else first["msg"]
 
 
+def login_error(error: BaseException) -> str:
+    """Return why a login failed, in one line; of an invalid response, name the field without its secret value."""
+    text = str(error).strip().split("\n")[0]
+    cause = error if isinstance(error, ValidationError) else error.__cause__ or error.__context__
+    if not isinstance(cause, ValidationError) or "validation error" not in text:
+        return text
+    what, colon, _ = text.rpartition(": ")
+    return f"{what}{colon}{validation_text(cause)}"
+
+
 def _version_mismatch(causes: list[BaseException]) -> ServerFailure | None:
     for cause in causes:
         if isinstance(cause, RuntimeError) and "protocol version" in str(cause):
