@@ -392,6 +392,22 @@ async def test_an_invalid_token_response_names_its_field_and_no_token(server: OA
 
 
 @pytest.mark.promise("MCP-7")
+async def test_a_login_in_another_process_makes_the_server_ready_again(server: OAuthServer, session: object) -> None:
+    server.call_scope = "read"
+    run = session()  # type: ignore[operator]
+    assert await run.log_in(Person()) == ""
+    await run.connect()
+    server.tokens.clear()
+    server.refresh_tokens.clear()
+    assert (await run.save()).error is not None
+    [status] = run.runtime.servers.all()
+    assert (status.state, status.reason) == ("needs login", "The login expired.")
+    assert await session().log_in(Person()) == ""  # type: ignore[operator]
+    assert (await run.save()).data == "saved"
+    await until(lambda: run.runtime.servers.all()[0].state == "ready")
+
+
+@pytest.mark.promise("MCP-7")
 async def test_an_authorization_server_that_registers_no_clients_needs_a_client_id(
     server: OAuthServer, session: object
 ) -> None:

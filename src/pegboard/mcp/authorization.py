@@ -33,7 +33,7 @@ from pegboard.mcp.failures import login_error
 from pegboard.mcp.logins import Login, Logins, is_private
 from pegboard.mcp.redirect import Redirect
 from pegboard.mcp.refresh_lock import refreshing
-from pegboard.mcp.texts import quotation, said_in
+from pegboard.mcp.texts import MORE_PERMISSIONS, quotation, said_in
 
 if TYPE_CHECKING:
     from pegboard.models.server import ServerConfig
@@ -309,7 +309,7 @@ class ServerAuthorization(OAuthClientProvider):
             self.needed = "The login expired." if self._store.login.tokens else "The server requires a login."
             return
         scope = extract_scope_from_www_auth(response)
-        self.needed = "The server requires more permissions" + (f": {scope}." if scope else ".")
+        self.needed = MORE_PERMISSIONS + (f": {scope}." if scope else ".")
         if scope:
             granted = self.context.current_tokens
             # Most servers name only what this request needs, and the new login replaces the permissions of this one.

@@ -23,8 +23,8 @@ from pegboard.data.json_text import write
 from pegboard.mcp.failures import ERRORS, cannot_ask, error_text, more_time, validation_text
 from pegboard.mcp.results import ResultReader
 from pegboard.mcp.session import in_session
-from pegboard.mcp.texts import OwnWords, quotation
-from pegboard.models import ResultMeta, Started, ToolError, ToolResult, ToolSpec
+from pegboard.mcp.texts import MORE_PERMISSIONS, OwnWords, quotation
+from pegboard.models import ResultMeta, ServerState, Started, ToolError, ToolResult, ToolSpec
 from pegboard.results.sizes import count
 
 if TYPE_CHECKING:
@@ -107,10 +107,18 @@ async def send_call(
     except ERRORS as error:
         fail(*_failure(spec, error))
         return
+    _note_login(connection)
     result = await _converted(connection, running, spec, answer, milliseconds())
     for line in _log_lines(result.meta):
         running.log("log", line)
     running.end(result)
+
+
+def _note_login(connection: ServerConnection) -> None:
+    """Note after a call that the user has logged in elsewhere, such as on the command line."""
+    status = connection.status
+    if status.state is ServerState.NEEDS_LOGIN and not status.reason.startswith(MORE_PERMISSIONS):
+        connection.list_again()
 
 
 async def _connected(connection: ServerConnection, running: RunningCall, spec: ToolSpec) -> Client | None:

@@ -22,6 +22,8 @@ _LONGEST_ERROR = 100_000
 _TITLE = re.compile(rb"<title[^>]*>(.{1,200}?)</title>", re.IGNORECASE | re.DOTALL)
 _LONGEST_INSTRUCTIONS = 20_000
 
+MORE_PERMISSIONS = "The server requires more permissions"
+"""Start of the reason of a server whose login lacks permissions for some calls."""
 RESPONSE = "The server's response"
 """Start of the messages about a response that can't be used."""
 NOT_JSON_RPC = f"{RESPONSE} is not valid JSON-RPC."
