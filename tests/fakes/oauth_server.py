@@ -21,6 +21,8 @@ class OAuthServer:
     def __init__(self) -> None:
         self.requests: list[tuple[str, dict[str, str]]] = []
         """Path and parameters of each request to the authorization server."""
+        self.known_as: list[str] = []
+        """Names of the clients that began a session."""
         self.codes: dict[str, dict[str, str]] = {}
         self.tokens: dict[str, str] = {}
         """Valid access tokens → scope."""
@@ -231,6 +233,8 @@ class _Handler(BaseHTTPRequestHandler):
             "tools/list": {"tools": [{"name": "save", "inputSchema": {"type": "object"}}]},
             "tools/call": {"content": [{"type": "text", "text": "saved"}]},
         }
+        if message["method"] == "initialize":
+            state.known_as.append(message["params"]["clientInfo"]["name"])
         if "id" not in message:
             self._answer(None, 202)
         elif message["method"] in results:

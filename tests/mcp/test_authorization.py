@@ -148,6 +148,7 @@ async def test_a_login_is_kept_in_a_private_file_and_used_by_later_runs(
     assert not [token for token in server.tokens if token in kept], "requests for a login aren't messages"
     assert "code_verifier" not in kept
     assert (await session().connect()).state == "ready"  # type: ignore[operator]  # as above
+    assert set(server.known_as) == {"pegboard"}
     assert server.paths().count("/authorize") == 1
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from mcp import Client
+from mcp_types import Implementation
 
+from pegboard import __version__
 from pegboard.mcp.authorization import Learn, LogIn, ServerAuthorization
 from pegboard.mcp.failures import ERRORS, authorization_unreachable, explain
 from pegboard.mcp.http import LastResponse, http_streams
@@ -37,7 +39,12 @@ async def log_in(config: ServerConfig, logins: Logins, ask: LogIn, learn: Learn)
     name, reason, fix = config.name or config.url, "", ""
     try:
         streams = http_streams(config.url, config.headers, last, MessageLog(), authorization)
-        async with asyncio.timeout(_PATIENCE), Client(streams, cache=None) as client:
+        known_as = Implementation(name="pegboard", version=__version__)
+        mode = "auto" if config.protocol is None else "legacy"
+        async with (
+            asyncio.timeout(_PATIENCE),
+            Client(streams, client_info=known_as, cache=None, mode=mode) as client,
+        ):
             if not authorization.is_logged_in:
                 await client.list_tools()
             if not authorization.is_logged_in:
