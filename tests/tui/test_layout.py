@@ -199,10 +199,12 @@ async def test_f10_maximizes_the_focused_pane_and_escape_restores_it(given: Give
         await stage.press("f10")
         assert widget.region.width >= 78
         assert widget.region.height >= 19
+        await stage.until_seen("· f10 restores")
         assert "f5 Tools 5" in stage.lines[0]
         assert "Help" in stage.lines[-1]
         await stage.press("escape")
         await stage.until(lambda: widget.region.height < 23 and stage.screen.maximized is None, "it is as before")
+        assert "restores" not in stage.text
 
 
 @pytest.mark.promise("TUI-2")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.content import Content
 from textual.getters import query_one
 from textual.timer import Timer
 from textual.widget import Widget
@@ -462,6 +463,8 @@ class ToolsScreen(PageScreen):
 
     def watch_maximized(self) -> None:
         """Show which pane is maximized and how to leave."""
+        leave = f" · {self._key('tools.maximise')} restores"
+        self.tool_list.border_title = Content("Tools" + (leave if self.maximized is self.tool_list else ""))
         if self._page is not None:
             self._page.update_panes()
 
