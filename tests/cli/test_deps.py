@@ -92,13 +92,6 @@ def test_the_report_is_an_array_of_rows_and_exit_1_if_something_is_missing(pegbo
     }
 
 
-@pytest.mark.promise("CLI-4")
-@pytest.mark.parametrize(("line", "code"), [([], 1), (["time"], 0), (["--tool-allow", "time.*"], 0)])
-def test_a_server_without_a_connection_is_missing_too(pegboard: Command, line: list[str], code: int) -> None:
-    done = pegboard("deps", *line, "--mcp", f"{sys.executable} -c exit(3)", PEGBOARD_PACKS="", PATH="/usr/bin:/bin")
-    assert (done.returncode, "is not connected. The server ended with exit code 3." in done.stderr) == (code, True)
-
-
 @pytest.mark.promise("CLI-4", "CLI-2")
 @pytest.mark.parametrize(
     ("line", "code", "tools"),
