@@ -162,7 +162,7 @@ def test_a_filled_form(snap_compare: Compare, app: PegboardApp, size: tuple[int,
 
 @SIZES
 def test_the_first_validation_error(snap_compare: Compare, app: PegboardApp, size: tuple[int, int]) -> None:
-    run = filled(lambda form: form.submit(), "✗ must be at least 1")
+    run = filled(lambda form: form.submit(), "✗ must be at least 1", top=0)
     assert snap_compare(app, terminal_size=size, run_before=run)
 
 
