@@ -102,7 +102,10 @@ def hints(
     for call, where, line, is_certain in _calls(node, "hints", scope):
         if call is None or not is_certain:
             valid |= _CAREFUL
-            message = "Which `@hints` apply can't be known without running the file, so the most careful are assumed."
+            message = (
+                f"Which `@hints` apply to `{node.name}` can't be known without running the file, so the most careful"
+            )
+            message += " are assumed."
             fix = "Define the decorator once." if call else "Write `@hints(...)` above the function itself."
             report(message, fix, line=line)
             continue
@@ -241,7 +244,7 @@ def aliases(
     parameters = list(parameters)
     for call, where, line, _ in _calls(node, "aliases", scope):
         if call is None:
-            message = "The names that `@aliases` adds can't be known without running the file."
+            message = f"The names that `@aliases` adds to `{node.name}` can't be known without running the file."
             report(message, "Write `@aliases(...)` above the function itself.", line=line)
             continue
         for argument in call.args:
