@@ -12,7 +12,9 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
+from oauth_server import OAuthServer
 from servers import HOSTILE_SERVER, SDK_SERVER, Open, call, run
+from socks_proxy import socks_proxy
 from web import CERTIFICATE
 
 from pegboard.models import ServerConfig, ServerState
@@ -305,11 +307,39 @@ async def test_a_proxy_that_can_not_be_used_is_named_without_its_password(
             monkeypatch.delenv(name, raising=False)
         monkeypatch.setenv(f"{scheme}_proxy", f"http://me:hidden-word@{address}")
         runtime = await open_server(f"{scheme}://mcp.example/mcp")
+        _, reason, fix = explanation(runtime)  # before the next attempt to connect
+        await runtime.close()
         if is_open:
             proxy.shutdown()
-    _, reason, fix = explanation(runtime)
     assert reason == f"The proxy {address} {said}"
     assert fix == f"Correct the variable {scheme}_proxy, or add mcp.example to the variable NO_PROXY."
+
+
+async def test_an_invalid_address_of_a_proxy_is_named_by_its_variable(
+    open_server: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://[bad")
+    runtime = await open_server("http://mcp.example/mcp")
+    assert explanation(runtime)[1:] == (
+        "The address of the proxy is invalid.",
+        "Correct the variable http_proxy, or add mcp.example to the variable NO_PROXY.",
+    )
+
+
+@pytest.mark.parametrize("scheme", ["socks5", "socks5h"])
+async def test_a_server_is_reached_through_a_socks_proxy(
+    open_server: Open, monkeypatch: pytest.MonkeyPatch, scheme: str
+) -> None:
+    with OAuthServer().running() as server, socks_proxy() as (port, reached):
+        server.requires_login = False
+        for name in ("NO_PROXY", "no_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("all_proxy", f"{scheme}://127.0.0.1:{port}")
+        runtime = await open_server(server.url)
+        [status] = runtime.servers.all()
+        assert (status.state, status.reason) == ("ready", "")
+        assert {f"http://{host}:{port}/mcp" for host, port in reached} == {server.url}
+        await runtime.close()
 
 
 async def test_a_certificate_that_is_not_trusted(open_server: Open) -> None:

@@ -20,6 +20,7 @@ from mcp_types import CONNECTION_CLOSED, UNSUPPORTED_PROTOCOL_VERSION
 from mcp_types.version import LATEST_HANDSHAKE_VERSION, MODERN_PROTOCOL_VERSIONS, SUPPORTED_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
+from pegboard.data.urls import url_parts
 from pegboard.mcp.session import LostSession
 from pegboard.mcp.stderr_lines import telling_line
 from pegboard.mcp.texts import NOT_JSON_RPC, RESPONSE, OwnWords, is_old_transport, quotation, with_data
@@ -288,17 +289,20 @@ def _proxy_failure(config: ServerConfig, causes: list[BaseException], last: Last
     if not reason:
         return None
     fix = f"Correct {setting}, or add {_host(config)} to the variable NO_PROXY."
-    return ServerFailure(f"The proxy {address} {reason}.", fix)
+    return ServerFailure(f"The proxy {address} {reason}." if address else "The address of the proxy is invalid.", fix)
 
 
 def _proxy(url: str) -> tuple[str, str] | None:
-    """Return the address of the proxy for a URL, without credentials, and the setting that names it; None for none."""
+    """Return the address of the proxy for a URL and the setting that names it, or None if it has no proxy.
+
+    The address has no credentials; it is empty if it is invalid.
+    """
     parts = urlsplit(url)
     proxies = getproxies()
     kind = next((kind for kind in (parts.scheme, "all") if proxies.get(kind)), None)
     if kind is None or proxy_bypass(parts.hostname or ""):
         return None
-    address = urlsplit(proxies[kind] if "://" in proxies[kind] else f"//{proxies[kind]}").netloc.rpartition("@")[2]
+    address = url_parts(proxies[kind] if "://" in proxies[kind] else f"//{proxies[kind]}").netloc.rpartition("@")[2]
     names = (f"{kind}_proxy", f"{kind}_proxy".upper())
     variable = next((name for name in names if os.environ.get(name)), None)
     return address, f"the variable {variable}" if variable else "the proxy of the system"
