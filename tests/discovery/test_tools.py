@@ -437,6 +437,35 @@ def test_a_decorator_that_adds_names_by_itself_is_a_problem(tool: Tool) -> None:
     assert (spec.aliases, problem.line, "`@aliases`" in problem.message) == ((), 6, True)
 
 
+@pytest.mark.promise("SDK-11", "SEC-2")
+def test_hints_in_the_less_likely_branch_of_a_decorator_are_not_missed(tool: Tool) -> None:
+    spec = tool('''
+        import os
+        from pegboard.sdk import hints
+        def _plain(function):
+            return function
+        if os.environ.get("SAFE"):
+            kind = _plain
+        else:
+            kind = hints(destructive=True)
+
+        @kind
+        def f():
+            """Do it."""
+    ''')
+    assert (spec.hints.read_only, spec.hints.destructive) == (False, True)
+    [problem] = spec.problems
+    assert "most careful" in problem.message
+
+
+@pytest.mark.promise("SDK-11")
+@pytest.mark.parametrize(("body", "is_destructive"), [("pass", None), ("made = hints(read_only=True)", True)])
+def test_a_decorator_can_be_a_class_within_a_class(tool: Tool, body: str, is_destructive: bool | None) -> None:
+    source = f"from pegboard.sdk import hints\nclass Outer:\n  class Inner:\n    {body}\n"
+    spec = tool(f'{source}@Outer.Inner\ndef f():\n    """Do it."""\n')
+    assert spec.hints.destructive is is_destructive
+
+
 @pytest.mark.promise("SDK-11")
 @pytest.mark.parametrize(
     ("said", "message"),

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pegboard.sdk.exports import framework_argument
 from pegboard.sdk.literals import NotLiteralError, read
-from pegboard.sdk.scope import Binding, NameDefinition, Scope
+from pegboard.sdk.scope import Binding, Scope
 
 Report = Callable[..., None]
 """Callback for problems: `report(message, fix, line=…)`."""
@@ -52,27 +52,45 @@ def _calls(node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, scope: Scope
         if isinstance(decorator, ast.Call) and _is_ours(scope.origin(target), name):
             yield _Decorator(decorator, scope, decorator.lineno, is_certain=True)
             continue
-        found = _definition(target, scope)
-        if found is None:
+        definitions = _definitions(target, scope)
+        if not any(_mentions(definition, name, where) for definition, where in definitions):
             continue
-        call, where = found.definition, found.scope
-        is_certain = len(where.variants(found.name)) == 1
-        if isinstance(decorator, ast.Call) and _is_ours(where.origin(call), name):  # `declare = hints`
-            yield _Decorator(decorator, scope, decorator.lineno, is_certain)
+        call, where = definitions[-1]
+        is_certain = len(definitions) == 1
+        if isinstance(decorator, ast.Call) and isinstance(call, ast.AST) and _is_ours(where.origin(call), name):
+            yield _Decorator(decorator, scope, decorator.lineno, is_certain)  # `declare = hints`
         elif isinstance(call, ast.Call) and _is_ours(where.origin(call.func), name):
             yield _Decorator(call, where, decorator.lineno, is_certain)
-        elif any(_is_ours(where.origin(part), name) for part in ast.walk(call)):
+        else:
             yield _Decorator(None, where, decorator.lineno, is_certain=False)
 
 
-def _definition(node: ast.expr, scope: Scope) -> NameDefinition | None:
-    """Return the definition of a name, or of the last one in assignments of names such as `removes = erases`."""
-    found = scope.find(node)
+def _definitions(node: ast.expr, scope: Scope) -> list[tuple[Binding, Scope]]:
+    """Return all definitions that a name may have, each with its scope, the likeliest last.
+
+    Names that are assigned to it, as in `removes = erases`, are replaced by their definitions.
+    """
+    found: list[tuple[Binding, Scope]] = []
+    first = scope.find(node)
+    waiting = [first] if first else []
     for _ in range(_MOST_STEPS):
-        if found is None or not isinstance(found.definition, ast.Name | ast.Attribute):
+        if not waiting:
             break
-        found = found.scope.find(found.definition) or found
+        one = waiting.pop()
+        for variant in one.variants():
+            deeper = one.scope.find(variant) if isinstance(variant, ast.Name | ast.Attribute) else None
+            if deeper is None:
+                found.append((variant, one.scope))
+            else:
+                waiting.append(deeper)
     return found
+
+
+def _mentions(definition: Binding, name: str, scope: Scope) -> bool:
+    """Return whether a definition contains the function `name` of `pegboard.sdk`, or is that function."""
+    if isinstance(definition, str):
+        return _is_ours(definition, name)
+    return any(_is_ours(scope.origin(part), name) for part in ast.walk(definition))
 
 
 def _check_parentheses(node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, scope: Scope, report: Report) -> None:

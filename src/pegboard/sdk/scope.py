@@ -233,6 +233,10 @@ class NameDefinition(NamedTuple):
     name: str
     definition: ast.AST
 
+    def variants(self) -> Sequence[Binding]:
+        """Return all bindings of the name, one of which applies, depending on conditions that can't be evaluated."""
+        return self.scope.variants(self.name) if self.name in self.scope.names else (self.definition,)
+
     def inner(self, name: str) -> NameDefinition | None:
         """Return the definition of a class inside this class, or None."""
         body = self.definition.body if isinstance(self.definition, ast.ClassDef) else ()
