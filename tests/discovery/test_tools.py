@@ -422,6 +422,44 @@ def test_a_decorator_that_applies_hints_by_itself_has_the_most_careful_ones(tmp_
     assert problem.fix == "Write `@hints(...)` above the function itself."
 
 
+@pytest.mark.promise("SDK-11", "SEC-2")
+@pytest.mark.parametrize("decorator", ["erases", "forgets", "Erases()", "local", "alias"])
+def test_hints_that_a_decorator_applies_through_another_function_are_not_missed(tmp_path: Path, decorator: str) -> None:
+    (tmp_path / "_common.py").write_text(
+        "from pegboard.sdk import hints\ndef mark(function):\n    return hints(destructive=True)(function)\n"
+    )
+    (tmp_path / "pack.py").write_text(
+        "from ._common import mark\ndef erases(function):\n    return mark(function)\n"
+        "def forgets(function):\n    return erases(function)\n"
+        "class Erases:\n    def __call__(self, function):\n        return forgets(function)\n"
+        "def local(function):\n    from pegboard.sdk import hints as declare\n"
+        "    return declare(destructive=True)(function)\n"
+        f'alias = forgets\n@{decorator}\ndef f():\n    """Do it."""\n'
+    )
+    [spec], _ = scan([tmp_path])
+    assert (spec.hints.read_only, spec.hints.destructive) == (False, True)
+    [problem] = spec.problems
+    assert "most careful" in problem.message
+
+
+@pytest.mark.promise("SDK-11")
+def test_the_hints_of_a_tool_that_a_decorator_calls_are_not_those_of_the_decorated_one(tool: Tool) -> None:
+    spec = tool('''
+        from pegboard.sdk import hints
+        @hints(destructive=True)
+        def _log(text):
+            print(text)
+        def _logged(function):
+            _log(function.__name__)
+            return function
+
+        @_logged
+        def f():
+            """Do it."""
+    ''')
+    assert (spec.hints, spec.problems) == (Hints(), ())
+
+
 @pytest.mark.promise("SDK-14")
 def test_a_decorator_that_adds_names_by_itself_is_a_problem(tool: Tool) -> None:
     spec = tool('''

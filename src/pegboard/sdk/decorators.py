@@ -22,6 +22,8 @@ _ANNOTATIONS = {name.replace("_", "") + "hint": name for name in _CAREFUL}
 """Hints by the names of MCP's annotations, in lower case and without `_`."""
 _MOST_STEPS = 10
 """Maximum number of assignments of one name to another."""
+_MOST_DEFINITIONS = 100
+"""Maximum number of definitions to read for one decorator."""
 _SECONDS = ("timeout", "cache_seconds")
 _HINTS = (*_CAREFUL, *_SECONDS, "stdin")
 
@@ -87,10 +89,40 @@ def _definitions(node: ast.expr, scope: Scope) -> list[tuple[Binding, Scope]]:
 
 
 def _mentions(definition: Binding, name: str, scope: Scope) -> bool:
-    """Return whether a definition contains the function `name` of `pegboard.sdk`, or is that function."""
-    if isinstance(definition, str):
-        return _is_ours(definition, name)
-    return any(_is_ours(scope.origin(part), name) for part in ast.walk(definition))
+    """Return whether a definition contains the function `name` of `pegboard.sdk`, or is that function.
+
+    Functions and classes of the project that it uses are included, without their own decorators.
+    """
+    waiting = [(definition, scope)]
+    seen: set[Binding] = set()
+    while waiting and len(seen) < _MOST_DEFINITIONS:
+        current, where = waiting.pop(0)
+        if current in seen:
+            continue
+        seen.add(current)
+        if isinstance(current, str):
+            if _is_ours(current, name):
+                return True
+            continue
+        for part in _parts(current):
+            if isinstance(part, ast.ImportFrom):
+                if any(_is_ours(f"{part.module}.{imported.name}", name) for imported in part.names):
+                    return True
+            elif isinstance(part, ast.Name | ast.Attribute):
+                if _is_ours(where.origin(part), name):
+                    return True
+                if found := where.find(part):
+                    waiting += [(variant, found.scope) for variant in found.variants()]
+    return False
+
+
+def _parts(definition: ast.AST) -> Iterator[ast.AST]:
+    """Yield a definition and the nodes inside of it, without its own decorators."""
+    yield definition
+    decorators = getattr(definition, "decorator_list", [])
+    for child in ast.iter_child_nodes(definition):
+        if child not in decorators:
+            yield from ast.walk(child)
 
 
 def _check_parentheses(node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, scope: Scope, report: Report) -> None:
