@@ -40,8 +40,7 @@ def main() -> NoReturn:
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except OSError as error:
-        # The rest of the buffer can't be written either; Python would fail again when it exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _discard(1)
         if isinstance(error, BrokenPipeError):  # a reader such as `head` has read enough
             sys.exit(READER_ENDED)
         with suppress(OSError):
@@ -51,7 +50,17 @@ def main() -> NoReturn:
         with suppress(OSError):
             sys.stderr.write(f"{crash.report(error)}\n")
         sys.exit(1)
+    finally:
+        try:
+            sys.stderr.flush()
+        except OSError:
+            _discard(2)
     sys.exit()
+
+
+def _discard(descriptor: int) -> None:
+    """Discard the rest of a stream's buffer, which can't be written; Python would fail again when it exits."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
 
 def _reason(error: OSError) -> str:

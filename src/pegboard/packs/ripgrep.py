@@ -344,6 +344,10 @@ def _in_open_files(search: _Search, files: Mapping[int, str], *, keeps_binary: b
 
 
 def _pattern(pattern: str, *, fixed: bool, case: Case, word: bool) -> list[str]:
+    try:
+        pattern.encode()
+    except UnicodeEncodeError:  # rg 15 accepts such a pattern, and searches for something else
+        raise ToolFailed("A pattern can't contain lone surrogates.", code="invalid_pattern") from None
     cases = {"smart": "--smart-case", "sensitive": "--case-sensitive", "ignore": "--ignore-case"}
     return [
         f"--regexp={pattern}",
