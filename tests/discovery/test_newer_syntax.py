@@ -27,6 +27,10 @@ NEWER = [
     ((3, 14), "x = t'{1} of {2}'\n"),
     ((3, 14), "x = rt'{1}' + TR\"{2}\"\n"),
     ((3, 14), "type A = int\nx = t'{1}'\n"),
+    ((3, 15), "lazy import json\n"),
+    ((3, 15), "lazy from json import (\n    dumps,\n)\n"),
+    ((3, 15), "x = [*row for row in [[1]]]\n"),
+    ((3, 15), "lazy import json\nx = {**row for row in [{}]}\ny = sum(*row for row in [[1]])\n"),
 ]
 BROKEN = [
     "def hello(:\n",
@@ -36,6 +40,8 @@ BROKEN = [
     "type A =\n",
     "x = 1 +\n",
     "print 'x'\n",
+    "lazy json\n",
+    "x = [*row for]\n",
 ]
 
 

@@ -124,6 +124,7 @@ def judged(annotation: str, head: str = "") -> dict[str, Any]:
         "dict[str, Any]",
         "defaultdict[str, int]",
         "OrderedDict[str, int]",
+        *(["frozendict[str, int]"] if sys.version_info >= (3, 15) else []),
         "t.Dict[str, t.Dict[str, int]]",
         "Optional[int]",
         "Opt[str]",

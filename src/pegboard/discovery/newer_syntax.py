@@ -40,6 +40,18 @@ _NEW: Final = (
         r"f\1\2",
         "use f-strings instead of template strings",
     ),
+    _Syntax(
+        (3, 15),
+        re.compile(r"^(\s*)lazy\s+((?:import|from)\s)", re.MULTILINE),
+        r"\1\2",
+        "remove `lazy` from imports",
+    ),
+    _Syntax(
+        (3, 15),
+        re.compile(r"([\[({]\s*)\*{1,2}(?=[^\n,]*\sfor\s)"),
+        r"\1",
+        "use a second `for` instead of `*` in comprehensions",
+    ),
 )
 """Syntax by version, the oldest first."""
 _LONGEST: Final = 1_000_000

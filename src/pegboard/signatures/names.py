@@ -212,6 +212,7 @@ SETS = (
 )
 MAPPINGS = (
     "builtins.dict",
+    "builtins.frozendict",
     "typing.Dict",
     "typing.Mapping",
     "typing.MutableMapping",
