@@ -33,6 +33,8 @@ from pegboard.runtime import Runtime
 CORPUS = Path(__file__).parent / "corpus"
 sys.path[:0] = [str(CORPUS), str(Path(__file__).parent / "fakes")]
 
+os.environ["COLORTERM"] = "truecolor"  # the colors of the app depend on those of the terminal
+
 # Tests start hundreds of interpreters; each would compile Pegboard again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False

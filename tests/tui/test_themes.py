@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from itertools import product
@@ -12,9 +13,10 @@ import textual.css.parse
 from chat_stage import on_chat
 from headless import compose_strips
 from models import calls
+from rich.color import ColorType
 from rich.style import Style
 from stage import GivenRuntime, as_runtime, on_stage, tool
-from textual.color import Color
+from textual.color import Color, rgb_to_lab
 from textual.theme import Theme
 from textual.widgets import Input, Static
 
@@ -74,8 +76,6 @@ def test_every_text_color_is_readable_on_every_background(name: str) -> None:
 
 @pytest.mark.promise("TUI-6")
 async def test_the_sixteen_color_theme_sends_no_other_colors_to_the_terminal(tmp_path: Path) -> None:
-    from rich.color import ColorType
-
     given = GivenRuntime(tmp_path, settings=Settings(ui=UiSettings(theme="pegboard-16")))
     async with on_stage(given) as stage:
         await stage.press("end", "ctrl+r")
@@ -276,6 +276,61 @@ async def test_a_chosen_theme_that_cannot_be_saved_is_still_applied(given: Given
         stage.app.theme = "pegboard-light"
         await stage.until_seen("The chosen theme could not be saved")
         assert stage.app.theme == "pegboard-light"
+
+
+@pytest.mark.promise("TUI-6")
+@pytest.mark.parametrize("theme", ["pegboard-dark", "pegboard-light", "nord", "textual-light"])
+async def test_a_terminal_with_256_colors_gets_the_nearest_of_them(
+    given: GivenRuntime, monkeypatch: pytest.MonkeyPatch, theme: str
+) -> None:
+    given.settings = Settings(ui=UiSettings(theme=theme))
+    async with on_stage(given) as stage:
+        exact = compose_strips(stage.app)
+    monkeypatch.delenv("COLORTERM")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    async with on_stage(given) as stage:
+        fewer = compose_strips(stage.app)
+    assert [strip.text for strip in fewer] == [strip.text for strip in exact]
+    compared: set[tuple[str, str]] = set()
+    for whole, part in zip(exact, fewer, strict=True):
+        for segment, other in zip(whole, part, strict=True):
+            wanted, found = segment.style or Style(), other.style or Style()
+            for one, nearest in ((wanted.color, found.color), (wanted.bgcolor, found.bgcolor)):
+                if one is not None and one.triplet is not None:
+                    assert nearest is not None
+                    assert nearest.type is ColorType.EIGHT_BIT
+                    compared.add((one.triplet.hex, nearest.get_truecolor().hex))
+    assert len(compared) > 5
+    for color, nearest_color in compared:
+        assert _difference(color, nearest_color) < 25, (color, nearest_color)
+
+
+def _difference(one: str, other: str) -> float:
+    """Return the distance of two colors in the CIELAB color space; 100 between black and white."""
+    first, second = rgb_to_lab(Color.parse(one)), rgb_to_lab(Color.parse(other))
+    return math.dist((first.L, first.a, first.b), (second.L, second.a, second.b))
+
+
+@pytest.mark.promise("TUI-6")
+@pytest.mark.parametrize(
+    ("configured", "chosen", "theme"),
+    [
+        ("pegboard-dark", None, "pegboard-16"),
+        ("pegboard-dark", "pegboard-dark", "pegboard-dark"),
+        ("pegboard-dark", "nord", "nord"),
+        ("pegboard-light", None, "pegboard-light"),
+        ("missing", None, "pegboard-16"),
+    ],
+)
+def test_a_terminal_with_16_colors_gets_the_theme_for_it_unless_another_was_chosen(
+    given: GivenRuntime, monkeypatch: pytest.MonkeyPatch, configured: str, chosen: str | None, theme: str
+) -> None:
+    monkeypatch.delenv("COLORTERM")
+    monkeypatch.setenv("TERM", "linux")
+    given.settings = Settings(ui=UiSettings(theme=configured))
+    if chosen is not None:
+        ThemeChoice(given.paths.state / "theme", configured).save(chosen)
+    assert PegboardApp(as_runtime(given)).theme == theme
 
 
 async def test_a_theme_configured_after_the_choice_wins(given: GivenRuntime) -> None:

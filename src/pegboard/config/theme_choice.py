@@ -21,11 +21,15 @@ class ThemeChoice:
 
     def get(self) -> str:
         """Return the theme to start with."""
+        return self.chosen() or self._configured
+
+    def chosen(self) -> str | None:
+        """Return the chosen theme, or None if there is none, or another theme was configured since."""
         try:
             chosen, _, configured = self._file.read_text("utf-8").partition("\n")
         except (OSError, UnicodeDecodeError):
-            return self._configured
-        return chosen if chosen and configured.strip() == self._configured else self._configured
+            return None
+        return chosen if chosen and configured.strip() == self._configured else None
 
     def save(self, theme: str) -> None:
         """Save the chosen theme for the next start.

@@ -14,10 +14,12 @@ from textual.app import App
 from pegboard import models
 from pegboard.config import Appearance
 from pegboard.config.theme_choice import ThemeChoice
-from pegboard.tui.shell import themes
+from pegboard.tui.shell import terminal_colors, themes
 from pegboard.tui.shell.input_app import InputApp
 
 if TYPE_CHECKING:
+    from textual.filter import LineFilter
+
     from pegboard.models import Problem
 
 _CHECK_SECONDS = 1.0
@@ -51,7 +53,16 @@ class ThemedApp(InputApp):
         self._choice = ThemeChoice(choice, theme)
         self._missing: dict[str, Problem] = {}
         self._register_themes()
-        self._apply_first(self._choice.get(), theme)
+        self._filters_of_terminal = terminal_colors.filters_of(self.console)
+        self._default_theme = terminal_colors.default_theme(self.console)
+        first = self._choice.get()
+        if first == theme == Appearance.theme and self._choice.chosen() is None:
+            first = self._default_theme
+        self._apply_first(first, theme)
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Return the filters of Textual and those that the terminal needs."""
+        return [*super().get_line_filters(), *self._filters_of_terminal]
 
     @property
     def theme_problems(self) -> tuple[Problem, ...]:
@@ -73,7 +84,7 @@ class ThemedApp(InputApp):
         """Set the first theme without the watchers of `theme`, which would apply all styles a second time."""
         if name not in self.available_themes:
             self._missing[name] = self.missing_theme(name, is_configured=name == configured)
-            name = Appearance.theme
+            name = self._default_theme
         self.set_reactive(App.theme, name)
         dark = self.current_theme.dark
         self.set_class(dark, "-dark-mode", update=False)
@@ -111,7 +122,7 @@ class ThemedApp(InputApp):
         """Apply the configured theme once its file exists, unless the user has chosen another theme meanwhile."""
         for name in self._missing.keys() & self.available_themes.keys():
             del self._missing[name]
-            if self.theme == Appearance.theme:
+            if self.theme == self._default_theme:
                 self.theme = name
 
     @work(exclusive=True, group="theme-choice")
