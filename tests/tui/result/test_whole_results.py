@@ -7,6 +7,7 @@ import base64
 import csv
 import io
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +15,9 @@ import pytest
 from PIL import Image
 from pydantic import JsonValue
 from rich.cells import cell_len
+from textual.geometry import Region
 from textual.message import Message
+from textual.widget import Widget
 from textual.widgets import Static
 
 from pegboard.models import ResultMeta, ToolCall, ToolResult, Truncation
@@ -449,6 +452,29 @@ async def test_damaged_and_huge_images_are_reported(stage: OpenStage, tmp_path: 
 )
 def test_the_terminal_draws_images_if_it_can(environ: dict[str, str], protocol: str) -> None:
     assert image_protocol(environ) == protocol
+
+
+async def test_kitty_gets_something_to_draw_while_an_image_is_shown_since_it_loads_it_late(
+    stage: OpenStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "__stdout__", io.StringIO())
+    async with stage(width=120) as on:
+        monkeypatch.setenv("TERM", "xterm-kitty")
+        monkeypatch.delenv("TMUX", raising=False)
+        monkeypatch.delenv("STY", raising=False)
+        drawn: list[Widget] = []
+        refresh = Static.refresh
+
+        def noted(widget: Static, *regions: Region, **options: bool) -> Static:
+            drawn.append(widget)
+            return refresh(widget, *regions, **options)
+
+        monkeypatch.setattr(Static, "refresh", noted)
+        await on.show({"type": "image", "data": png(), "mimeType": "image/png"})
+        await on.until(lambda: "8 × 8 pixels" in on.text, "the image is drawn")
+        drawn.clear()
+        caption = on.pane.query_one(ImageView).query_one(".caption", Static)
+        await on.until(lambda: drawn.count(caption) > 1, "its caption is drawn again")
 
 
 async def test_code_is_colored_by_the_type_of_its_file(stage: OpenStage) -> None:

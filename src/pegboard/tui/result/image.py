@@ -37,6 +37,8 @@ _CELL, _BLOCK = (10, 20), (1, 2)
 """Pixels of a cell, width and height: if the terminal doesn't say, and drawn as half blocks."""
 _MOST_CELLS = 250
 """Maximum width and height in cells; the protocol of kitty can't place more."""
+_REDRAW_SECONDS = 0.5
+"""Interval at which kitty gets something to draw: it shows an image that it has loaded only with the next drawing."""
 _SIXEL = ("foot", "mlterm", "contour", "yaft")
 
 
@@ -84,6 +86,11 @@ class ImageView(Vertical, can_focus=True):
         """Yield the line about the image, and its container."""
         yield self._caption
         yield self._room
+
+    def on_mount(self) -> None:
+        """Draw the line about the image from time to time, if the terminal needs that."""
+        if image_protocol(os.environ) == "kitty":
+            self.set_interval(_REDRAW_SECONDS, self._caption.refresh)
 
     def on_resize(self, event: events.Resize) -> None:
         """Draw the image in its new size."""
