@@ -558,6 +558,26 @@ def test_suggested_patterns_match_the_call_that_they_come_from(runtime: Runtime,
     assert runtime.rules.matches(pattern_rule(call, patterns), other) is (path == "**")
 
 
+@pytest.mark.promise("ASK-7", "SEC-2")
+def test_suggested_patterns_of_objects_match_only_the_call_that_they_come_from(
+    write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime]
+) -> None:
+    source = 'def edit(*, options: dict[str, float | str], edits: list[dict[str, str]]) -> str:\n    """Edits."""\n'
+    runtime = open_runtime(write_pack("book.py", source))
+    spec = runtime.tools.get("book.edit")
+    assert spec is not None
+    args: JsonObject = {"options": {"new": "*", "count": 1}, "edits": [{"old": "b", "new": "a"}]}
+    call = ToolCall(name="book.edit", args=args, source="ask")
+    rule = pattern_rule(call, suggested_patterns(spec, call, str.isprintable))
+    assert runtime.rules.matches(rule, call)
+    others: list[JsonObject] = [
+        {**args, "options": {"new": "x", "count": 1}},
+        {**args, "options": {"new": "*", "count": 1, "more": "x"}},
+        {**args, "edits": [{"old": "b", "new": "a"}, {"old": "b", "new": "c"}]},
+    ]
+    assert not any(runtime.rules.matches(rule, call.model_copy(update={"args": other})) for other in others)
+
+
 @pytest.mark.promise("SEC-2", "STO-2")
 async def test_arguments_with_a_secret_are_not_written_into_a_rule(
     write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime], monkeypatch: pytest.MonkeyPatch

@@ -94,6 +94,14 @@ def identical(one: JsonValue, other: JsonValue) -> bool:
     return type(one) is type(other) and repr(one) == repr(other)
 
 
+def is_text_of(text: str, value: JsonValue) -> bool:
+    """Return whether a text is a value as JSON; spaces and the order of keys don't matter."""
+    try:
+        return identical(parse(text), value)
+    except JsonTextError:
+        return False
+
+
 def _is_too_deep(value: JsonValue, deepest: int) -> bool:
     level: list[JsonValue] = [value]
     for _ in range(deepest):

@@ -20,6 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pegboard.data.json_text import is_text_of
 from pegboard.models import OF_CLIENTS, McpHandler
 from pegboard.models.rule_scope import matches_exactly
 
@@ -298,6 +299,8 @@ def value_matches(pattern: str, value: ArgumentValue, folders: Folders, *, stric
         return _number_matches(pattern, data, strict=strict)
     if isinstance(data, str):
         return _string_matches(pattern, data, value, folders, strict=strict)
+    if (word := literal(pattern)) is not None and is_text_of(word, data):
+        return True
     forms = {json.dumps(data, ensure_ascii=False, separators=(",", ":"), sort_keys=sort) for sort in (False, True)}
     return (all if strict else any)(_text_matches(pattern, form, strict=strict) for form in forms)
 
