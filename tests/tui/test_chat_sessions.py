@@ -565,3 +565,22 @@ async def test_returning_to_the_terminal_shows_what_another_app_changed_in_the_s
         await stage.until(lambda: stage.users == ["one"], "it is shorter")
         await stage.until_seen("shorter")
         assert stage.line.has_focus
+
+
+@pytest.mark.promise("ASK-6")
+async def test_a_session_can_be_exported_while_its_first_answer_arrives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with on_chat(tmp_path, calls(("work_remove", {"path": "a"})), says("done")) as stage:
+        await stage.press("ctrl+s")
+        await stage.until_seen("The session is empty.")
+        await stage.say("Clean up")
+        await stage.asked()
+        await stage.press("ctrl+s")
+        await stage.until_seen("Export as")
+        await stage.press("enter")
+        await stage.until((tmp_path / "Clean up.md").exists, "it is written")
+        assert "work_remove" in (tmp_path / "Clean up.md").read_text()
+        await stage.press("escape")
+        await stage.idle()

@@ -400,12 +400,10 @@ class ChatScreen(PageScreen):
     @work(exclusive=True, group="dialog")
     async def action_save(self) -> None:
         """Save the open session to a file."""
-        from pegboard.tui.chat.sessions import export_session
+        from pegboard.tui.chat.session_file import export_open_session
 
-        if self.open_session.record is None:
-            self.notify("The session is empty. Send a message first.", markup=False)
-        else:
-            await export_session(self.app, self._runtime, self.open_session.record, self._prompt)
+        session = self.open_session
+        await export_open_session(self.app, self._runtime, session.id, session.record, self._prompt)
 
     # Blocks
 

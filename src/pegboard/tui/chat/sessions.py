@@ -9,11 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on, work
-from textual.app import App
 from textual.binding import BindingType
 from textual.content import Content
 
@@ -21,7 +19,6 @@ from pegboard.errors import SessionError, StoreError, explained
 from pegboard.models.conversation import Message, ModelMessage, SystemMessage, ToolMessage, UserMessage
 from pegboard.models.session import Session, SessionEntry
 from pegboard.results.clean import clean, clean_line
-from pegboard.results.new_file import write_new
 from pegboard.results.sizes import age, count
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.messages import Copy
@@ -29,11 +26,7 @@ from pegboard.tui.widgets.dialog import ListDialog
 from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 if TYPE_CHECKING:
-    from textual.widget import Widget
-
     from pegboard.runtime import Runtime
-
-_Kind: TypeAlias = Literal["markdown", "json"]
 
 _MOST: Final = 100_000
 """Limit of listed sessions."""
@@ -48,10 +41,6 @@ _WIDEST_MODEL: Final = 26
 _WIDE: Final = 100
 """Width from which the model is shown beside the name, in cells."""
 _UNREAD: Final = "The sessions can't be read"
-_EXPORTS: Final[tuple[tuple[_Kind, str, PickLine], ...]] = (
-    ("markdown", ".md", PickLine("Markdown", "for reading")),
-    ("json", ".json", PickLine("JSON", "all messages as stored")),
-)
 
 
 class SessionList(PickList):
@@ -306,6 +295,8 @@ class SessionsScreen(ListDialog[str | None]):
     @work(exclusive=True, group="change")
     async def action_export(self) -> None:
         """Export the selected session to a file in the working directory."""
+        from pegboard.tui.chat.session_file import export_session
+
         session = self._sessions.session
         if session is not None:
             await export_session(self.app, self._runtime, session, self._about)
@@ -383,33 +374,6 @@ class SessionsScreen(ListDialog[str | None]):
             facts = " · ".join(clean_line(fact) for fact in (session.model, session.id) if fact)
             about = Content.assemble((where, "bold"), (f"  {facts}", "$text-muted"))
         self.show_preview(about, text, at_end=is_end)
-
-
-async def export_session(app: App[object], runtime: Runtime, session: Session, beside: Widget) -> None:
-    """Export a session to a new file in the working directory, in the format that the user picks.
-
-    Args:
-        app: The running app.
-        runtime: Runtime with the session.
-        session: The session.
-        beside: Widget next to which the list of formats opens.
-    """
-    from pegboard.tui.form.popups import PickOne
-
-    picked = await app.push_screen_wait(PickOne(beside, "Export as", [line for *_, line in _EXPORTS]))
-    if picked is None:
-        return
-    kind, suffix, _ = _EXPORTS[picked]
-
-    def write() -> Path:
-        return write_new(Path.cwd(), session.name or session.id, suffix, runtime.sessions.export(session.id, kind))
-
-    try:
-        file = await asyncio.to_thread(write)
-    except (SessionError, StoreError, OSError) as error:
-        app.notify(clean_line(str(error)), severity="error", markup=False)
-    else:
-        app.notify(f"Exported to {clean_line(str(file))}", markup=False)
 
 
 _NEW: Final = PickLine("+ New session", pinned=True)
