@@ -259,6 +259,11 @@ async def test_an_unwritable_folder_is_reported(
         await stage.until_seen("Export as")
         await stage.press("enter")
         await stage.until_seen("No such file or directory")
+        [toast] = stage.app._notifications
+        assert toast.message == (
+            "The session was not exported: No such file or directory."
+            " To write it to another folder, use `pegboard sessions export`."
+        )
 
 
 async def test_a_session_is_copied_as_markdown(runtime: Runtime) -> None:

@@ -25,6 +25,8 @@ _EXPORTS: Final[tuple[tuple[_Kind, str, PickLine], ...]] = (
     ("markdown", ".md", PickLine("Markdown", "for reading")),
     ("json", ".json", PickLine("JSON", "all messages as stored")),
 )
+_FAILED: Final = "The session was not exported"
+_ELSEWHERE: Final = "To write it to another folder, use `pegboard sessions export`."
 
 
 async def export_open_session(
@@ -71,7 +73,10 @@ async def export_session(app: App[object], runtime: Runtime, session: Session, b
 
     try:
         file = await asyncio.to_thread(write)
-    except (SessionError, StoreError, OSError) as error:
-        app.notify(clean_line(str(error)), severity="error", markup=False)
+    except (SessionError, StoreError) as error:
+        app.notify(clean_line(explained(error, _FAILED)), severity="error", markup=False)
+    except OSError as error:
+        reason = f"{_FAILED}: {error.strerror or error}. {_ELSEWHERE}"
+        app.notify(clean_line(reason), severity="error", markup=False)
     else:
         app.notify(f"Exported to {clean_line(str(file))}", markup=False)
