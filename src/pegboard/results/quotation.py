@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from pegboard.models import ToolCall, ToolResult
-from pegboard.results.sizes import count
+from pegboard.results.sizes import count, size
 from pegboard.results.text import as_text, json_bytes
 
 LONGEST = 8_000
@@ -26,6 +26,8 @@ def quoted(call: ToolCall, result: ToolResult | None) -> str:
         return f"{head} failed: {result.error.message}\n\n"
     text = as_text(result.data)
     more = f"\n… {count(len(text) - LONGEST, 'more character')}" if len(text) > LONGEST else ""
+    if result.meta.truncated is not None:  # the data lacks the end of the result
+        more = f"\n… the whole result has {size(result.meta.truncated.total_bytes)} as JSON"
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text[:LONGEST])), default=0))
     failed = f" failed ({result.error.message}) and" if result.error is not None else ""
     return f"{head}{failed} returned:\n\n{fence}\n{text[:LONGEST]}{more}\n{fence}\n\n"
