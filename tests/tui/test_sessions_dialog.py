@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 from stage import Stage, on_stage
 from textual import events
 from textual.widgets import Input
@@ -317,3 +318,23 @@ async def test_ten_thousand_sessions_are_listed_and_filtered(runtime: Runtime) -
         await stage.press("enter")
         await has_closed(stage, closed)
     assert closed == ["s7777"]
+
+
+@pytest.mark.promise("TUI-2")
+@pytest.mark.parametrize("width", [100, 120])
+async def test_rows_with_long_names_have_the_same_columns_as_others(runtime: Runtime, width: int) -> None:
+    for session, name, model in [
+        ("d", "a name that is as long as the first sixty characters of it", "openrouter:a/very-long-name-of-a-model"),
+        ("e", "漢字" * 40, "local:模型🎈"),
+    ]:
+        runtime.sessions.start(session, model=model)
+        for _ in range(10):
+            runtime.sessions.append(session, UserMessage(text=name))
+    with closing(sqlite3.connect(runtime.paths.database)) as database, database:
+        database.execute("UPDATE sessions SET changed = 0 WHERE id = 'a'")  # its age is a date
+    async with on_stage(runtime, size=(width, 30)) as stage:
+        await open_list(stage, runtime)
+        sessions = stage.app.screen.query_one(SessionList)
+        rows = [sessions.render_line(y).text for y in range(1, 6)]
+    assert len({cell_len(row[: row.index(" message")]) for row in rows}) == 1
+    assert [row.split()[-1] for row in rows if "scripted" in row] == ["scripted:model"] * 3

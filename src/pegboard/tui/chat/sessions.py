@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from rich.cells import cell_len, set_cell_size
 from textual import on, work
 from textual.binding import BindingType
 from textual.content import Content
@@ -37,9 +38,11 @@ _LONGEST: Final = 2_000
 """Characters of a message in the preview."""
 _AROUND: Final = 150
 """Characters before and after a match in the preview."""
-_WIDEST_MODEL: Final = 26
+_WIDEST_MODEL, _NARROWEST_MODEL = 26, 8
 _WIDE: Final = 100
 """Width from which the model is shown beside the name, in cells."""
+_BOX: Final = 110
+"""Width of the dialog in a terminal that is wide enough, in cells."""
 _UNREAD: Final = "The sessions can't be read"
 
 
@@ -176,7 +179,8 @@ class SessionsScreen(ListDialog[str | None]):
         super().__init__("Sessions", "● open", pick_list=self._sessions)
         self._runtime = runtime
         self._current = current
-        self._with_model = False
+        self._room = 0
+        """Cells for the columns after the name; 0 for those without the model."""
         self._shown: Sequence[Session] | None = None
         self._version = 0
         """Version of the history when the sessions were compared with it."""
@@ -184,20 +188,22 @@ class SessionsScreen(ListDialog[str | None]):
     def on_mount(self) -> None:
         """Load the sessions, again whenever another process changes them."""
         self._sessions.empty = "Loading…"
-        self._with_model = self._is_wide
+        self._room = self._available_room
         self._read(self._current)
         self.follow(self._update)
 
     def on_resize(self) -> None:
-        """Show the models on a wide screen only."""
-        if self._with_model != self._is_wide:
-            self._with_model = self._is_wide
+        """Show the models on a wide screen only, and cut them so that all rows have the same columns."""
+        if self._room != self._available_room:
+            self._room = self._available_room
             marked = self._sessions.session.id if self._sessions.session else ""
             self._read(marked if self._sessions.row_count else self._current)
 
     @property
-    def _is_wide(self) -> bool:
-        return self.app.size.width >= _WIDE
+    def _available_room(self) -> int:
+        width = self.app.size.width
+        row = min(_BOX, width * 94 // 100) - 3  # the frame and the scrollbar
+        return row // 2 - 2 if width >= _WIDE else 0  # a long name leaves half of a row
 
     @work(exclusive=True, group="read")
     async def _read(self, marked: str) -> None:
@@ -228,7 +234,7 @@ class SessionsScreen(ListDialog[str | None]):
     def _load(self) -> tuple[int, Sequence[Session], Sequence[PickLine]]:
         version = self._runtime.sessions.version()
         sessions = self._runtime.sessions.list(limit=_MOST)
-        return version, sessions, [_NEW, *_lines(sessions, with_model=self._with_model)]
+        return version, sessions, [_NEW, *_lines(sessions, self._room)]
 
     # Actions
 
@@ -383,20 +389,22 @@ def _name(session: Session) -> str:
     return clean_line(session.name or session.id)
 
 
-def _lines(sessions: Sequence[Session], *, with_model: bool) -> Iterator[PickLine]:
-    """Yield a line for each session with columns for age, messages and model."""
+def _lines(sessions: Sequence[Session], room: int) -> Iterator[PickLine]:
+    """Yield a line for each session with columns for age and messages, and for the model if it fits into `room`."""
     now = datetime.now(UTC)
     ages = [age(now, session.changed) for session in sessions]
     counts = [count(session.messages, "message") for session in sessions]
-    models = [_shortened(clean_line(session.model)) if with_model else "" for session in sessions]
-    widths = [max(map(len, column), default=0) for column in (ages, counts, models)]
+    widths = [max(map(len, column), default=0) for column in (ages, counts)]
+    most = min(room - sum(widths) - 4, _WIDEST_MODEL)
+    models = [_shortened(clean_line(one.model), most) if most >= _NARROWEST_MODEL else "" for one in sessions]
+    widest = max(map(cell_len, models), default=0)
     for session, since, messages, model in zip(sessions, ages, counts, models, strict=True):
-        note = f"{since:>{widths[0]}}  {messages:>{widths[1]}}  {model:<{widths[2]}}"
-        yield PickLine(_name(session), note if widths[2] else note.rstrip())
+        note = f"{since:>{widths[0]}}  {messages:>{widths[1]}}  {set_cell_size(model, widest)}"
+        yield PickLine(_name(session), note if widest else note.rstrip())
 
 
-def _shortened(model: str) -> str:
-    return model if len(model) <= _WIDEST_MODEL else f"{model[: _WIDEST_MODEL - 1]}…"
+def _shortened(model: str, most: int) -> str:
+    return model if cell_len(model) <= most else f"{set_cell_size(model, most - 1).rstrip()}…"
 
 
 def _last_messages(entries: Sequence[SessionEntry]) -> Content:
