@@ -235,6 +235,16 @@ def test_a_closed_input_rejects(on_terminal: OnTerminal, tmp_path: Path) -> None
     assert not (tmp_path / "scribbled").exists()
 
 
+@pytest.mark.promise("ASK-7", "SEC-2")
+@pytest.mark.parametrize(("typed", "runs"), [("y\x04\x04", False), ("y\x04\n", True), ("y\x04es\n", True)])
+def test_an_answer_counts_only_with_enter(on_terminal: OnTerminal, tmp_path: Path, typed: str, runs: bool) -> None:
+    with on_terminal("pad.scribble text=hello") as terminal:
+        terminal.until("\nRun pad.scribble? [y/N/e] ")
+        terminal.type(typed)
+        assert terminal.end() == 0
+    assert (tmp_path / "scribbled").exists() is runs
+
+
 @pytest.mark.promise("ASK-7", "SEC-5")
 def test_arguments_are_shown_in_full_without_control_sequences(on_terminal: OnTerminal) -> None:
     evil = "\x1b[2J\x1b]0;owned\x07\u202egnp\u200b\nRun pad.scribble? [y/N/e] y" + "x" * 3000

@@ -151,21 +151,26 @@ def _show(spec: ToolSpec, call: ToolCall, args: JsonObject, *, edited: bool) -> 
 
 
 async def ask_line(question: str) -> str:
-    """Ask for a line and return it, empty at the end of input. Discard input typed before the question was shown."""
+    """Ask for a line and return it, empty at the end of input. Discard input typed before the question was shown.
+
+    Text counts only with the line break after it: ctrl+d after a `y` doesn't approve.
+    """
     descriptor = sys.stdin.fileno()
     with suppress(termios.error):
         termios.tcflush(descriptor, termios.TCIFLUSH)
     narrate(question, end="")
     loop = asyncio.get_running_loop()
     line: asyncio.Future[bytes] = loop.create_future()
+    begun = bytearray()
 
     def read() -> None:
         try:
-            typed = os.read(descriptor, _LONGEST_LINE)
+            piece = os.read(descriptor, _LONGEST_LINE)
         except OSError:  # The terminal was closed.
-            typed = b""
-        if not line.done():
-            line.set_result(typed)
+            piece = b""
+        begun.extend(piece)
+        if not line.done() and (not piece or piece.endswith(b"\n")):
+            line.set_result(bytes(begun) if piece else b"")
 
     loop.add_reader(descriptor, read)
     try:
