@@ -106,6 +106,34 @@ async def test_escape_cancels_a_running_call_from_anywhere(given: GivenRuntime) 
         await stage.until(lambda: "esc Cancel" not in stage.lines[-1], "there is nothing to cancel any more")
 
 
+async def test_escape_cancels_a_running_call_whose_result_is_maximized(given: GivenRuntime) -> None:
+    given.go_on.clear()
+    async with on_stage(given) as stage:
+        await stage.press("end", "ctrl+r")
+        await stage.until_seen("half way")
+        await stage.press("ctrl+d", "f10")
+        await stage.until_seen("· f10 restores")
+        assert "esc cancels" in stage.text
+        await stage.press("escape")
+        await stage.until_seen("cancelled")
+        assert stage.screen.maximized is stage.result
+        await stage.press("escape")
+        await stage.until(lambda: stage.screen.maximized is None, "it is as before")
+
+
+async def test_escape_closes_the_input_line_of_a_maximized_result(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.press("end", "ctrl+r")
+        await stage.until_seen("✓ ok")
+        await stage.press("ctrl+d", "f10", "s")
+        await stage.until_seen("Save as")
+        await stage.press("escape")
+        await stage.until(lambda: "Save as" not in stage.text, "the line is closed")
+        assert stage.screen.maximized is stage.result
+        await stage.press("escape")
+        await stage.until(lambda: stage.screen.maximized is None, "it is as before")
+
+
 async def test_a_second_run_during_a_call_is_rejected_with_a_reason(given: GivenRuntime) -> None:
     given.go_on.clear()
     async with on_stage(given) as stage:

@@ -17,6 +17,8 @@ class PageScreen(MouseGuard[None]):
 
     ALLOW_IN_MAXIMIZED_VIEW = "HeaderLine, KeysLine"
 
+    ESCAPE_TO_MINIMIZE = False  # before commands of the same key, such as the one that cancels a call
+
     focused: Reactive[Widget | None] = Reactive(None, repaint=False)
     """Textual's attribute without `repaint`, which would repaint the whole screen with every focus change."""
 
@@ -96,11 +98,15 @@ class PageScreen(MouseGuard[None]):
         """Focus what the user works in."""
 
     def action_back(self) -> None:
-        """Restore a maximized pane, or focus what the user works in."""
+        """Restore a maximized pane, or go back to where the page begins."""
         if self.maximized is not None:
             self.minimize()
         else:
-            self.focus_work()
+            self.focus_start()
+
+    def focus_start(self) -> None:
+        """Focus where the page begins: what the user works in."""
+        self.focus_work()
 
     def pane_of(self, widget: Widget | None) -> Widget | None:
         """Return the pane that contains a widget, or None."""

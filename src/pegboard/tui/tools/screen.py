@@ -443,6 +443,8 @@ class ToolsScreen(PageScreen):
         self.remove_class("-sidebar-hidden")
         self.tool_list.list.focus()
 
+    focus_start = action_show_tools
+
     def action_sidebar(self) -> None:
         """Hide or show the tool list."""
         self.toggle_class("-sidebar-hidden")

@@ -28,7 +28,7 @@ TOOLS_COMMANDS: Final = (
         words="output log",
     ),
     Command("tools.cancel", "escape", "cancel", "Cancel", "Cancel the running call.", footer=True, priority=True),
-    Command("tools.back", "escape", "show_tools", "Back", "Return to the tool list if no call is running."),
+    Command("tools.back", "escape", "back", "Back", "Return to the tool list if no call is running."),
     Command(
         "tools.last_arguments",
         "ctrl+up",
