@@ -186,6 +186,13 @@ def test_every_row_has_the_value_at_its_path(value: JsonValue) -> None:
         assert "\n" not in "".join(text for text, _ in row.label(40))
 
 
+def test_a_number_wider_than_its_row_ends_with_an_ellipsis() -> None:
+    tree = Tree([10**50 + 1, 12345])
+    assert tree.rows[1].label(60) == [("[0]", "key"), (" ", "muted"), (f"1{'0' * 49}1", "number")]
+    assert tree.rows[1].label(24) == [("[0]", "key"), (" ", "muted"), (f"1{'0' * 18}…", "number")]
+    assert tree.rows[2].label(16)[-1] == ("12345", "number")
+
+
 @given(VALUES)
 def test_labels_never_hold_control_characters(value: JsonValue) -> None:
     tree = Tree(value)

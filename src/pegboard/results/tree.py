@@ -102,7 +102,8 @@ class TreeRow:
             case bool() | None:
                 return preview(self.value), "constant"
             case _:
-                return preview(self.value)[:available], "number"
+                digits = preview(self.value)
+                return (digits if len(digits) <= available else f"{digits[: available - 1]}…"), "number"
 
 
 class Tree:
