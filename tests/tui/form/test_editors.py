@@ -74,6 +74,17 @@ async def test_the_line_breaks_of_a_pasted_text_are_line_feeds_in_every_editor(t
 
 
 @pytest.mark.promise("TUI-3")
+async def test_a_field_is_checked_after_several_lines_were_pasted_into_its_line(tmp_path: Path) -> None:
+    async with on_stage(given_tool(tmp_path, day={"type": "string", "format": "date", **OPTIONAL})) as stage:
+        await stage.open("p.t")
+        await stage.until_seen("day  string · date  unset")
+        await paste(stage, "2024-05-31\n2024-06-01")
+        await stage.until_seen("✗ must be a date like")
+        assert "unset" not in stage.text
+        assert draft(stage) == {"day": "2024-05-31\n2024-06-01"}
+
+
+@pytest.mark.promise("TUI-3")
 async def test_text_that_is_pasted_where_a_row_is_added_or_a_variant_chosen_goes_to_its_editor(tmp_path: Path) -> None:
     text: JsonObject = {"type": "string"}
     tags: JsonObject = {"type": "array", "items": text}

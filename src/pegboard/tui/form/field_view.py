@@ -258,6 +258,8 @@ class FieldView(Widget):
         if isinstance(self.main, TextLine) and self.main.field is field:
             self.main = await replace_with_box(self.main, text)
             self.kind = TextBox
+            # That of the box doesn't get further: Textual stops a message at the widget in whose handler it was made.
+            self.post_message(Edited(field))
 
     async def _replace_main(self) -> None:
         """Replace the editor after its field was replaced."""
