@@ -956,6 +956,21 @@ def test_a_field_that_is_serialized_by_its_value_has_its_type() -> None:
 
 
 @pytest.mark.promise("DSC-4")
+def test_a_result_has_no_fields_that_a_model_excludes() -> None:
+    head = """
+    class Page(BaseModel):
+        title: str
+        raw: bytes = Field(exclude=True)
+        etag: Annotated[str, Field(exclude=True)]
+        note: str | None = Field(exclude_if=lambda note: note is None)
+        kept: int = Field(exclude=False)
+    """
+    given, returned = _schemas("Page", head)
+    assert given["required"] == ["title", "raw", "etag", "note", "kept"]
+    assert (returned["properties"].keys(), returned["required"]) == ({"title", "note", "kept"}, ["title", "kept"])
+
+
+@pytest.mark.promise("DSC-4")
 @pytest.mark.parametrize(("name", "expected"), [("Short", {"type": "string"}), ("Anything", {})])
 def test_a_result_is_what_the_serializer_of_a_model_returns(name: str, expected: object) -> None:
     given, returned = _schemas(name, SERIALIZED)

@@ -266,7 +266,7 @@ class _Description:
         properties: dict[str, JsonValue] = {}
         required: list[JsonValue] = []
         for parameter in self.parameters:
-            schema, required_by_field, _alias = self._field(annotations, parameter)
+            schema, required_by_field, *_ = self._field(annotations, parameter)
             _constrain(schema, fields.get(parameter.name, {}))
             missing = unconverted(parameter.annotation, self.scope)
             if missing:

@@ -112,7 +112,8 @@ class Annotations:
             facts.has_default = True
         if facts.discriminator:
             self.tag(schema, facts.discriminator)
-        return FieldInfo(schema, not (facts.has_default if optional is None else optional), facts.alias)
+        required = not (facts.has_default if optional is None else optional)
+        return FieldInfo(schema, required, facts.alias, facts.excluded)
 
     def tag(self, schema: JsonObject, tag: str) -> None:
         """Distinguish the variants of a union by a property. It is changed in place; other schemas are not.
@@ -400,6 +401,7 @@ def _merge(facts: constraints.FieldFacts, more: constraints.FieldFacts) -> None:
     facts.has_default = facts.has_default or more.has_default
     facts.alias = facts.alias if more.alias is None else more.alias
     facts.discriminator = more.discriminator or facts.discriminator
+    facts.excluded = facts.excluded if more.excluded is False else more.excluded
 
 
 def _constant(to: Annotations, node: ast.Constant) -> JsonObject:

@@ -175,9 +175,8 @@ def _object(to: Converter, node: ast.ClassDef, *, private: bool) -> JsonObject:
     properties: dict[str, JsonValue] = {}
     required: list[JsonValue] = []
     for member in _members(to.scope, node):
-        if member.name.startswith("_") and not private:
-            continue
-        if to.is_output and _is_init_only(member):
+        hidden = to.is_output and _is_init_only(member) if private else member.name.startswith("_")
+        if hidden:
             continue
         default = _of_dataclass_field(member.scope, member.default) if member.default else None
         if default is _NOT_AN_ARGUMENT:
@@ -187,6 +186,8 @@ def _object(to: Converter, node: ast.ClassDef, *, private: bool) -> JsonObject:
         if default is None and member.optional:
             default = _UNKNOWN
         field = _field(to, member, default)
+        if to.is_output and not private and field.excluded:
+            continue
         note = documented.parameters.get(member.name) or member.note
         if note:
             field.schema.setdefault("description", note)
@@ -196,7 +197,7 @@ def _object(to: Converter, node: ast.ClassDef, *, private: bool) -> JsonObject:
             to.say(f"the name of `{node.name}.{member.name}` in JSON can't be read without running the file")
             return {}
         properties[name] = field.schema
-        if field.required and not (to.is_output and field.alias):
+        if field.required and not (to.is_output and (field.alias or field.excluded is None)):
             required.append(name)
     result: JsonObject = {"type": "object"}
     if documented.description:

@@ -79,14 +79,16 @@ class FieldFacts:
         has_default: Whether the field is optional.
         alias: Name in JSON, if different; empty if it can't be read.
         discriminator: Property that distinguishes the variants of a union.
+        excluded: Whether pydantic leaves the field out of results; None if only of some.
     """
 
-    __slots__ = ("alias", "discriminator", "has_default")
+    __slots__ = ("alias", "discriminator", "excluded", "has_default")
 
     def __init__(self) -> None:
         self.has_default = False
         self.alias: str | None = None
         self.discriminator: str | None = None
+        self.excluded: bool | None = False
 
 
 def input_type(nodes: Iterable[ast.expr | str], scope: Scope) -> ast.expr | None:
@@ -155,6 +157,10 @@ def _apply_argument(
             set_default(schema, ast.Call(func=node, args=[], keywords=[]), scope)
         case "alias" | "validation_alias":
             facts.alias = alias_of(node, scope)
+        case "exclude" if isinstance(node, ast.Constant):
+            facts.excluded = bool(node.value) or facts.excluded
+        case "exclude" | "exclude_if":
+            facts.excluded = facts.excluded or None
         case "discriminator" if isinstance(node, ast.Constant) and isinstance(node.value, str):
             facts.discriminator = node.value
         case _:

@@ -19,11 +19,13 @@ class FieldInfo(NamedTuple):
         schema: JSON Schema of its values.
         required: Whether it is required.
         alias: Name in JSON, if different; empty if it can't be read.
+        excluded: Whether pydantic leaves it out of results; None if only of some.
     """
 
     schema: JsonObject
     required: bool
     alias: str | None
+    excluded: bool | None = False
 
 
 class Converter(Protocol):
