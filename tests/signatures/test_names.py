@@ -87,6 +87,52 @@ def test_a_schema_has_the_names_that_pydantic_accepts(head: str) -> None:
 
 @pytest.mark.promise("DSC-4")
 @pytest.mark.parametrize(
+    "config",
+    [
+        "",
+        "alias_generator=to_camel",
+        "serialize_by_alias=True",
+        "alias_generator=to_camel, serialize_by_alias=True",
+        "alias_generator=None, serialize_by_alias=True",
+        "alias_generator=AliasGenerator(serialization_alias=to_camel), serialize_by_alias=True",
+        "alias_generator=AliasGenerator(validation_alias=to_camel), serialize_by_alias=True",
+        "alias_generator=AliasGenerator(to_camel, None, to_pascal), serialize_by_alias=True",
+        "alias_generator=to_camel, serialize_by_alias=False",
+    ],
+)
+def test_a_result_has_the_names_that_pydantic_writes(config: str) -> None:
+    head = f"""
+class Options(BaseModel):
+    model_config = ConfigDict({config})
+    dry_run: bool
+    named: int = Field(alias="theName")
+    given: int = Field(validation_alias="theGiven")
+    written: int = Field(serialization_alias="theWritten")
+    both: Annotated[int, Field(alias="theBoth", serialization_alias="bothWritten")]
+"""
+    spec = tool(head)
+    assert spec.problems == ()
+    assert spec.output_schema is not None
+    names: dict[str, Any] = {}
+    exec(compile(HEAD + head, "sample", "exec", dont_inherit=True), names)
+    model: type[BaseModel] = names["Options"]
+    arguments = dict.fromkeys(definition(spec)["properties"], 1)
+    written = model.model_validate(arguments).model_dump(mode="json")
+    returned: Any = spec.output_schema["$defs"]
+    assert returned["Options"]["properties"].keys() == written.keys()
+    assert Draft202012Validator(spec.output_schema).is_valid(written)
+
+
+@pytest.mark.promise("DSC-4")
+@pytest.mark.parametrize("config", ["alias_generator=shout, serialize_by_alias=True", "serialize_by_alias=not False"])
+def test_the_names_of_results_that_are_unknown_are_not_required(config: str) -> None:
+    spec = tool(f"class Options(BaseModel):\n    model_config = ConfigDict({config})\n    dry_run: bool")
+    assert spec.output_schema is not None
+    assert Draft202012Validator(spec.output_schema).is_valid({"DRY_RUN": True})
+
+
+@pytest.mark.promise("DSC-4")
+@pytest.mark.parametrize(
     ("config", "field"),
     [
         ("ConfigDict(alias_generator=shout)", "Field(1)"),

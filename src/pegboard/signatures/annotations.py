@@ -113,7 +113,7 @@ class Annotations:
         if facts.discriminator:
             self.tag(schema, facts.discriminator)
         required = not (facts.has_default if optional is None else optional)
-        return FieldInfo(schema, required, facts.alias, facts.excluded)
+        return FieldInfo(schema, required, facts.alias, facts.written_alias, facts.excluded)
 
     def tag(self, schema: JsonObject, tag: str) -> None:
         """Distinguish the variants of a union by a property. It is changed in place; other schemas are not.
@@ -400,6 +400,7 @@ def _reference(name: str) -> JsonObject:
 def _merge(facts: constraints.FieldFacts, more: constraints.FieldFacts) -> None:
     facts.has_default = facts.has_default or more.has_default
     facts.alias = facts.alias if more.alias is None else more.alias
+    facts.written_alias = facts.written_alias if more.written_alias is None else more.written_alias
     facts.discriminator = more.discriminator or facts.discriminator
     facts.excluded = facts.excluded if more.excluded is False else more.excluded
 

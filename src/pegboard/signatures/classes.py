@@ -186,13 +186,13 @@ def _object(to: Converter, node: ast.ClassDef, *, private: bool) -> JsonObject:
         if default is None and member.optional:
             default = _UNKNOWN
         field = _field(to, member, default)
-        if to.is_output and not private and field.excluded:
+        written = member.name if private else config.written_name(member.name, field.written_alias)
+        if to.is_output and (written is None or (field.excluded and not private)):
             continue
         note = documented.parameters.get(member.name) or member.note
         if note:
             field.schema.setdefault("description", note)
-        # models are written by name, unless their configuration says otherwise
-        name = member.name if to.is_output else config.name(member.name, field.alias)
+        name = written if to.is_output else config.name(member.name, field.alias)
         if name is None:
             to.say(f"the name of `{node.name}.{member.name}` in JSON can't be read without running the file")
             return {}

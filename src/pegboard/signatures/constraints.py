@@ -77,16 +77,18 @@ class FieldFacts:
 
     Attributes:
         has_default: Whether the field is optional.
-        alias: Name in JSON, if different; empty if it can't be read.
+        alias: Name in arguments, if different; empty if it can't be read.
+        written_alias: Name in results that are written by alias, if different; empty if it can't be read.
         discriminator: Property that distinguishes the variants of a union.
         excluded: Whether pydantic leaves the field out of results; None if only of some.
     """
 
-    __slots__ = ("alias", "discriminator", "excluded", "has_default")
+    __slots__ = ("alias", "discriminator", "excluded", "has_default", "written_alias")
 
     def __init__(self) -> None:
         self.has_default = False
         self.alias: str | None = None
+        self.written_alias: str | None = None
         self.discriminator: str | None = None
         self.excluded: bool | None = False
 
@@ -137,8 +139,9 @@ def apply(
     arguments = dict(zip(("default",) if is_default else order, node.args, strict=False))
     renamed = _NAMES_OF_TYPER if name in _TYPER else {}
     arguments.update((renamed.get(keyword.arg, keyword.arg), keyword.value) for keyword in node.keywords if keyword.arg)
-    if "validation_alias" in arguments:  # it overrides the alias
-        arguments.pop("alias", None)
+    both = arguments.get("alias", ast.Constant(None))
+    facts.alias = alias_of(arguments.get("validation_alias", both), scope)
+    facts.written_alias = alias_of(arguments.get("serialization_alias", both), scope)
     for key, value in arguments.items():
         _apply_argument(schema, facts, key, value, scope, report)
     return facts
@@ -155,8 +158,6 @@ def _apply_argument(
         case "default_factory":
             facts.has_default = True
             set_default(schema, ast.Call(func=node, args=[], keywords=[]), scope)
-        case "alias" | "validation_alias":
-            facts.alias = alias_of(node, scope)
         case "exclude" if isinstance(node, ast.Constant):
             facts.excluded = bool(node.value) or facts.excluded
         case "exclude" | "exclude_if":

@@ -18,13 +18,15 @@ class FieldInfo(NamedTuple):
     Attributes:
         schema: JSON Schema of its values.
         required: Whether it is required.
-        alias: Name in JSON, if different; empty if it can't be read.
+        alias: Name in arguments, if different; empty if it can't be read.
+        written_alias: Name in results that are written by alias, if different; empty if it can't be read.
         excluded: Whether pydantic leaves it out of results; None if only of some.
     """
 
     schema: JsonObject
     required: bool
     alias: str | None
+    written_alias: str | None = None
     excluded: bool | None = False
 
 

@@ -40,7 +40,7 @@ class ModelConfig:
         return setting in self._settings
 
     def name(self, field: str, alias: str | None) -> str | None:
-        """Return the name of a field in JSON, or None if it can't be determined.
+        """Return the name of a field in arguments, or None if it can't be determined.
 
         Args:
             field: Name in the class.
@@ -50,16 +50,29 @@ class ModelConfig:
             return None
         if self._is("validate_by_alias", value=False):
             return field
-        known = self._generated(field) if alias is None else alias
+        known = self._generated(field, "validation_alias") if alias is None else alias
         if not known and (self._is("populate_by_name", value=True) or self._is("validate_by_name", value=True)):
             return field
         return known or None
+
+    def written_name(self, field: str, alias: str | None) -> str | None:
+        """Return the name of a field of a model in results, or None if it can't be determined.
+
+        Args:
+            field: Name in the class.
+            alias: Alias for results in `Field(...)`; empty if it can't be read.
+        """
+        if not self.has("serialize_by_alias") or self._is("serialize_by_alias", value=False):
+            return field
+        if not self._is("serialize_by_alias", value=True):
+            return None
+        return (self._generated(field, "serialization_alias") if alias is None else alias) or None
 
     def _is(self, name: str, *, value: bool) -> bool:
         node, _ = self._settings.get(name, (None, None))
         return isinstance(node, ast.Constant) and node.value is value
 
-    def _generated(self, field: str) -> str:
+    def _generated(self, field: str, purpose: str) -> str:
         if "alias_generator" not in self._settings:
             return field
         node, scope = self._settings["alias_generator"]
@@ -67,21 +80,28 @@ class ModelConfig:
             "pydantic.AliasGenerator",
             "pydantic.aliases.AliasGenerator",
         }:
-            arguments = dict(zip(("alias", "validation_alias"), node.args, strict=False))
+            arguments = dict(zip(("alias", "validation_alias", "serialization_alias"), node.args, strict=False))
             arguments |= {str(keyword.arg): keyword.value for keyword in node.keywords}
-            node = arguments.get("validation_alias") or arguments.get("alias") or ast.Constant(None)
+            chosen = (arguments.get(name, ast.Constant(None)) for name in (purpose, "alias"))
+            node = next((node for node in chosen if not _is_none(node)), ast.Constant(None))
+        if _is_none(node):
+            return field
         generator = _GENERATORS.get(scope.qualified(node) or "")
         return generator(field) if generator else ""
 
 
 def alias_of(node: ast.expr, scope: Scope) -> str | None:
     """Return the name in an argument `alias` or `validation_alias`: the first choice; empty if it can't be read."""
-    if isinstance(node, ast.Constant) and node.value is None:
+    if _is_none(node):
         return None
     called = (scope.qualified(node.func) or "") if isinstance(node, ast.Call) else ""
     if isinstance(node, ast.Call) and called.rpartition(".")[2] == "AliasChoices":
         return next((name for choice in node.args if (name := alias_of(choice, scope))), "")
     return text(node, scope) or ""
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _settings_of_class(node: ast.ClassDef, scope: Scope) -> Iterator[_Setting]:
