@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 
 from pegboard.discovery import read
 from pegboard.models import Problem, ToolSpec
+from pegboard.sdk.values import encode
 
 HEAD = """
 import collections, datetime, decimal, enum, ipaddress, pathlib, re, typer, typing, uuid, zoneinfo
@@ -861,6 +862,46 @@ def test_the_return_annotation_becomes_the_output_schema(returns: str, expected:
     head += "from PIL import Image\nfrom matplotlib.figure import Figure\n"
     (spec,), problems = read(f'{head}def f() {returns}:\n    """Do it."""\n', "/packs/s.py")
     assert (spec.output_schema, problems) == (expected, ())
+
+
+@pytest.mark.promise("DSC-4")
+@pytest.mark.parametrize(
+    ("returns", "body"),
+    [
+        ("list[sqlite3.Row]", "_rows().fetchall()"),
+        ("sqlite3.Row | None", "_rows().fetchone()"),
+        ("sqlite3.Cursor", "_rows()"),
+        ("range", "range(3)"),
+        ("bytearray", "bytearray(b'a')"),
+        ("memoryview", "memoryview(b'a')"),
+        ("np.float64", "np.float64(1.5)"),
+        ("np.float32", "np.float32('nan')"),
+        ("list[np.int64]", "[np.int64(1)]"),
+        ("np.uint8", "np.uint8(1)"),
+        ("np.bool_", "np.bool_(True)"),
+        ("pd.Timestamp", "pd.Timestamp('2026-01-01')"),
+        ("dict[str, pd.Timestamp]", "{'a': pd.NaT}"),
+        ("pd.Timedelta", "pd.Timedelta(days=1)"),
+        ("pd.Index", "pd.Index(['a'])"),
+    ],
+)
+def test_a_type_whose_values_become_json_has_a_schema_as_a_result(returns: str, body: str) -> None:
+    head = """
+import sqlite3
+import numpy as np
+import pandas as pd
+def _rows():
+    base = sqlite3.connect(":memory:")
+    base.row_factory = sqlite3.Row
+    return base.execute("SELECT 1 AS a, 'b' AS b")
+"""
+    source = f'{head}def f() -> {returns}:\n    """Do it."""\n    return {body}\n'
+    (spec,), problems = read(source, "/packs/sample.py")
+    assert problems == ()
+    assert spec.output_schema is not None
+    names: dict[str, Any] = {}
+    exec(compile(source, "sample", "exec", dont_inherit=True), names)
+    Draft202012Validator(spec.output_schema).validate(json.loads(encode(names["f"]())))
 
 
 def test_the_output_schema_contains_its_definitions() -> None:

@@ -137,6 +137,19 @@ WRITTEN: dict[str, JsonObject] = {
     "datetime.time": {"type": "string"},
     "datetime.timedelta": {"type": "string"},
     "pydantic.Json": {},
+    "builtins.bytearray": {"type": "string"},
+    "builtins.memoryview": {"type": "string"},
+    "builtins.range": {"type": "array", "items": {"type": "integer"}},
+    "sqlite3.Cursor": {"type": "array"},
+    "sqlite3.Row": {"type": "object"},
+    "pandas.Index": {"type": "array"},
+    "pandas.Timedelta": {"type": ["string", "null"]},
+    "pandas.Timestamp": {"type": ["string", "null"]},
+    "numpy.bool": {"type": "boolean"},
+    "numpy.bool_": {"type": "boolean"},
+    "numpy.str_": {"type": "string"},
+    **{f"numpy.float{bits}": _WRITTEN_NUMBER for bits in (16, 32, 64)},
+    **{f"numpy.{sign}int{bits}": {"type": "integer"} for sign in ("", "u") for bits in (8, 16, 32, 64)},
     **{
         name: {}
         for name in (
@@ -155,7 +168,7 @@ WRITTEN: dict[str, JsonObject] = {
 """Schemas of types without parameters in results, if they differ.
 
 The formats of JSON Schema require an offset of every time, and allow no negative duration. A model writes what the
-text of `Json` contains. An image is an object, or the line with its file.
+text of `Json` contains. An image is an object, or the line with its file. Missing times of pandas are null.
 """
 
 CONSTRAINED: dict[str, JsonObject] = {
