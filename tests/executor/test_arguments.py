@@ -51,6 +51,63 @@ async def test_json_values_are_converted_to_the_annotated_type(harness: Any, arg
     assert (await harness.run("kinds", TYPED, **args)).data == {name: given for name in args}  # noqa: C420 - one pair
 
 
+async def test_the_path_of_an_invalid_value_has_no_names_of_the_variants_of_a_union(
+    harness: Any, tmp_path: Path
+) -> None:
+    file = tmp_path / "pets.py"
+    file.write_text(
+        """
+from typing import Annotated, Literal
+from pydantic import AfterValidator, BaseModel, Field, field_validator
+
+def even(value: int) -> int:
+    if value % 2:
+        raise ValueError("must be even")
+    return value
+
+class Cat(BaseModel):
+    kind: Literal["cat"]
+    lives: Annotated[int, AfterValidator(even)]
+
+class Dog(BaseModel):
+    kind: Literal["dog"]
+    name: str
+
+    @field_validator("name")
+    @classmethod
+    def _short(cls, value: str) -> str:
+        if len(value) > 3:
+            raise ValueError("must be short")
+        return value
+
+def f(
+    *,
+    pet: Annotated[Cat | Dog, Field(discriminator="kind")] | None = None,
+    pets: list[Annotated[Cat | Dog, Field(discriminator="kind")]] = [],
+    count: Annotated[int, AfterValidator(even)] | Literal["all"] = "all",
+    by: dict[str, Annotated[int, AfterValidator(even)] | None] = {},
+    **rest: Annotated[int, AfterValidator(even)] | Literal["all"],
+) -> None:
+    "Count pets."
+"""
+    )
+    dog = {"kind": "dog", "name": "Rover"}
+    result = await harness.run("f", file, pet=dog, pets=[{"kind": "cat", "lives": 1}, dog], count=3, by={"a": 5}, z=7)
+    expected = {
+        "/pet/name": "must be short",
+        "/pets/0/lives": "must be even",
+        "/pets/1/name": "must be short",
+        "/count": "must be even",
+        "/by/a": "must be even",
+        "/z": "must be even",
+    }
+    found = {fault.path: fault.message for fault in result.error.faults if fault.message.startswith("must be")}
+    assert found == expected
+    assert {fault.path for fault in result.error.faults} == expected.keys()
+    missing = await harness.run("f", file, pets=[{"kind": "dog"}])
+    assert [(fault.path, fault.message) for fault in missing.error.faults] == [("/pets/0/name", "Field required")]
+
+
 async def test_null_is_accepted_if_the_default_is_none(harness: Any) -> None:
     assert (await harness.run("kinds", TYPED, day=None, tags=None, person={"name": "A"})).data.keys() == {"person"}
 

@@ -184,11 +184,14 @@ class Parameters:
             except ValidationError as error:
                 within = () if name == self._rest else (name,)
                 faults += [
-                    (_path((*within, *wrong["loc"])), wrong["msg"].removeprefix("Value error, "))
+                    (
+                        (*within, *_path(wrong["loc"], args[name], wrong["type"])),
+                        wrong["msg"].removeprefix("Value error, "),
+                    )
                     for wrong in error.errors(include_url=False, include_context=False, include_input=False)
                 ]
         if faults:
-            raise ConversionError(faults)
+            raise ConversionError(list(dict.fromkeys(faults)))
 
 
 def _checked(adapter: Annotation, value: object) -> object:
@@ -465,8 +468,23 @@ def _field(default: Any) -> Any:  # noqa: ANN401 - libraries have classes of the
     return default if kind == ("pydantic.fields", "FieldInfo") else None
 
 
-def _path(path: Path) -> Path:
-    return path[:-1] if path[-1:] == ("[key]",) else path  # pydantic's path of an invalid key
+def _path(steps: Path, value: Any, kind: str) -> Path:  # noqa: ANN401 - arguments have any type
+    """Return the path of an error within a value. Pydantic's steps also name variants of unions, and `[key]`.
+
+    Args:
+        steps: Pydantic's location of the error.
+        value: Value that pydantic rejected.
+        kind: Pydantic's type of the error.
+    """
+    found: list[str | int] = []
+    for number, step in enumerate(steps, start=1):
+        parts = range(len(value)) if isinstance(value, list) else value if isinstance(value, dict) else ()
+        if step in parts:
+            value = value[step]
+        elif number < len(steps) or not kind.startswith("missing"):
+            continue
+        found.append(step)
+    return tuple(found)
 
 
 def _readable(path: Path) -> str:
