@@ -128,6 +128,17 @@ async def test_a_missing_library_is_reported_with_an_install_command(harness: An
     assert f"{sys.executable} -P -m pip install yaml_that_nobody_has" in result.error.message
 
 
+async def test_no_install_command_is_guessed_for_a_module_of_python(harness: Any, tmp_path: Path) -> None:
+    file = tmp_path / "registry.py"
+    file.write_text('def read() -> None:\n    "Read the registry."\n    import winreg\n')
+    result = await harness.run("read", file)
+    assert result.error.detail == "dependency_missing"
+    assert result.error.message == (
+        "ModuleNotFoundError: No module named 'winreg'. "
+        "It is a module of Python that this build lacks. Use a Python that has it"
+    )
+
+
 async def test_no_install_command_is_guessed_for_a_name_that_many_libraries_share(harness: Any) -> None:
     result = await harness.run("need_part_of_namespace")
     assert result.error.detail == "dependency_missing"

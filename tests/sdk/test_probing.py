@@ -416,6 +416,32 @@ def test_the_hint_installs_into_an_environment_without_pip(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
+    ("library", "min_version", "advice"),
+    [
+        (
+            "sqlite3",
+            "3.35",
+            "This module of Python has no version of its own. Remove `min_version` from the requirement.",
+        ),
+        ("winreg", None, "It is a module of Python that this build lacks. Use a Python that has it."),
+        (
+            "telnetlib",
+            None,
+            "Python 3.13 removed this module. Use a library in its place, or an older Python.",
+        ),
+    ],
+)
+def test_the_hint_on_a_module_of_python_installs_no_project_of_the_same_name(
+    monkeypatch: pytest.MonkeyPatch, library: str, min_version: str | None, advice: str
+) -> None:
+    monkeypatch.setattr(sys, "stdlib_module_names", sys.stdlib_module_names - {"telnetlib", "distutils"})
+    row = report_row("a.b", DeclaredRequirement("lib", library, min_version=min_version), ProbeResult("missing"))
+    assert row["install"] == advice
+    row = report_row("a.b", DeclaredRequirement("lib", "distutils"), ProbeResult("missing"))
+    assert row["install"].endswith("-m pip install setuptools")
+
+
+@pytest.mark.parametrize(
     ("library", "installed"),
     [("agents", "openai-agents"), ("strands", "strands-agents"), ("strands_tools", "strands-agents-tools")],
 )

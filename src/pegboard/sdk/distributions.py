@@ -13,6 +13,7 @@ _OTHER_NAMES = {
     "Crypto": "pycryptodome",
     "cv2": "opencv-python",
     "dateutil": "python-dateutil",
+    "distutils": "setuptools",
     "docx": "python-docx",
     "dotenv": "python-dotenv",
     "faiss": "faiss-cpu",
@@ -53,6 +54,18 @@ _OTHER_NAMES = {
 }
 """Import name → distribution name, where they differ."""
 
+_REMOVED = {
+    **dict.fromkeys(("asynchat", "asyncore", "imp", "smtpd"), "3.12"),
+    **dict.fromkeys(
+        (
+            *("aifc", "audioop", "cgi", "cgitb", "chunk", "crypt", "imghdr", "lib2to3", "mailcap", "msilib", "nis"),
+            *("nntplib", "ossaudiodev", "pipes", "sndhdr", "spwd", "sunau", "telnetlib", "uu", "xdrlib"),
+        ),
+        "3.13",
+    ),
+}
+"""Module that Python once had → version without it."""
+
 SHARED = frozenset({"azure", "google"})
 """Import names to which many distributions contribute modules."""
 
@@ -65,6 +78,26 @@ def installed_as(library: str) -> tuple[str, ...]:
     """
     top = library.partition(".")[0]
     return tuple(dict.fromkeys((top, _OTHER_NAMES.get(top, top))))
+
+
+def advice_on_module(library: str, min_version: str | None = None) -> str:
+    """Return a sentence, without its period, on a module of Python itself; empty for libraries.
+
+    An installer has other projects under such names, if any.
+
+    Args:
+        library: Import name, possibly dotted.
+        min_version: Lowest version that works, if any.
+    """
+    top = library.partition(".")[0]
+    if top not in sys.stdlib_module_names:
+        removed = _REMOVED.get(top)
+        return (
+            f"Python {removed} removed this module. Use a library in its place, or an older Python" if removed else ""
+        )
+    if min_version is not None:
+        return "This module of Python has no version of its own. Remove `min_version` from the requirement"
+    return "It is a module of Python that this build lacks. Use a Python that has it"
 
 
 def install_command(library: str, min_version: str | None = None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, TypedDict
 
-from pegboard.sdk.distributions import install_command
+from pegboard.sdk.distributions import advice_on_module, install_command
 from pegboard.sdk.requirements import DeclaredRequirement
 from pegboard.sdk.versions import is_older
 
@@ -95,7 +95,8 @@ def _install_hint(requirement: DeclaredRequirement, error: str) -> str:
         case "cli":
             return f"Install {requirement.name} and add it to the PATH."
         case "lib":
-            return install_command(requirement.name, requirement.min_version)
+            advice = advice_on_module(requirement.name, requirement.min_version)
+            return f"{advice}." if advice else install_command(requirement.name, requirement.min_version)
         case "secret":
             here = f"Set {requirement.name} in the environment or a .env file"
             return f"{here}." if names_keyring(error) else f"{here}, or: pegboard auth set {requirement.name}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from pegboard.sdk.distributions import SHARED, install_command
+from pegboard.sdk.distributions import SHARED, advice_on_module, install_command
 from pegboard.worker.loader import public_name, without_private_names
 
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
@@ -43,7 +43,7 @@ def raised(error: BaseException, file: str, detail: str | None = None) -> dict[s
         message += (
             f". Many libraries are parts of `{missing}`. Install the one that the import needs"
             if missing in SHARED
-            else f". Install it with: {install_command(missing)}"
+            else f". {advice_on_module(missing) or f'Install it with: {install_command(missing)}'}"
         )
     elif (variable := _missing_variable(error)) is not None:
         message += (
