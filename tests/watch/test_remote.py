@@ -962,6 +962,37 @@ def test_a_bridge_resumes_a_stream_as_long_as_the_server_sends_events(last: int,
         assert started.close() == 0
 
 
+@pytest.mark.promise("WAT-1")
+@pytest.mark.parametrize("end", ["id", ": 1\n", "\nda", "log", '"data": "one"}}', "}}\n"])
+def test_a_stream_that_ends_within_an_event_loses_and_garbles_none_when_it_is_resumed(end: str) -> None:
+    log = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "log", "data": "one"}}
+    result = {"jsonrpc": "2.0", "id": 1, "result": {"content": "done"}}
+    events = [
+        "id: 0\nretry: 1\ndata:\n\n",
+        *(f"id: {n + 1}\ndata: {json.dumps(m)}\n\n" for n, m in enumerate((log, result))),
+    ]
+
+    class Server(JsonServer):
+        def answer(self, body: Any) -> None:
+            start = f"{events[0]}{events[1]}"
+            self.send_events(start[: start.index(end, len(events[0])) + len(end)])
+
+        def do_GET(self) -> None:  # noqa: N802 - the library's name
+            self.send_events("".join(events[int(self.headers["last-event-id"]) + 1 :]))
+
+        def send_events(self, text: str) -> None:
+            self.send_response(200)
+            for name, value in {"Content-Type": "text/event-stream", "Content-Length": str(len(text))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+    with echo_server(Server) as url, Watched(PROGRAM, "watch", "--name", "far", "--url", url, direct=True) as started:
+        started.call(1, "say")
+        assert [started.receive(), started.receive()] == [log, result]
+        assert started.close() == 0
+
+
 @pytest.mark.promise("WAT-1", "WAT-4")
 @pytest.mark.parametrize(("status", "away"), [(307, "localhost"), (308, "127.0.0.1")])
 def test_redirections_lead_no_client_past_the_http_proxy(status: int, away: str, home: Path) -> None:

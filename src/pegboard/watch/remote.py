@@ -312,6 +312,7 @@ class _Bridge:
             async with self._client.stream("GET", self._url, headers=self._request_headers(extra)) as resumed:
                 if not resumed.is_success:
                     break
+                events.resume()
                 seen = await self._read_events(resumed, events, request)
             # A server that lets its clients poll ends each stream after some events.
             left = _RESUMES if events.last_id != before else left - 1
@@ -338,20 +339,20 @@ class _Bridge:
 
     async def _listen(self) -> None:
         """Pass on what the server sends by itself; not every server offers it."""
-        last_id, wait = b"", 1.0
+        events, wait = EventReader(None), 1.0
         while True:
             extra = {"accept": "text/event-stream"}
-            if last_id:
-                extra["last-event-id"] = last_id.decode("latin-1")
+            if events.last_id:
+                extra["last-event-id"] = events.last_id.decode("latin-1")
             try:
                 async with self._client.stream("GET", self._url, headers=self._request_headers(extra)) as response:
                     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
                     if not response.is_success or kind != "text/event-stream":
                         return
-                    events, wait = EventReader(None), 1.0
-                    events.last_id = last_id
+                    events.resume()
+                    wait = 1.0
                     await self._read_events(response, events, None)
-                    last_id, wait = events.last_id, events.retry_seconds or wait
+                    wait = events.retry_seconds or wait
             except httpx2.HTTPError:
                 wait = min(wait * 2, 60.0)
             await asyncio.sleep(wait)

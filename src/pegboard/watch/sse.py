@@ -23,10 +23,16 @@ class EventReader:
         self._data: list[bytes] = []
         self._size = 0
         self._kind = b""
+        self._id = b""
         self.last_id = b""
-        """The id of the last event; empty if it has none."""
+        """The id of the last complete event; empty if it has none."""
         self.retry_seconds: float | None = None
         """The server's wish for the pause before a reconnection."""
+
+    def resume(self) -> None:
+        """Drop an event that the end of a stream has left incomplete: the next stream has it again."""
+        self._rest.clear()
+        self._data, self._size, self._kind, self._id = [], 0, b"", self.last_id
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
         """Add bytes, and yield the data of the events that they finish."""
@@ -59,7 +65,7 @@ class EventReader:
                 else:
                     self._data = [value[:KEPT_ENDS], value[-KEPT_ENDS:]]
             case b"id":
-                self.last_id = value
+                self._id = value
             case b"event":
                 self._kind = value
             case b"retry" if value.isdigit():
@@ -68,6 +74,7 @@ class EventReader:
     def _event(self) -> bytes | None:
         data, size, kind = b"\n".join(self._data), self._size, self._kind
         self._data, self._size, self._kind = [], 0, b""
+        self.last_id = self._id
         if kind not in (b"", b"message") or not data:
             return None
         if self._longest is not None and size > self._longest:
