@@ -10,9 +10,11 @@ import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 from oauth_server import OAuthServer
+from remotes import JsonServer, echo_server, respond
 from servers import HOSTILE_SERVER, SDK_SERVER, Open, call, run
 from socks_proxy import socks_proxy
 from web import CERTIFICATE
@@ -339,6 +341,39 @@ async def test_a_server_is_reached_through_a_socks_proxy(
         [status] = runtime.servers.all()
         assert (status.state, status.reason) == ("ready", "")
         assert {f"http://{host}:{port}/mcp" for host, port in reached} == {server.url}
+        await runtime.close()
+
+
+@pytest.mark.parametrize("status", [307, 308])
+@pytest.mark.parametrize("place", ["/mcp/", "http://{host}/v2/mcp"])
+async def test_a_server_that_redirects_to_another_path_of_its_own_is_used(
+    open_server: Open, status: int, place: str
+) -> None:
+    class Server(JsonServer):
+        def answer(self, body: Any) -> None:
+            method = body["method"]
+            result: dict[str, Any] = {}
+            if self.path == "/mcp":
+                return respond(self, {}, status, Location=place.format(host=self.headers["host"]))
+            if method == "initialize":
+                about = {"name": "moved", "version": "1"}
+                result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": about}
+            elif method == "tools/list":
+                result = {"tools": [{"name": "ok", "inputSchema": {"type": "object"}}]}
+            elif method == "tools/call":
+                result = {"content": [{"type": "text", "text": self.headers["authorization"]}]}
+            elif "id" in body:
+                error = {"code": -32601, "message": "Method not found"}
+                return respond(self, {"jsonrpc": "2.0", "id": body["id"], "error": error})
+            else:
+                return respond(self, {}, 202)
+            return respond(self, {"jsonrpc": "2.0", "id": body["id"], "result": result})
+
+    with echo_server(Server) as url:
+        runtime = await open_server(url, headers={"Authorization": "Bearer x"})
+        [server] = runtime.servers.all()
+        assert (server.state, server.reason) == ("ready", "")
+        assert (await run(runtime, "peer.ok")).data == "Bearer x"
         await runtime.close()
 
 

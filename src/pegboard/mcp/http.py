@@ -121,7 +121,7 @@ class _Hook:
     async def sending(self, request: httpx2.Request) -> None:
         """Keep a message that is sent; requests for a login aren't messages."""
         if request.method == "POST" and _is_for_messages(request):
-            self._messages.add(request.content, sent=True)
+            self._messages.add(await request.aread(), sent=True)  # of a redirected request, it isn't read yet
 
     async def __call__(self, response: httpx2.Response) -> None:
         assert isinstance(response.stream, httpx2.AsyncByteStream), "the client is asynchronous"
