@@ -937,6 +937,29 @@ def test_a_bridge_closes_the_stream_of_a_cancelled_call_as_the_newest_protocol_r
 
 
 @pytest.mark.promise("WAT-1")
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+def test_a_response_in_a_batch_of_an_older_protocol_is_the_only_one_of_a_bridge(kind: str) -> None:
+    log = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "one"}}
+
+    class Server(JsonServer):
+        def answer(self, body: Any) -> None:
+            batch = [log, {"jsonrpc": "2.0", "id": body["id"], "result": {"content": []}}]
+            text = json.dumps(batch) if kind == "application/json" else f"data: {json.dumps(batch)}\n\n"
+            self.send_response(200)
+            for name, value in {"Content-Type": kind, "Content-Length": str(len(text))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+    with echo_server(Server) as url, Watched(PROGRAM, "watch", "--name", "far", "--url", url, direct=True) as started:
+        for number in (1, 2):
+            started.call(number, "say")
+            assert started.receive()[1] == {"jsonrpc": "2.0", "id": number, "result": {"content": []}}
+        assert started.close() == 0
+        eventually(lambda: [one.ok for one in recorded(2)] == [True, True])
+
+
+@pytest.mark.promise("WAT-1")
 @pytest.mark.parametrize(("last", "outcome"), [(12, '"done"'), (0, "ended the connection before it responded")])
 def test_a_bridge_resumes_a_stream_as_long_as_the_server_sends_events(last: int, outcome: str) -> None:
     class Server(JsonServer):

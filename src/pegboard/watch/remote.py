@@ -443,7 +443,9 @@ def _is_message(message: Any) -> bool:  # noqa: ANN401 - any JSON
 
 
 def _responds(message: Any, request: Any) -> bool:  # noqa: ANN401 - any JSON
-    """Return whether a message is the response to a request."""
+    """Return whether a message, or one of a batch of protocol 2025-03-26, is the response to a request."""
+    if isinstance(message, list):
+        return any(_responds(one, request) for one in message if isinstance(one, dict))
     return isinstance(message, dict) and "method" not in message and message.get("id") == request["id"]
 
 
