@@ -1016,6 +1016,44 @@ def test_a_stream_that_ends_within_an_event_loses_and_garbles_none_when_it_is_re
         assert started.close() == 0
 
 
+@pytest.mark.promise("WAT-1")
+@pytest.mark.parametrize(("failures", "outcome"), [(2, '"done"'), (9, "can't be reached: Server disconnected without")])
+def test_a_bridge_resumes_a_stream_when_the_server_is_back_and_never_repeats_the_call(
+    failures: int, outcome: str
+) -> None:
+    calls, resumed = [], []
+
+    class Server(JsonServer):
+        def answer(self, body: Any) -> None:
+            calls.append(body["id"])
+            self.send_event(b"id: 0\nretry: 1\ndata:\n\n")
+
+        def do_GET(self) -> None:  # noqa: N802 - the library's name
+            resumed.append(self.path)
+            if len(resumed) == 1:
+                respond(self, {}, 307, Location="/mcp/events")
+            elif len(resumed) <= failures:
+                self.close_connection = True
+            else:
+                self.send_event(b'data: {"jsonrpc": "2.0", "id": 1, "result": {"content": "done"}}\n\n')
+
+        def send_event(self, event: bytes) -> None:
+            self.send_response(200)
+            for name, value in {"Content-Type": "text/event-stream", "Content-Length": str(len(event))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(event)
+
+    with echo_server(Server) as url, Watched(PROGRAM, "watch", "--name", "far", "--url", url, direct=True) as started:
+        started.call(1, "say")
+        response = started.receive()
+        assert outcome in json.dumps(response)
+        assert ".." not in json.dumps(response)
+        assert started.close() == 0
+    assert calls == [1]
+    assert resumed[:2] == ["/mcp", "/mcp/events"]
+
+
 @pytest.mark.promise("WAT-1", "WAT-4")
 @pytest.mark.parametrize(("status", "away"), [(307, "localhost"), (308, "127.0.0.1")])
 def test_redirections_lead_no_client_past_the_http_proxy(status: int, away: str, home: Path) -> None:

@@ -118,7 +118,7 @@ class HttpProxy:
         except _LeftError:
             return
         except httpx2.HTTPError as error:
-            text = f"The server can't be reached: {str(error) or type(error).__name__}."
+            text = f"The server can't be reached: {str(error).removesuffix('.') or type(error).__name__}."
             exchange.fail(text)
             if not exchange.has_started:
                 await _respond(send, 502, text.encode(), b"text/plain")

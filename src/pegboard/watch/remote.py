@@ -240,7 +240,7 @@ class _Bridge:
 
             if (failure := authorization_unreachable(self._login.unanswered, error)) is not None:
                 return failure.reason
-        return f"The server can't be reached: {str(error) or type(error).__name__}."
+        return f"The server can't be reached: {str(error).removesuffix('.') or type(error).__name__}."
 
     async def _find_login(self) -> bool:
         """Use a login that was stored after the start; return whether there is one."""
@@ -304,20 +304,23 @@ class _Bridge:
         """Pass on the messages of a stream; resume it if it ends before the response to a request."""
         events = EventReader(None)
         seen = await self._read_events(response, events, request)
-        left = _RESUMES
+        left, why = _RESUMES, "The server ended the connection before it responded."
         while not seen and request is not None and events.last_id and left:
             before = events.last_id
             await asyncio.sleep(min(events.retry_seconds or 0.5, 10.0))
             extra = {"accept": "text/event-stream", "last-event-id": events.last_id.decode("latin-1")}
-            async with self._client.stream("GET", self._url, headers=self._request_headers(extra)) as resumed:
-                if not resumed.is_success:
-                    break
-                events.resume()
-                seen = await self._read_events(resumed, events, request)
+            try:
+                async with self._client.stream("GET", self._url, headers=self._request_headers(extra)) as resumed:
+                    if not resumed.is_success:
+                        break
+                    events.resume()
+                    seen = await self._read_events(resumed, events, request)
+            except httpx2.HTTPError as error:  # It may be back in a moment. The request itself must not be repeated.
+                why = self._unreachable(error)
             # A server that lets its clients poll ends each stream after some events.
             left = _RESUMES if events.last_id != before else left - 1
         if request is not None and not seen:
-            self._fail(request, "The server ended the connection before it responded.")
+            self._fail(request, why)
 
     async def _read_events(self, response: httpx2.Response, events: EventReader, request: Any) -> bool:  # noqa: ANN401 - any JSON
         seen = False
