@@ -377,6 +377,39 @@ async def test_a_server_that_redirects_to_another_path_of_its_own_is_used(
         await runtime.close()
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "reason", "fix"),
+    [
+        (
+            "SSL_CERT_FILE",
+            "{folder}/none.pem",
+            "The file of certificates {folder}/none.pem can't be used: No such file or directory.",
+            "Correct the variable SSL_CERT_FILE, or unset it.",
+        ),
+        (
+            "SSL_CERT_FILE",
+            __file__,
+            f"The file of certificates {__file__} can't be used: it has no certificate in the PEM format.",
+            "Correct the variable SSL_CERT_FILE, or unset it.",
+        ),
+        (
+            "HTTPS_PROXY",
+            "ftp://ada:secret@127.0.0.1:1",
+            "The proxy has the scheme ftp, which isn't http, https, socks5 or socks5h.",
+            "Correct the variable HTTPS_PROXY.",
+        ),
+    ],
+)
+async def test_an_invalid_variable_of_http_clients_is_named(
+    open_server: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variable: str, value: str, reason: str, fix: str
+) -> None:
+    monkeypatch.setenv(variable, value.format(folder=tmp_path))
+    with OAuthServer().running() as server:
+        runtime = await open_server(server.url)
+        assert explanation(runtime) == (ServerState.FAILED, reason.format(folder=tmp_path), fix)
+        await runtime.close()
+
+
 async def test_a_certificate_that_is_not_trusted(open_server: Open) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(CERTIFICATE)

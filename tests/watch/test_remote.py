@@ -960,6 +960,36 @@ def test_a_response_in_a_batch_of_an_older_protocol_is_the_only_one_of_a_bridge(
 
 
 @pytest.mark.promise("WAT-1")
+@pytest.mark.parametrize("option", [(), ("--http", "0")])
+@pytest.mark.parametrize(
+    ("variable", "value", "says"),
+    [
+        (
+            "SSL_CERT_FILE",
+            "/dev/null/x.pem",
+            "The file of certificates /dev/null/x.pem can't be used: Not a directory.",
+        ),
+        (
+            "ALL_PROXY",
+            "ftp://ada:secret@a:1",
+            "The proxy has the scheme ftp, which isn't http, https, socks5 or socks5h.",
+        ),
+    ],
+)
+def test_an_invalid_variable_of_http_clients_is_named(
+    option: tuple[str, ...], variable: str, value: str, says: str
+) -> None:
+    with Watched(
+        PROGRAM, "watch", "--url", "http://127.0.0.1:9/mcp", *option, env={**os.environ, variable: value}, direct=True
+    ) as started:
+        assert started.process.stderr is not None
+        said = " ".join(started.process.stderr.read().decode().split())
+        assert said.startswith(f"The server can't be watched. {says} Correct the variable {variable}")
+        assert said.endswith((f"{variable}.", "or unset it."))
+        assert started.close() == 1
+
+
+@pytest.mark.promise("WAT-1")
 @pytest.mark.parametrize(("last", "outcome"), [(12, '"done"'), (0, "ended the connection before it responded")])
 def test_a_bridge_resumes_a_stream_as_long_as_the_server_sends_events(last: int, outcome: str) -> None:
     class Server(JsonServer):

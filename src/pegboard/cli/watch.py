@@ -79,7 +79,8 @@ def watch(
         run(command, name)
     elif url is not None:
         from pegboard.watch.http import serve_http
-        from pegboard.watch.remote import RemoteError, bridge
+        from pegboard.watch.remote import bridge
+        from pegboard.watch.remote_client import RemoteError
 
         try:
             if http is None:
@@ -125,7 +126,7 @@ def _receive(ports: list[str], *, is_alone: bool) -> None:
         narrate(f"{ports[0]!r} is not a port. Use a number from 0 to 65535; 0 chooses a free port.")
         raise typer.Exit(USAGE)
     from pegboard.watch.otel.receiver import PORT, receive_spans
-    from pegboard.watch.remote import RemoteError
+    from pegboard.watch.remote_client import RemoteError
 
     try:
         raise typer.Exit(receive_spans(int(ports[0]) if ports else PORT, typer.echo))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import socket
@@ -21,6 +20,7 @@ from mcp_types.version import LATEST_HANDSHAKE_VERSION, MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from pegboard.data.urls import url_parts
+from pegboard.mcp.client_variables import invalid_variable, proxy_setting
 from pegboard.mcp.session import LostSession
 from pegboard.mcp.stderr_lines import telling_line
 from pegboard.mcp.texts import NOT_JSON_RPC, RESPONSE, OwnWords, is_old_transport, quotation, with_data
@@ -258,6 +258,8 @@ def _version_mismatch(causes: list[BaseException]) -> ServerFailure | None:
 
 def _http_failure(config: ServerConfig, causes: list[BaseException], last: LastResponse) -> ServerFailure | None:
     entry = _entry(config, "url")
+    if (invalid := invalid_variable()) is not None:
+        return ServerFailure(*invalid)
     return (
         _proxy_failure(config, causes, last)
         or _tls_or_name_failure(config, causes, entry)
@@ -303,9 +305,7 @@ def _proxy(url: str) -> tuple[str, str] | None:
     if kind is None or proxy_bypass(parts.hostname or ""):
         return None
     address = url_parts(proxies[kind] if "://" in proxies[kind] else f"//{proxies[kind]}").netloc.rpartition("@")[2]
-    names = (f"{kind}_proxy", f"{kind}_proxy".upper())
-    variable = next((name for name in names if os.environ.get(name)), None)
-    return address, f"the variable {variable}" if variable else "the proxy of the system"
+    return address, proxy_setting(kind)
 
 
 def _tls_or_name_failure(config: ServerConfig, causes: list[BaseException], entry: str) -> ServerFailure | None:

@@ -22,7 +22,8 @@ from pegboard.watch.lines import LONGEST_PARSED, LineCopies
 from pegboard.watch.link import CLIENT, CLOSED, OPENED, SERVER
 from pegboard.watch.listener import HOST, is_local, listen, serve
 from pegboard.watch.redirections import MOVES, own_location, redirected
-from pegboard.watch.remote import CONNECT_SECONDS, NO_SESSION, decide, server_name, target
+from pegboard.watch.remote import NO_SESSION, decide, server_name, target
+from pegboard.watch.remote_client import http_client
 from pegboard.watch.sse import EventReader
 
 _HOP_BY_HOP: Final = frozenset(
@@ -96,8 +97,7 @@ class HttpProxy:
             started: Called with the address.
         """
         self._link.start()
-        timeout = httpx2.Timeout(CONNECT_SECONDS, read=None)
-        async with httpx2.AsyncClient(timeout=timeout, follow_redirects=False) as self._client:
+        async with http_client() as self._client:
             exit_code = await serve(self, self._socket, lambda: started(f"http://{HOST}:{self._port}{self._path}"))
             for connection in self._connections.values():
                 self._link.send(CLOSED, connection, b"{}")
@@ -476,7 +476,7 @@ def serve_http(url: str, name: str, port: int, started: Callable[[str], object])
         The exit code for the signal.
 
     Raises:
-        RemoteError: The address is invalid, or the port can't be used.
+        RemoteError: The address or a variable of the environment is invalid, or the port can't be used.
     """
     address, _ = target(url, os.environ)
     return asyncio.run(HttpProxy(address, server_name(address, name), port).run(started))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
-from pegboard.watch.remote import RemoteError
+from pegboard.watch.remote_client import RemoteError
 
 HOST: Final = "127.0.0.1"
 _BACKLOG: Final = 128

@@ -18,19 +18,18 @@ import httpx2
 from pegboard.config.client_formats import VARIABLE
 from pegboard.config.servers import pack_name
 from pegboard.data.urls import url_parts
-from pegboard.errors import PegboardError
 from pegboard.mcp.texts import is_old_transport, quotation, said_in
 from pegboard.watch.adoption import FILLED_HEADER_VARIABLE, FROM_ENVIRONMENT, HEADER_VARIABLE, URL_VARIABLE
 from pegboard.watch.gate import Gate, print_message, stated_version, too_long
 from pegboard.watch.link import CLIENT, CLOSED, HOLD, OPENED, PASS, SERVER
 from pegboard.watch.login import authorization
 from pegboard.watch.redirections import MOVES, own_location, redirected
+from pegboard.watch.remote_client import CONNECT_SECONDS, RemoteError, http_client
 from pegboard.watch.sse import EventReader
 
 if TYPE_CHECKING:
     from pegboard.mcp.authorization import ServerAuthorization
 
-CONNECT_SECONDS: Final = 30.0
 NO_SESSION: Final = 404
 """The server doesn't know the session: MCP 2025-11-25, Streamable HTTP, Session Management."""
 _RESUMES: Final = 5
@@ -42,10 +41,6 @@ _ORDER_SECONDS: Final = 2.0
 _CONNECTION: Final = 1
 _SCOPE: Final = re.compile(r'scope="([^"]*)"')
 _BREAKS: Final = re.compile(rb"[\r\n]+")
-
-
-class RemoteError(PegboardError):
-    """The server can't be watched; the message says why."""
 
 
 def target(url: str, environ: Mapping[str, str]) -> tuple[str, dict[str, str]]:
@@ -86,7 +81,7 @@ def bridge(url: str, name: str) -> None:
     """Connect a client on stdio to a server over HTTP, until the client closes stdin.
 
     Raises:
-        RemoteError: The address is invalid.
+        RemoteError: The address or a variable of the environment is invalid.
     """
     address, headers = target(url, os.environ)
     parent = os.getppid()
@@ -129,12 +124,8 @@ class _Bridge:
         """Forward until stdin is closed or a signal arrives; return the exit code."""
         self._link.start()
         self._link.send(OPENED, _CONNECTION, json.dumps(self._about).encode())
-        timeout = httpx2.Timeout(CONNECT_SECONDS, read=None)
         self._login = await asyncio.to_thread(authorization, self._url, self._headers)
-        hooks = {"response": [self._check_move]}
-        async with httpx2.AsyncClient(
-            timeout=timeout, auth=self._login, follow_redirects=False, event_hooks=hooks
-        ) as self._client:
+        async with http_client(auth=self._login, event_hooks={"response": [self._check_move]}) as self._client:
             lines: asyncio.Queue[bytes] = asyncio.Queue(100)
             loop = asyncio.get_running_loop()
             threading.Thread(target=_read_lines, args=(loop, lines), daemon=True).start()
