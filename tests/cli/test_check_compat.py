@@ -513,6 +513,54 @@ def test_arguments_may_accept_more_and_results_less(
     assert any(change.breaking for change in schema_changes("output", old, new)) is output_breaks
 
 
+def _defined(part: Any, **properties: Any) -> dict[str, Any]:
+    """Return a schema whose part refers to an object with these properties, which are required."""
+    defined = {"type": "object", "properties": properties, "required": [*properties]}
+    return {"properties": {"x": part}, "$defs": {"A": defined}}
+
+
+@pytest.mark.promise("BAT-4")
+@pytest.mark.parametrize("keyword", ["anyOf", "oneOf"])
+@pytest.mark.parametrize("wrap", [lambda ref: ref, lambda ref: {"type": "array", "items": ref}])
+def test_a_change_of_what_an_alternative_refers_to_is_found(keyword: str, wrap: Callable[[Any], Any]) -> None:
+    part = {keyword: [wrap({"$ref": "#/$defs/A"}), _NULL]}
+    old = _defined(part, a=_TEXT)
+    assert schema_changes("input", old, _defined(part, a=_TEXT)) == ()
+    changes = schema_changes("input", old, _defined(part, a=_TEXT, b=_TEXT))
+    assert [change.message.partition("b` ")[2] for change in changes if change.breaking] == ["is now required"]
+    changes = schema_changes("output", old, _defined(part, a={"type": "integer"}))
+    assert [change.message.partition("a` ")[2] for change in changes if change.breaking] == [
+        "is now integer instead of string"
+    ]
+
+
+@pytest.mark.promise("BAT-4")
+def test_a_change_of_a_recursive_alternative_is_found_once_at_its_shortest_path() -> None:
+    part = {"anyOf": [{"$ref": "#/$defs/A"}, _NULL]}
+    old, new = _defined(part, a=part, v=_TEXT), _defined(part, a=part, v={"type": "integer"})
+    assert [(change.path, change.message) for change in schema_changes("input", old, new)] == [
+        ("/x/v", "`x.v` is now integer instead of string")
+    ]
+
+
+@pytest.mark.promise("BAT-4")
+def test_since_a_revision_a_changed_class_of_an_optional_parameter_and_result_is_breaking(
+    pegboard: Command, packs: Path, tmp_path: Path
+) -> None:
+    source = (
+        "from typing import TypedDict\nclass Order(TypedDict):\n    id: int\n"
+        'def send(*, orders: list[Order] | None = None) -> Order | None:\n    """Send."""\n'
+    )
+    (packs / "shop.py").write_text(source)
+    _commit(tmp_path)
+    (packs / "shop.py").write_text(source.replace("id: int", "id: str"))
+    code, found, _ = _compat(pegboard, packs, "--since", "HEAD")
+    assert (code, _breaking(found["shop.send"])) == (
+        1,
+        ['`orders."*".id` is now string instead of integer', "`id` is now string instead of integer"],
+    )
+
+
 @pytest.mark.promise("BAT-4")
 def test_an_output_schema_may_be_added_but_not_removed() -> None:
     assert not schema_changes("output", None, _TEXT)[0].breaking

@@ -7,7 +7,7 @@ can't be compared is reported as breaking.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -120,11 +120,11 @@ class _Comparison:
         yield from self._compare(self._old.schema, self._new.schema, ())
 
     def _compare(self, old: JsonValue, new: JsonValue, at: tuple[str | int, ...]) -> Iterator[_Step]:
-        mark = (id(old), id(new))
-        if mark in self._seen and isinstance(old, dict) and isinstance(new, dict):
+        if self._was_seen(old, new):
             return
-        self._seen[mark] = (old, new)
         was, now = _resolved(self._old, old), _resolved(self._new, new)
+        if (was is not old or now is not new) and self._was_seen(was, now):
+            return
         if len(at) > _DEEPEST:
             yield _Step(pointer(*at), f"{_name(at)} is nested too deeply to be compared", "other")
             return
@@ -146,20 +146,27 @@ class _Comparison:
             if not identical(bare(was.get(keyword)), bare(now.get(keyword))):
                 yield _Step(pointer(*at), f"`{keyword}` of {_name(at)} changed", "other")
 
+    def _was_seen(self, old: JsonValue, new: JsonValue) -> bool:
+        """Return whether two nodes were compared before, and note that they are compared."""
+        mark = (id(old), id(new))
+        if mark in self._seen and isinstance(old, dict) and isinstance(new, dict):
+            return True
+        self._seen[mark] = (old, new)
+        return False
+
     def _compare_branches(self, was: JsonObject, now: JsonObject, at: tuple[str | int, ...]) -> Iterator[_Step]:
-        """Compare alternatives (`anyOf`, `oneOf`): equal ones first, the rest in order."""
+        """Compare alternatives (`anyOf`, `oneOf`): those of equal text first, then the rest in order."""
         left, right = _branches(was) or [was], _branches(now) or [now]
-        known, current = {_key(bare(one)) for one in left}, {_key(bare(one)) for one in right}
-        gone = [one for one in left if _key(bare(one)) not in current]
-        added = [one for one in right if _key(bare(one)) not in known]
+        pairs, gone, added = _paired(left, right)
         if len(gone) == len(added):
-            for one, other in zip(gone, added, strict=True):
-                yield from self._compare(one, other, at)
+            pairs += zip(gone, added, strict=True)
         else:
             for one in gone:
                 yield _Step(pointer(*at), f"{_name(at)} can no longer be {self._described(self._old, one)}", "less")
             for one in added:
                 yield _Step(pointer(*at), f"{_name(at)} can now be {self._described(self._new, one)}", "more")
+        for one, other in pairs:  # those of equal text, too: their references may have other targets
+            yield from self._compare(one, other, at)
         rest = [
             {key: value for key, value in node.items() if key not in {"anyOf", "oneOf"}}
             for node in (was, now)
@@ -283,7 +290,7 @@ def _resolved(schema: Validator, node: JsonValue) -> JsonValue:
         if not isinstance(target, dict):
             merged = rest if target is True else target
             break
-        merged = {**target, **rest}
+        merged = {**target, **rest} if rest else target
         node = target
     return merged
 
@@ -291,6 +298,23 @@ def _resolved(schema: Validator, node: JsonValue) -> JsonValue:
 def _branches(node: JsonObject) -> list[JsonValue] | None:
     found = node.get("anyOf", node.get("oneOf"))
     return found if isinstance(found, list) else None
+
+
+def _paired(
+    left: Sequence[JsonValue], right: Sequence[JsonValue]
+) -> tuple[list[tuple[JsonValue, JsonValue]], list[JsonValue], list[JsonValue]]:
+    """Return the pairs of alternatives with equal text, and those of each side without one."""
+    waiting: dict[str, list[JsonValue]] = {}
+    for other in right:
+        waiting.setdefault(_key(bare(other)), []).append(other)
+    pairs, gone = [], []
+    for one in left:
+        found = waiting.get(_key(bare(one)))
+        if found:
+            pairs.append((one, found.pop(0)))
+        else:
+            gone.append(one)
+    return pairs, gone, [other for found in waiting.values() for other in found]
 
 
 def _is_same(one: JsonValue, other: JsonValue) -> bool:
