@@ -513,6 +513,11 @@ def test_arguments_may_accept_more_and_results_less(
     assert any(change.breaking for change in schema_changes("output", old, new)) is output_breaks
 
 
+def _kind(kind: str, **properties: Any) -> dict[str, Any]:
+    """Return a schema of objects of one kind, of which other properties are optional."""
+    return {"type": "object", "properties": {"kind": {"const": kind}, **properties}, "required": ["kind"]}
+
+
 def _defined(part: Any, **properties: Any) -> dict[str, Any]:
     """Return a schema whose part refers to an object with these properties, which are required."""
     defined = {"type": "object", "properties": properties, "required": [*properties]}
@@ -541,6 +546,46 @@ def test_a_change_of_a_recursive_alternative_is_found_once_at_its_shortest_path(
     assert [(change.path, change.message) for change in schema_changes("input", old, new)] == [
         ("/x/v", "`x.v` is now integer instead of string")
     ]
+
+
+@pytest.mark.promise("BAT-4")
+@pytest.mark.parametrize(
+    ("old", "new", "breaking", "compatible"),
+    [
+        ({**_TEXT, "default": "a"}, {"anyOf": [_TEXT, _NULL], "default": "a"}, [], ["`x` can now be null"]),
+        (
+            {"anyOf": [_TEXT, _NULL], "default": None},
+            {**_TEXT, "default": ""},
+            ["`x` can no longer be null"],
+            ["the default of `x` changed"],
+        ),
+        (
+            {"anyOf": [{**_TEXT, "minLength": 3}, _NULL]},
+            {"anyOf": [_TEXT, {"type": "array"}, _NULL]},
+            [],
+            ["`x` can now be array", "`minLength` of `x` changed from 3 to none"],
+        ),
+        (
+            {"anyOf": [{"type": "integer"}, _NULL]},
+            {"anyOf": [_TEXT, {"type": "number"}, _NULL]},
+            [],
+            ["`x` can now be string", "`x` can now be number"],
+        ),
+        (
+            {"oneOf": [_kind("a"), _kind("b")]},
+            {"oneOf": [_kind("b", more=_TEXT), _kind("a", more=_TEXT), _kind("c")]},
+            [],
+            ["`x` can now be object", "`x.more` was added"],
+        ),
+        ({"anyOf": [{"type": "integer"}, _TEXT]}, {"type": "integer"}, ["`x` can no longer be string"], []),
+    ],
+)
+def test_alternatives_are_compared_with_those_that_are_like_them(
+    old: dict[str, Any], new: dict[str, Any], breaking: list[str], compatible: list[str]
+) -> None:
+    changes = schema_changes("input", {"properties": {"x": old}}, {"properties": {"x": new}})
+    assert [change.message for change in changes if change.breaking] == breaking
+    assert [change.message for change in changes if not change.breaking] == compatible
 
 
 @pytest.mark.promise("BAT-4")

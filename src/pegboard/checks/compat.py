@@ -7,7 +7,8 @@ can't be compared is reported as breaking.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterator
 from itertools import islice
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -37,6 +38,7 @@ _UNCOMPARED: Final = (
     "not", "if", "then", "else", "contains", "patternProperties", "propertyNames", "dependentRequired",
     "dependentSchemas", "dependencies", "unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$recursiveRef",
 )  # fmt: skip
+_BRANCHES: Final = frozenset({"anyOf", "oneOf"})
 _ALL_TYPES: Final = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
 
 
@@ -99,6 +101,14 @@ def bare(schema: JsonValue) -> JsonValue:
     return found
 
 
+class _Alternative(NamedTuple):
+    node: JsonValue
+    text: str
+    """What it accepts, in the words of a change."""
+    marks: tuple[str, ...]
+    """Texts that it shares with the alternatives that are like it, the most specific first."""
+
+
 class _Comparison:
     """Comparison of two whole schemas.
 
@@ -134,7 +144,7 @@ class _Comparison:
                 yield _Step(pointer(*at), f"{_name(at)} is {'no longer' if now is False else 'now'} allowed", effect)
             return
         was, now = (was if isinstance(was, dict) else {}), (now if isinstance(now, dict) else {})
-        if _branches(was) is not None or _branches(now) is not None:
+        if _branches(was) or _branches(now):
             yield from self._compare_branches(was, now, at)
             return
         yield from self._compare_values(was, now, at)
@@ -155,32 +165,24 @@ class _Comparison:
         return False
 
     def _compare_branches(self, was: JsonObject, now: JsonObject, at: tuple[str | int, ...]) -> Iterator[_Step]:
-        """Compare alternatives (`anyOf`, `oneOf`): those of equal text first, then the rest in order."""
-        left, right = _branches(was) or [was], _branches(now) or [now]
-        pairs, gone, added = _paired(left, right)
+        """Compare alternatives (`anyOf`, `oneOf`): those that are alike with each other, the rest in order."""
+        path, name = pointer(*at), _name(at)
+        pairs, gone, added = _paired(_alternatives(self._old, was), _alternatives(self._new, now))
         if len(gone) == len(added):
             pairs += zip(gone, added, strict=True)
         else:
             for one in gone:
-                yield _Step(pointer(*at), f"{_name(at)} can no longer be {self._described(self._old, one)}", "less")
+                yield _Step(path, f"{name} can no longer be {one.text}", "less")
             for one in added:
-                yield _Step(pointer(*at), f"{_name(at)} can now be {self._described(self._new, one)}", "more")
+                yield _Step(path, f"{name} can now be {one.text}", "more")
         for one, other in pairs:  # those of equal text, too: their references may have other targets
-            yield from self._compare(one, other, at)
-        rest = [
-            {key: value for key, value in node.items() if key not in {"anyOf", "oneOf"}}
-            for node in (was, now)
-            if _branches(node)
-        ]
-        if len(rest) == 2 and not _is_same(*rest):
-            yield from self._compare(rest[0], rest[1], at)
-
-    def _described(self, schema: Validator, node: JsonValue) -> str:
-        found = _resolved(schema, node)
-        kinds = _types(found) if isinstance(found, dict) else None
-        if isinstance(found, dict) and ("enum" in found or "const" in found):
-            return _listed(_values(found) or [])
-        return " or ".join(sorted(kinds)) if kinds else "of one of its forms"
+            yield from self._compare(one.node, other.node, at)
+        if _branches(was) and _branches(now):
+            rest = [{key: value for key, value in node.items() if key not in _BRANCHES} for node in (was, now)]
+            if not _is_same(*rest):
+                yield from self._compare(rest[0], rest[1], at)
+        elif not identical(was.get("default"), now.get("default")):
+            yield _Step(path, f"the default of {name} changed", "none")
 
     def _compare_values(self, was: JsonObject, now: JsonObject, at: tuple[str | int, ...]) -> Iterator[_Step]:
         """Compare types, constants and listed values."""
@@ -297,24 +299,47 @@ def _resolved(schema: Validator, node: JsonValue) -> JsonValue:
 
 def _branches(node: JsonObject) -> list[JsonValue] | None:
     found = node.get("anyOf", node.get("oneOf"))
-    return found if isinstance(found, list) else None
+    return found if isinstance(found, list) and found else None
+
+
+def _alternatives(schema: Validator, node: JsonObject) -> list[_Alternative]:
+    """Return the alternatives of a part of a schema, or the part itself without its default."""
+    branches = _branches(node) or [{key: value for key, value in node.items() if key != "default"}]
+    return [_alternative(one, _resolved(schema, one)) for one in branches]
+
+
+def _alternative(node: JsonValue, target: JsonValue) -> _Alternative:
+    found = target if isinstance(target, dict) else {}
+    types, values = sorted(_types(found)), _values(found)
+    constants: JsonObject = {
+        name: inner["const"]
+        for name, inner in _object(found.get("properties")).items()
+        if isinstance(inner, dict) and "const" in inner
+    }
+    text = _listed(values) if values is not None else " or ".join(types) or "of one of its forms"
+    wide = sorted({"number" if one == "integer" else one for one in types})
+    return _Alternative(node, text, (_key(bare(node)), f"{types}{_key(constants)}", f"{types}", f"{wide}"))
 
 
 def _paired(
-    left: Sequence[JsonValue], right: Sequence[JsonValue]
-) -> tuple[list[tuple[JsonValue, JsonValue]], list[JsonValue], list[JsonValue]]:
-    """Return the pairs of alternatives with equal text, and those of each side without one."""
-    waiting: dict[str, list[JsonValue]] = {}
-    for other in right:
-        waiting.setdefault(_key(bare(other)), []).append(other)
-    pairs, gone = [], []
-    for one in left:
-        found = waiting.get(_key(bare(one)))
-        if found:
-            pairs.append((one, found.pop(0)))
-        else:
-            gone.append(one)
-    return pairs, gone, [other for found in waiting.values() for other in found]
+    left: list[_Alternative], right: list[_Alternative]
+) -> tuple[list[tuple[_Alternative, _Alternative]], list[_Alternative], list[_Alternative]]:
+    """Return the pairs of the alternatives that are most alike, and those of each side without one."""
+    pairs: list[tuple[_Alternative, _Alternative]] = []
+    for level in range(len(left[0].marks)):
+        waiting: dict[str, deque[int]] = {}
+        for index, other in enumerate(right):
+            waiting.setdefault(other.marks[level], deque()).append(index)
+        rest, taken = [], set()
+        for one in left:
+            found = waiting.get(one.marks[level])
+            if found:
+                taken.add(found[0])
+                pairs.append((one, right[found.popleft()]))
+            else:
+                rest.append(one)
+        left, right = rest, [other for index, other in enumerate(right) if index not in taken]
+    return pairs, left, right
 
 
 def _is_same(one: JsonValue, other: JsonValue) -> bool:
