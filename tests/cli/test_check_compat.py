@@ -504,6 +504,11 @@ _TREE: dict[str, Any] = {"$ref": "#/$defs/n", "$defs": {"n": {"properties": {"ne
         ({"properties": {"title": _TEXT}}, {"properties": {"title": {"type": "integer"}}}, True, True),
         ({"properties": {"a": True}}, {"properties": {"a": False}}, True, False),
         ({"minimum": "many"}, {"$ref": "#/nowhere"}, False, False),
+        (_TEXT, {**_TEXT, "format": "path"}, False, False),
+        ({**_TEXT, "format": "password"}, _TEXT, False, False),
+        ({**_TEXT, "format": "path"}, {**_TEXT, "format": "date"}, True, False),
+        (_TEXT, {**_TEXT, "format": "uuid"}, True, False),
+        ({**_TEXT, "format": "date"}, {**_TEXT, "format": "uuid"}, True, True),
     ],
 )  # fmt: skip
 def test_arguments_may_accept_more_and_results_less(

@@ -19,6 +19,7 @@ from pegboard.data.json_text import identical
 from pegboard.data.pointer import pointer
 from pegboard.models import DataModel, JsonObject
 from pegboard.models.readable_path import readable
+from pegboard.schema.formats import FORMATS
 from pegboard.schema.validation import Validator
 
 Side: TypeAlias = Literal["input", "output"]
@@ -225,8 +226,8 @@ class _Comparison:
         for keyword in _RESTRICTING:
             old, new = was.get(keyword) or None, now.get(keyword) or None
             if not identical(old, new):
-                effect: _Effect = "less" if old is None else "more" if new is None else "other"
-                yield _Step(path, f"`{keyword}` of {name} changed from {_bounded(old)} to {_bounded(new)}", effect)
+                text = f"`{keyword}` of {name} changed from {_bounded(old)} to {_bounded(new)}"
+                yield _Step(path, text, _effect(keyword, old, new))
 
     def _compare_object(self, was: JsonObject, now: JsonObject, at: tuple[str | int, ...]) -> Iterator[_Step]:
         """Compare properties, required ones, and what applies to others."""
@@ -372,6 +373,15 @@ def _list(value: JsonValue) -> list[JsonValue]:
 
 def _names(value: JsonValue) -> dict[str, None]:
     return {str(name): None for name in value} if isinstance(value, list) else {}
+
+
+def _effect(keyword: str, old: JsonValue, new: JsonValue) -> _Effect:
+    """Return the effect of a change of a keyword that restricts values; the values are None without it."""
+    if keyword == "format":
+        old, new = (one if isinstance(one, str) and one in FORMATS else None for one in (old, new))
+        if old == new:
+            return "none"
+    return "less" if old is None else "more" if new is None else "other"
 
 
 def _bound(value: JsonValue, sign: int) -> float:
