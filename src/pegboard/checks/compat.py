@@ -32,8 +32,12 @@ _MOST_LISTED: Final = 5
 _NOTES: Final = frozenset({"title", "description", "examples", "$comment", "deprecated"})
 _MAPS: Final = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 _VALUES: Final = frozenset({"enum", "const", "default", "required"})
-_AT_LEAST: Final = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", "minContains")
-_AT_MOST: Final = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties", "maxContains")
+_BOUNDS: Final = (
+    ("minLength", 1, 0), ("minItems", 1, 0), ("minProperties", 1, 0), ("minContains", 1, 1),
+    ("maxLength", -1, None), ("maxItems", -1, None), ("maxProperties", -1, None), ("maxContains", -1, None),
+)  # fmt: skip
+"""Keyword, whether it is a minimum (1) or a maximum (-1), and its default."""
+_LIMITS: Final = (("minimum", "exclusiveMinimum", 1), ("maximum", "exclusiveMaximum", -1))
 _RESTRICTING: Final = ("pattern", "format", "multipleOf", "uniqueItems", "contentEncoding", "contentMediaType")
 _UNCOMPARED: Final = (
     "not", "if", "then", "else", "contains", "patternProperties", "propertyNames", "dependentRequired",
@@ -149,6 +153,7 @@ class _Comparison:
             yield from self._compare_branches(was, now, at)
             return
         yield from self._compare_values(was, now, at)
+        yield from self._compare_limits(was, now, at)
         yield from self._compare_bounds(was, now, at)
         yield from self._compare_object(was, now, at)
         yield from self._compare_items(was, now, at)
@@ -214,15 +219,29 @@ class _Comparison:
             yield _Step(path, f"the default of {name} changed", "none")
 
     @staticmethod
+    def _compare_limits(was: JsonObject, now: JsonObject, at: tuple[str | int, ...]) -> Iterator[_Step]:
+        """Compare the smallest and the largest number, each of which has two keywords."""
+        is_whole = _types(was) == _types(now) == {"integer"}
+        for inclusive, exclusive, sign in _LIMITS:
+            old, new = (_limit(node, inclusive, exclusive, sign, is_whole=is_whole) for node in (was, now))
+            if old.rank == new.rank:
+                continue
+            if not old.keyword or not new.keyword or old.keyword == new.keyword:
+                text = f"`{new.keyword or old.keyword}` of {_name(at)} changed from {old.value} to {new.value}"
+            else:
+                text = f"`{old.keyword}` {old.value} of {_name(at)} changed to `{new.keyword}` {new.value}"
+            yield _Step(pointer(*at), text, "less" if new.rank > old.rank else "more")
+
+    @staticmethod
     def _compare_bounds(was: JsonObject, now: JsonObject, at: tuple[str | int, ...]) -> Iterator[_Step]:
         path, name = pointer(*at), _name(at)
-        for keywords, sign in ((_AT_LEAST, 1), (_AT_MOST, -1)):
-            for keyword in keywords:
-                old, new = was.get(keyword), now.get(keyword)
-                first, second = _bound(old, sign), _bound(new, sign)
-                if first != second:
-                    text = f"`{keyword}` of {name} changed from {_bounded(old)} to {_bounded(new)}"
-                    yield _Step(path, text, "less" if second > first else "more")
+        for keyword, sign, default in _BOUNDS:
+            first, second = (_bound(node.get(keyword, default), sign) for node in (was, now))
+            if first != second:
+                text = (
+                    f"`{keyword}` of {name} changed from {_bounded(was.get(keyword))} to {_bounded(now.get(keyword))}"
+                )
+                yield _Step(path, text, "less" if second > first else "more")
         for keyword in _RESTRICTING:
             old, new = was.get(keyword) or None, now.get(keyword) or None
             if not identical(old, new):
@@ -381,7 +400,38 @@ def _effect(keyword: str, old: JsonValue, new: JsonValue) -> _Effect:
         old, new = (one if isinstance(one, str) and one in FORMATS else None for one in (old, new))
         if old == new:
             return "none"
-    return "less" if old is None else "more" if new is None else "other"
+    if old is None or new is None:
+        return "less" if old is None else "more"
+    if keyword == "multipleOf" and isinstance(old, int) and isinstance(new, int):
+        return "more" if old % new == 0 else "less" if new % old == 0 else "other"
+    return "other"
+
+
+class _Limit(NamedTuple):
+    rank: tuple[float, bool]
+    """Greater if it restricts more."""
+    keyword: str = ""
+    value: str = "none"
+
+
+def _limit(node: JsonObject, inclusive: str, exclusive: str, sign: int, *, is_whole: bool) -> _Limit:
+    """Return the limit of a number that restricts it most.
+
+    Args:
+        node: Part of a schema.
+        inclusive: Keyword of a limit that is allowed itself.
+        exclusive: Keyword of a limit that isn't.
+        sign: 1 for the smallest number, -1 for the largest.
+        is_whole: Whether all allowed numbers are whole: then more than 0 equals at least 1.
+    """
+    found = [_Limit((float("-inf"), False))]
+    for keyword in (inclusive, exclusive):
+        bound, is_exclusive = _bound(node.get(keyword), sign), keyword == exclusive
+        if bound > float("-inf"):
+            is_next = is_whole and is_exclusive and bound == bound // 1
+            rank = (bound + 1, False) if is_next else (bound, is_exclusive)
+            found.append(_Limit(rank, keyword, _bounded(node[keyword])))
+    return max(found)
 
 
 def _bound(value: JsonValue, sign: int) -> float:
