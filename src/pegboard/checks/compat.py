@@ -44,7 +44,10 @@ _UNCOMPARED: Final = (
     "dependentSchemas", "dependencies", "unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$recursiveRef",
 )  # fmt: skip
 _BRANCHES: Final = frozenset({"anyOf", "oneOf"})
-_ALL_TYPES: Final = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
+_TYPES: Final[dict[type, str]] = {
+    type(None): "null", bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object",
+}  # fmt: skip
+_ALL_TYPES: Final = frozenset(_TYPES.values())
 
 
 class SchemaChange(DataModel):
@@ -205,9 +208,10 @@ class _Comparison:
             yield _Step(path, f"{name} can now only be {_listed(new_values)}", "less")
         elif old_values is not None:
             yield _Step(path, f"{name} can now be any value, not only the listed ones", "more")
-        old_types, new_types = _types(was) or _ALL_TYPES, _types(now) or _ALL_TYPES
-        less = sorted(one for one in old_types if not _admits(new_types, one))
-        more = sorted(one for one in new_types if not _admits(old_types, one))
+        old_types, new_types = _kinds(was) or _ALL_TYPES, _kinds(now) or _ALL_TYPES
+        # Listed values in place of a type restrict it, and the message above says so.
+        less = [] if new_values is not None else sorted(one for one in old_types if not _admits(new_types, one))
+        more = [] if old_values is not None else sorted(one for one in new_types if not _admits(old_types, one))
         if less and more:
             text = f"{name} is now {' or '.join(sorted(new_types))} instead of {' or '.join(sorted(old_types))}"
             yield _Step(path, text, "other")
@@ -330,7 +334,7 @@ def _alternatives(schema: Validator, node: JsonObject) -> list[_Alternative]:
 
 def _alternative(node: JsonValue, target: JsonValue) -> _Alternative:
     found = target if isinstance(target, dict) else {}
-    types, values = sorted(_types(found)), _values(found)
+    types, values = sorted(_kinds(found)), _values(found)
     constants: JsonObject = {
         name: inner["const"]
         for name, inner in _object(found.get("properties")).items()
@@ -376,6 +380,18 @@ def _values(node: JsonObject) -> list[JsonValue] | None:
 def _types(node: JsonObject) -> frozenset[str]:
     found = node.get("type")
     return frozenset([found] if isinstance(found, str) else map(str, found) if isinstance(found, list) else ())
+
+
+def _kinds(node: JsonObject) -> frozenset[str]:
+    """Return the types of the listed values of a part of a schema, or its own types if it lists none."""
+    values = _values(node)
+    return _types(node) if values is None else frozenset(map(_type_of, values))
+
+
+def _type_of(value: JsonValue) -> str:
+    if isinstance(value, float) and value.is_integer():
+        return "integer"
+    return _TYPES[type(value)]
 
 
 def _admits(types: frozenset[str], one: str) -> bool:
