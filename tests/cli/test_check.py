@@ -251,6 +251,22 @@ def test_references_in_the_expected_schema_are_followed(
 
 
 @pytest.mark.promise("BAT-3")
+@pytest.mark.parametrize(("path", "suggested"), [("size", "/size"), ("items/*", "/items/*")])
+def test_an_ignored_part_without_a_slash_is_an_error_instead_of_ignoring_the_whole_data(
+    pegboard: Command, check_file: Callable[[str, str], Path], path: str, suggested: str
+) -> None:
+    check_file(
+        "one",
+        'tool = "tools.echo"\narguments.value = { id = 1, size = 2 }\n'
+        f'[expect.snapshot]\nignore = ["/size", "{path}"]\ndata = {{ id = 5, size = 5 }}\n',
+    )
+    done = pegboard("check", "run")
+    assert done.returncode == 1
+    reason = f'`expect.snapshot.ignore` must be JSON Pointers, which begin with a slash: "{suggested}".'
+    assert f"one.toml:4: The check `one` is invalid: {reason} Fix the file." in done.stderr
+
+
+@pytest.mark.promise("BAT-3")
 def test_a_call_is_kept_however_many_were_recorded_after_it(pegboard: Command, packs: str, home: Path) -> None:
     pegboard("tools", "invoke", "time.now")
     [first] = json.loads(pegboard("history", "--json").stdout)

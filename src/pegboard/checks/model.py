@@ -32,6 +32,17 @@ class StoredSnapshot(DataModel):
     data: JsonValue = None
     """The data; unset until `pegboard check run --update` stores it."""
 
+    @field_validator("ignore")
+    @classmethod
+    def _are_pointers(cls, paths: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the paths if all are JSON Pointers; another text would ignore the whole data, as the empty one."""
+        wrong = next((path for path in paths if path and not path.startswith("/")), None)
+        if wrong is not None:
+            raise PydanticCustomError(
+                "pointer", "must be JSON Pointers, which begin with a slash: {pointer}", {"pointer": write(f"/{wrong}")}
+            )
+        return paths
+
     @property
     def is_stored(self) -> bool:
         """Whether there is data to compare with; null is data."""
