@@ -210,6 +210,14 @@ def test_a_batch_stops_after_failures_and_can_be_resumed(pegboard: Command, tmp_
     assert (again.returncode, json.loads(again.stdout)["before"]) == (1, 50)
 
 
+def test_a_batch_of_a_file_whose_name_is_not_ascii_can_be_resumed(pegboard: Command, tmp_path: Path) -> None:
+    rows(tmp_path / "entrées שלום.jsonl", 20)
+    line = ("rows.square", "--from", "entrées שלום.jsonl", "--out", "sortie é.jsonl", "--jobs", "1")
+    assert pegboard(*line, "--stop-after", "1").returncode == 1
+    done = pegboard(*line, "--resume")
+    assert (done.returncode, "20 rows, 10 succeeded, 10 failed" in done.stderr) == (1, True), done.stderr
+
+
 async def test_a_resumed_batch_replaces_its_record_and_running_apps_notice(pegboard: Command, tmp_path: Path) -> None:
     rows(tmp_path / "rows.jsonl", 5)
     line = ("rows.square", "--from", "rows.jsonl", "--out", "out.jsonl", "--jobs", "1")

@@ -198,12 +198,12 @@ class Journal:
     def hashes(self) -> Iterator[tuple[int, str]]:
         """Yield row and hash of the rows that were started before, in the order of the input."""
         expected, last = 1, self.state.last
-        with self._file.open(encoding="ascii") as lines:
+        with self._file.open("rb") as lines:  # the header has names, which may not be ASCII
             for line in lines:
                 if expected > last:
                     return
-                if line.startswith("S "):
-                    _, row, digest = line.split()
+                if line.startswith(b"S "):
+                    _, row, digest = line.decode("ascii").split()
                     if int(row) == expected:
                         yield expected, digest
                         expected += 1
