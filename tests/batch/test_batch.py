@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from contextlib import aclosing
@@ -216,6 +217,23 @@ def test_a_batch_of_a_file_whose_name_is_not_ascii_can_be_resumed(pegboard: Comm
     assert pegboard(*line, "--stop-after", "1").returncode == 1
     done = pegboard(*line, "--resume")
     assert (done.returncode, "20 rows, 10 succeeded, 10 failed" in done.stderr) == (1, True), done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="file names are UTF-8 there")
+def test_a_batch_whose_files_have_names_in_another_encoding_can_be_resumed_with_the_printed_command(
+    pegboard: Command, program: list[str], tmp_path: Path
+) -> None:
+    source, out = (os.fsdecode(b"caf\xe9's\n" + suffix) for suffix in (b".jsonl", b"-out.jsonl"))
+    rows(tmp_path / source, 20)
+    done = pegboard("rows.square", "--from", source, "--out", out, "--jobs", "1", "--stop-after", "1")
+    assert (done.returncode, len((tmp_path / out).read_bytes().splitlines())) == (1, 1), done.stderr
+    command = next(line for line in done.stderr.splitlines() if line.startswith("Continue with: "))
+    words = subprocess.run(
+        ["bash", "-c", f"printf '%s\\0' {command.removeprefix('Continue with: ')}"], capture_output=True, check=True
+    ).stdout.split(b"\0")
+    assert words[:4] == [b"pegboard", b"batch", b"rows.square", b"--from"]
+    again = subprocess.run([*program, *map(os.fsdecode, words[2:-1])], cwd=tmp_path, capture_output=True, check=False)
+    assert (again.returncode, b"1 finished before" in again.stderr) == (1, True), again.stderr
 
 
 async def test_a_resumed_batch_replaces_its_record_and_running_apps_notice(pegboard: Command, tmp_path: Path) -> None:

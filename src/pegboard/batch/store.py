@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 from pegboard.batch.errors import BatchError, JournalError
@@ -13,6 +14,7 @@ from pegboard.batch.results import ResultLines, RowResult, remove_unknown, size_
 from pegboard.batch.retry import can_repeat
 from pegboard.batch.rows import STDIN
 from pegboard.batch.source import PreparedRow
+from pegboard.config.files import shown
 
 _MOST_HELD: Final = 64
 """Results that are held at most."""
@@ -59,7 +61,7 @@ class ResultStore:
             batch=self.id,
             tool=plan.spec.name,
             arguments=plan.arguments_hash(),
-            source=os.path.abspath(plan.source),  # noqa: PTH100 - `-` too
+            source=shown(Path(os.path.abspath(plan.source))),  # noqa: PTH100 - `-` too
         )
         if plan.resume:
             return self._resume(header)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -271,7 +272,15 @@ def _resumable(plan: BatchPlan) -> str:
         return "This batch can't be resumed: only a batch that reads a file and has --out can be."
     words = ["pegboard", *sys.argv[1:]]
     words = [word for word in words if word not in {"--resume", "--force"}]
-    return f"Continue with: {shlex.join([*words, '--resume'])}"
+    return f"Continue with: {' '.join(map(_quoted, [*words, '--resume']))}"
+
+
+def _quoted(word: str) -> str:
+    """Return a word of the command line for a shell, with escaped bytes if it is not UTF-8."""
+    if word.isprintable():
+        return shlex.quote(word)
+    escaped = os.fsencode(word).decode("latin-1").encode("unicode_escape").decode().replace("'", "\\'")
+    return f"$'{escaped}'"
 
 
 class _Output:
