@@ -53,6 +53,16 @@ def test_a_query_and_options_narrow_the_list(pegboard: Command, recorded: list[s
     assert "'bad' is not a status. Use one of: waiting, running, ok, failed" in wrong.stderr
 
 
+@pytest.mark.promise("ACT-1")
+@pytest.mark.skipif(sys.platform == "darwin", reason="file names are UTF-8 there")
+def test_a_state_folder_whose_name_is_not_utf_8_has_a_history(
+    pegboard: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PEGBOARD_STATE_DIR", str(tmp_path / os.fsdecode(b"caf\xe9?#")))
+    assert pegboard("tools", "invoke", "time.now").returncode == 0
+    assert [record["tool"] for record in json.loads(pegboard("history", "--json").stdout)] == ["time.now"]
+
+
 @pytest.mark.promise("CLI-5")
 @pytest.mark.parametrize(
     ("filter_", "options", "named"),

@@ -381,7 +381,7 @@ def _copy(file: Path, why: Exception) -> Database:
     for access in ("mode=ro", "immutable=1"):
         database = Database(None, why)
         try:
-            with closing(sqlite3.connect(f"file:{quote(str(file))}?{access}", uri=True)) as source:
+            with closing(sqlite3.connect(f"file:{quote(os.fsencode(file))}?{access}", uri=True)) as source:
                 database.fill(source)
                 return database
         except (sqlite3.Error, StoreError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Sequence
@@ -67,7 +68,7 @@ class Reader:
         if self._connection is not None and self._inode != inode:
             self._close()
         if self._connection is None:
-            address = f"file:{quote(str(self._history.file))}?mode=ro"
+            address = f"file:{quote(os.fsencode(self._history.file))}?mode=ro"
             connection = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, timeout=5.0)
             connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
             try:
