@@ -216,3 +216,13 @@ def test_the_app_draws_in_utf_8_whatever_the_locale_says(home: Path) -> None:
         assert "\\u2500" not in terminal.output
         terminal.type("\x11")  # ctrl+q
         assert terminal.read_all() == 0
+
+
+@pytest.mark.promise("TUI-6")
+@pytest.mark.parametrize(("term", "colors"), [("xterm-ghostty", "38;2"), ("xterm-256color", "38;5"), ("linux", "")])
+def test_the_app_uses_the_colors_that_a_terminal_has_by_its_name(home: Path, term: str, colors: str) -> None:
+    with in_terminal(environ={"TERM": term, "COLORTERM": ""}, is_forked=True) as terminal:
+        terminal.read_until("list_dir")
+        terminal.type("\x11")  # ctrl+q
+        assert terminal.read_all() == 0
+    assert {kind for kind in ("38;2", "38;5") if f"[{kind};" in terminal.output} == set(filter(None, [colors]))

@@ -13,6 +13,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pegboard.models import ServerConfig
 
+_WITH_ALL_COLORS = frozenset(
+    {"alacritty", "contour", "direct", "foot", "ghostty", "kitty", "konsole", "rio", "wezterm"}
+)
+"""Parts of the names of terminals that have all colors."""
 _WEB_DRIVER = "web_driver"
 """In the name of the driver that shows the app in a browser, through pipes."""
 
@@ -36,6 +40,8 @@ def open_app(packs: Sequence[Path] = (), tool_allow: str | None = None, servers:
     if isinstance(sys.__stderr__, TextIOWrapper):
         # The app also reads UTF-8, whatever the locale says; escapes in place of its lines would be unreadable.
         sys.__stderr__.reconfigure(encoding="utf-8")
+    if not _WITH_ALL_COLORS.isdisjoint(os.environ.get("TERM", "").split("-")) and not os.environ.get("COLORTERM"):
+        os.environ["COLORTERM"] = "truecolor"  # ssh passes on only the name of the terminal
     # Nothing that is imported or built until the first frame is garbage; the app enables the collector.
     gc.disable()
     from pegboard.cli import crash
