@@ -219,9 +219,17 @@ def test_the_app_draws_in_utf_8_whatever_the_locale_says(home: Path) -> None:
 
 
 @pytest.mark.promise("TUI-6")
-@pytest.mark.parametrize(("term", "colors"), [("xterm-ghostty", "38;2"), ("xterm-256color", "38;5"), ("linux", "")])
-def test_the_app_uses_the_colors_that_a_terminal_has_by_its_name(home: Path, term: str, colors: str) -> None:
-    with in_terminal(environ={"TERM": term, "COLORTERM": ""}, is_forked=True) as terminal:
+@pytest.mark.parametrize(
+    ("environ", "colors"),
+    [
+        ({"TERM": "xterm-ghostty"}, "38;2"),
+        ({"TERM": "xterm-256color", "WT_SESSION": "1"}, "38;2"),
+        ({"TERM": "xterm-256color"}, "38;5"),
+        ({"TERM": "linux"}, ""),
+    ],
+)
+def test_the_app_uses_the_colors_that_a_terminal_has(home: Path, environ: dict[str, str], colors: str) -> None:
+    with in_terminal(environ={"COLORTERM": "", **environ}, is_forked=True) as terminal:
         terminal.read_until("list_dir")
         terminal.type("\x11")  # ctrl+q
         assert terminal.read_all() == 0

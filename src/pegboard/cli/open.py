@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,8 +40,8 @@ def open_app(packs: Sequence[Path] = (), tool_allow: str | None = None, servers:
     if isinstance(sys.__stderr__, TextIOWrapper):
         # The app also reads UTF-8, whatever the locale says; escapes in place of its lines would be unreadable.
         sys.__stderr__.reconfigure(encoding="utf-8")
-    if not _WITH_ALL_COLORS.isdisjoint(os.environ.get("TERM", "").split("-")) and not os.environ.get("COLORTERM"):
-        os.environ["COLORTERM"] = "truecolor"  # ssh passes on only the name of the terminal
+    if not os.environ.get("COLORTERM") and _has_all_colors(os.environ):
+        os.environ["COLORTERM"] = "truecolor"
     # Nothing that is imported or built until the first frame is garbage; the app enables the collector.
     gc.disable()
     from pegboard.cli import crash
@@ -74,6 +74,15 @@ def open_app(packs: Sequence[Path] = (), tool_allow: str | None = None, servers:
             narrate_problems([lost])
         if not app.wants_reload:
             return app.return_code or 0
+
+
+def _has_all_colors(environ: Mapping[str, str]) -> bool:
+    """Return whether a terminal has all colors although it doesn't say so.
+
+    ssh passes on only its name, and Windows Terminal says nothing to the Linux that runs in it.
+    """
+    parts = environ.get("TERM", "").split("-")
+    return not _WITH_ALL_COLORS.isdisjoint(parts) or (parts[0] == "xterm" and "WT_SESSION" in environ)
 
 
 def _parsed(servers: Sequence[str]) -> Sequence[ServerConfig] | None:
