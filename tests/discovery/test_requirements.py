@@ -132,6 +132,39 @@ def test_a_dynamic_requirement_is_a_problem_of_its_tool_or_pack(
     assert fix in problem.fix
 
 
+@pytest.mark.promise("DSC-7")
+@pytest.mark.parametrize(
+    ("decorator", "message", "fix"),
+    [
+        (
+            'requires_lib("httpx>=0.28,<1")',
+            "`httpx>=0.28,<1` is not the name of a library.",
+            'Write `requires_lib("httpx", min_version="0.28")`.',
+        ),
+        (
+            'requires_lib("httpx[http2]")',
+            "`httpx[http2]` is not the name of a library.",
+            'Write `requires_lib("httpx")`.',
+        ),
+        (
+            'requires_lib("yaml", ">=6.0")',
+            '`min_version=">=6.0"` is not a version.',
+            'Write only the lowest version, such as `min_version="6.0"`.',
+        ),
+        (
+            'requires_cli("rg", min_version="latest")',
+            '`min_version="latest"` is not a version.',
+            'Write only the lowest version, such as `min_version="1"`.',
+        ),
+    ],
+)
+def test_a_requirement_that_is_written_as_for_pip_is_a_problem(decorator: str, message: str, fix: str) -> None:
+    source = f'from pegboard.sdk import *\n@{decorator}\ndef f():\n    """F."""\n'
+    [problem] = problems(source)
+    assert (problem.message, problem.fix, problem.line, problem.tool) == (message, fix, 2, "sample.f")
+    assert tools(source, problems=1)[0].requirements == ()
+
+
 def test_decorators_of_other_libraries_are_ignored() -> None:
     assert (
         tools('from pegboards import requires_cli\n@requires_cli("rg")\ndef f():\n    """F."""\n')[0].requirements == ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -168,13 +169,17 @@ class _SourceReader:
                 node, function, f"`@{decorator}` has no name.", f'Name the requirement: `@{decorator}("...")`.'
             )
             return None
+        least = arguments.get("min_version")
+        if mistake := _mistake(name if decorator == "requires_lib" else "", least):
+            self._report(node, function, *mistake)
+            return None
         install = arguments.get("hint") if decorator == "requires_secret" else arguments.get("install")
         flag = arguments.get("version_flag")
         return DeclaredRequirement(
             "cli" if decorator == "requires_cli" else "lib" if decorator == "requires_lib" else "secret",
             name,
             version_flag="--version" if flag is None else flag,
-            min_version=arguments.get("min_version"),
+            min_version=least,
             install=install,
         )
 
@@ -252,6 +257,22 @@ class _SourceReader:
 
     def _report(self, node: ast.expr, function: str | None, message: str, fix: str) -> None:
         self._unreadable.setdefault((node.lineno, message), Unreadable(node.lineno, function, message, fix))
+
+
+def _mistake(library: str, min_version: str | None) -> tuple[str, str] | None:
+    """Return a problem and its fix if a requirement is written as for pip, such as `httpx>=0.28`; None otherwise."""
+    bare = re.match(r"[\w.-]*", library)
+    if bare and bare[0] != library:
+        version = re.search(r"[>=~]\s*(\d[\w.]*)", library)
+        example = f'"{bare[0]}", min_version="{version[1]}"' if version else f'"{bare[0]}"'
+        return f"`{library}` is not the name of a library.", f"Write `requires_lib({example})`."
+    if min_version is not None and not re.match(r"\s*v?\d", min_version):
+        version = re.search(r"\d[\w.]*", min_version)
+        return (
+            f'`min_version="{min_version}"` is not a version.',
+            f'Write only the lowest version, such as `min_version="{version[0] if version else 1}"`.',
+        )
+    return None
 
 
 def _is_extra(call: ast.Call) -> bool:
