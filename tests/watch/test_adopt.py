@@ -309,6 +309,25 @@ def test_an_invalid_address_is_skipped(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise("WAT-2")
+@pytest.mark.parametrize(
+    "login",
+    [
+        {"auth": {"CLIENT_ID": "me", "CLIENT_SECRET": "${env:SECRET}", "scopes": ["read"]}},  # Cursor
+        {"auth": "oauth"},  # FastMCP
+        {"authProviderType": "service_account_impersonation", "targetAudience": "a"},  # Gemini CLI
+        {"oauth": {"clientId": "me", "callbackPort": 8080}},  # Claude Code
+        {"oauth": {}},  # opencode
+    ],
+)
+def test_a_server_at_which_its_client_logs_in_itself_is_skipped(tmp_path: Path, login: dict[str, object]) -> None:
+    file = tmp_path / "mcp.json"
+    file.write_text(before := json.dumps({"mcpServers": {"other": {"url": "https://localhost/mcp", **login}}}))
+    done = commands.pegboard("adopt", str(file))
+    assert "Skipped other: it logs in with its client; add it with `pegboard mcp add` and log in with" in done.stderr
+    assert (done.returncode, file.read_text()) == (0, before)
+
+
+@pytest.mark.promise("WAT-2")
 def test_pegboards_own_server_is_skipped_because_it_records_its_calls(tmp_path: Path) -> None:
     file = tmp_path / "mcp.json"
     servers = {

@@ -47,7 +47,8 @@ _REMOTE_KEYS: Final = frozenset(
     | {"bearer_token_env_var", "oauth"}
 )
 """Keys of a server with an address that its bridge doesn't have, or has with another value."""
-_LOGIN_KEYS: Final = ("headersHelper", "oauth", "oauth_resource", "scopes")
+_LOGIN_KEYS: Final = ("auth", "authProviderType", "headersHelper", "oauth", "oauth_resource", "scopes")
+"""Keys with which a client logs in itself, also if they are an empty object."""
 _TOKENS: Final = ("PEGBOARD_SERVE_TOKEN", "${input:pegboard-token}")
 """References to the token of `pegboard serve`, of which the second one is VS Code's."""
 _OF_OWN_SERVER: Final = frozenset({"type", "command", "args", "env", "environment", "enabled", "tools"})
@@ -213,7 +214,7 @@ class Adoption:
         env, filled = entry.get(env_key) or {}, _filled_headers(entry)
         if not isinstance(url, str) or not isinstance(headers, dict) or not isinstance(env, dict):
             raise _SkippedError("its URL or its headers are not text")
-        if any(entry.get(key) for key in _LOGIN_KEYS):
+        if any(entry.get(key) or entry.get(key) == {} for key in _LOGIN_KEYS):
             raise _SkippedError(
                 "it logs in with its client; add it with `pegboard mcp add` and log in with `pegboard mcp login`"
             )
