@@ -309,6 +309,18 @@ def test_an_invalid_address_is_skipped(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise("WAT-2")
+def test_a_server_behind_a_socket_is_skipped_and_an_address_in_a_variable_is_adopted(tmp_path: Path) -> None:
+    file = tmp_path / "mcp.json"
+    urls = {"socket": "unix:///tmp/server.sock#/mcp", "env": "${env:URL}", "input": "HTTPS://${input:host}/mcp"}
+    servers = {name: {"type": "http", "url": url} for name, url in urls.items()}
+    file.write_text(json.dumps({"servers": servers}))  # VS Code
+    done = commands.pegboard("adopt", str(file))
+    assert "Skipped socket: its URL has the scheme unix, which `pegboard watch` doesn't support." in done.stderr
+    after = json.loads(file.read_text())["servers"]
+    assert {name for name in servers if after[name] != servers[name]} == {"env", "input"}
+
+
+@pytest.mark.promise("WAT-2")
 @pytest.mark.parametrize(
     "login",
     [

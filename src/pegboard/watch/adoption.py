@@ -42,6 +42,8 @@ BY_HAND: Final = (
 """What to do with a file that can't be adopted."""
 
 _HTTP: Final = {"", "http", "streamable-http", "streamablehttp", "streamable_http", "remote"}
+_SCHEMES: Final = frozenset({"", "http", "https"})
+"""Schemes of addresses, of which the empty one may come from a variable such as `${env:URL}`."""
 _REMOTE_KEYS: Final = frozenset(
     {"type", "transport", *URL_KEYS, *VARIABLE_KEYS, "headers", "http_headers", "env_http_headers"}
     | {"bearer_token_env_var", "oauth"}
@@ -222,6 +224,8 @@ class Adoption:
             parts = urlsplit(url)
         except ValueError as error:
             raise _SkippedError("its URL is invalid") from error
+        if parts.scheme not in _SCHEMES:
+            raise _SkippedError(f"its URL has the scheme {parts.scheme}, which `pegboard watch` doesn't support")
         variables: dict[str, JsonValue] = {**self._variables, **env}
         address = url
         if "@" in parts.netloc or parts.query or looks_secret(parts.path):
