@@ -336,6 +336,27 @@ async def test_a_click_that_brings_the_terminal_to_the_front_answers_no_dialog(
 
 
 @pytest.mark.promise("SEC-2")
+async def test_a_click_on_a_dialog_that_a_resize_has_just_moved_answers_nothing(
+    given: GivenRuntime, clock: StandingClock
+) -> None:
+    async with on_stage(given) as stage:
+        await ask_in_form(stage)
+        clock.seconds += 60
+        await stage.pilot.pause()
+        await stage.pilot.resize_terminal(100, 40)
+        await stage.pilot.pause()
+        clock.seconds += EARLY
+        await stage.pilot.click("#yes")
+        assert isinstance(stage.app.screen, Confirm)
+        assert not given.calls
+        clock.seconds += LATE
+        yes = stage.app.screen.query_one("#yes", Button)
+        await stage.until(lambda: not yes.has_class("-active"), "the button is released")
+        await stage.pilot.click("#yes")
+        await stage.until(lambda: given.calls, "it runs")
+
+
+@pytest.mark.promise("SEC-2")
 async def test_answering_one_card_never_selects_or_answers_the_other(tmp_path: Path) -> None:
     async with on_chat(tmp_path, TWO, says("Done"), config=PARALLEL) as stage:
         await stage.say("Go")

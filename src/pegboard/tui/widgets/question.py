@@ -52,8 +52,13 @@ class QuestionScreen(Dialog[ResultT], Generic[ResultT]):
         """Watch whether the terminal has the focus."""
         self.watch(self.app, "app_focus", self.restart_delay, init=False)
 
+    def on_resize(self, event: events.Resize) -> None:
+        """Restart the delay: the dialog moves under the mouse."""
+        del event
+        self.restart_delay()
+
     def restart_delay(self) -> None:
-        """Restart the delay: a click may only bring the terminal to the front."""
+        """Restart the delay: a click may be meant for something else, such as to bring the terminal to the front."""
         self._guard.typed()
 
     def on_screen_resume(self) -> None:
