@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sqlite3
 import threading
 from contextlib import closing
@@ -312,6 +313,22 @@ async def test_resizing_during_an_answer_wraps_the_lines_again(tmp_path: Path) -
         done.set()
         await stage.idle()
         assert "more end" in stage.text
+
+
+@pytest.mark.parametrize("between", ["\n\n", " "])
+async def test_resizing_keeps_the_part_of_a_long_answer_that_the_user_reads(tmp_path: Path, between: str) -> None:
+    text = between.join(f"word{number}" + " and some more words that are wrapped" * 4 for number in range(200))
+    async with on_chat(tmp_path, says(text)) as stage:
+        await stage.ask("Go")
+        await stage.press("shift+tab", "pageup", "pageup")
+        await stage.drawn()
+        [first, *_] = re.findall(r"word\d+", stage.text)
+        assert 20 < int(first[4:]) < 190
+        for size in ((70, 40), (60, 16), (120, 40)):
+            await stage.pilot.resize_terminal(*size)
+            await stage.drawn()
+            [now, *_] = re.findall(r"word\d+", stage.text)
+            assert abs(int(now[4:]) - int(first[4:])) <= 1
 
 
 # The prompt

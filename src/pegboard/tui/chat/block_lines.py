@@ -199,7 +199,7 @@ class BlockLines(MarkedLines):
         self.renew()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Wrap the rows to a new width and keep the same block at the top."""
+        """Wrap the rows to a new width and keep the same text at the top."""
         del event
         if self.row_width == self._width and self._drawn:
             if self._following:
@@ -207,9 +207,14 @@ class BlockLines(MarkedLines):
             self.call_after_refresh(self.note_painted)
             return
         top = max(bisect_right(self._tops, self.scroll_offset.y) - 1, 0)
+        places = _places(self._drawn[top]) if top < len(self._drawn) else []
+        row = self.scroll_offset.y - self._tops[top]
+        was_following = self._following  # with fewer rows, the viewport may be at the end for a moment
         self.draw()
-        if not self._following and top < len(self._tops):
-            self.scroll_to(y=self._tops[top], animate=False, immediate=True)
+        if not was_following and top < len(self._tops):
+            has_place = top < len(self._drawn) and 0 <= row < len(places)
+            same = bisect_right(_places(self._drawn[top]), places[row]) - 1 if has_place else 0
+            self.scroll_to(y=self._tops[top] + max(same, 0), animate=False, immediate=True)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Follow the end while it is in the viewport."""
@@ -252,3 +257,15 @@ class BlockLines(MarkedLines):
             self.scroll_to(y=top, animate=False, immediate=True)
         elif bottom > self.scroll_offset.y + self.page:
             self.scroll_to(y=bottom - self.page, animate=False, immediate=True)
+
+
+def _places(rows: Sequence[BlockRow]) -> list[tuple[int, int]]:
+    """Return where each row of a block begins in its text, whatever the width: its line, and characters before it."""
+    places: list[tuple[int, int]] = []
+    line, characters = -1, 0
+    for row in rows:
+        if row.row.margin is None:
+            line, characters = line + 1, 0
+        places.append((line, characters))
+        characters += len(row.row.text) - (row.row.margin or 0)
+    return places
