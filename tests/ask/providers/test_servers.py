@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from contextlib import ExitStack
+from urllib.parse import urlsplit
 
 import pytest
 from listening import hear
@@ -13,6 +14,8 @@ from web import Answer as Page
 from web import Silent, Web
 
 from pegboard.ask.providers import discover, model
+from pegboard.ask.providers.endpoint import PROVIDERS
+from pegboard.ask.providers.servers import USUAL_PORTS
 
 LONG = 30.0
 """Seconds; more than a server takes to answer on a busy machine."""
@@ -82,3 +85,8 @@ async def test_a_proxy_from_the_environment_is_not_used(monkeypatch: pytest.Monk
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     with FakeProvider(Answer(), models=["m"]).running() as fake:
         assert len(await discover({"ollama": fake.port}, patience=LONG)) == 1
+
+
+def test_every_provider_whose_server_runs_on_this_machine_is_looked_for_at_its_port() -> None:
+    local = {name: urlsplit(provider.base_url).port for name, provider in PROVIDERS.items() if provider.start}
+    assert local == dict(USUAL_PORTS)

@@ -14,7 +14,7 @@ from pegboard.models.model import DataModel
 if TYPE_CHECKING:
     import httpx
 
-USUAL_PORTS: Final[Mapping[str, int]] = {"ollama": 11434, "lmstudio": 1234, "llamacpp": 8080}
+USUAL_PORTS: Final[Mapping[str, int]] = {"ollama": 11434, "lmstudio": 1234, "llamacpp": 8080, "vllm": 8000}
 """Provider's name → default port of its server."""
 
 _LARGEST_LIST: Final = 1_000_000
