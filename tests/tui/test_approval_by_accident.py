@@ -336,6 +336,33 @@ async def test_a_click_that_brings_the_terminal_to_the_front_answers_no_dialog(
 
 
 @pytest.mark.promise("SEC-2")
+async def test_a_double_click_on_a_key_in_the_footer_does_not_send_the_draft(
+    tmp_path: Path, clock: StandingClock
+) -> None:
+    gate = tmp_path / "gate"
+    turn = calls(("work_remove", {"path": "a"}), ("work_wait", {"gate": str(gate)}))
+    async with on_chat(tmp_path, turn, says("Done"), says("More")) as stage:
+        await stage.say("Go")
+        await stage.asked()
+        stage.line.put("half a")
+        await stage.select()
+        clock.seconds += 60
+        await stage.until(lambda: "a Once" in stage.lines[-1], "the footer shows the answers")
+        once = stage.lines[-1].index("a Once")
+        await stage.pilot.click("KeysLine", offset=(once, 0))
+        await stage.running_card()
+        await stage.until(lambda: "Send" in stage.lines[-1][once:][:8], "the footer shows the keys of the prompt")
+        await stage.pilot.click("KeysLine", offset=(once, 0))
+        await stage.pilot.pause()
+        assert stage.line.text == "half a"
+        clock.seconds += 60
+        await stage.pilot.click("KeysLine", offset=(once, 0))
+        await stage.until(lambda: not stage.line.text, "another click sends it")
+        gate.touch()
+        await stage.idle()
+
+
+@pytest.mark.promise("SEC-2")
 async def test_a_click_on_a_dialog_that_a_resize_has_just_moved_answers_nothing(
     given: GivenRuntime, clock: StandingClock
 ) -> None:

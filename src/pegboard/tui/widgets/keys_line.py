@@ -12,11 +12,13 @@ from textual.app import App
 from textual.binding import Binding
 from textual.content import Content
 from textual.dom import DOMNode
+from textual.geometry import Offset
 from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widget import Widget
 
 from pegboard.tui.commands import first_key
+from pegboard.tui.widgets import answer_guard
 
 _EVERYWHERE = 2
 
@@ -80,6 +82,8 @@ class KeysLine(Widget, can_focus=False):
     def __init__(self) -> None:
         super().__init__()
         self._keys: tuple[_FooterKey, ...] = ()
+        self._pressed: tuple[Offset | None, float, str] = (None, 0.0, "")
+        """Place, time and key of the last press of the mouse button."""
         self._is_outdated = False
 
     def on_mount(self) -> None:
@@ -167,10 +171,16 @@ class KeysLine(Widget, can_focus=False):
         self.hovered = None
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """Simulate the key that was clicked."""
+        """Simulate the key that was clicked; a double click doesn't press the key that the first click brought here."""
         event.stop()
         index = self._index_at(event.x)
         if index is None:
+            return
+        place, (last_place, last_time, last_key) = event.screen_offset, self._pressed
+        key, at = self._keys[index].key, answer_guard.clock.of(event)
+        is_second = place == last_place and at - last_time <= self.app.CLICK_CHAIN_TIME_THRESHOLD
+        self._pressed = place, at, last_key if is_second else key
+        if is_second and key != last_key:
             return
         if self._keys[index].enabled:
             self.app.simulate_key(self._keys[index].key)
