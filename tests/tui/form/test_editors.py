@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from time import process_time
 from typing import NoReturn
@@ -329,6 +330,30 @@ async def test_values_are_ticked_by_mouse(tmp_path: Path) -> None:
         await stage.pilot.click(MultiChoices, offset=(12, 0))
         await stage.pilot.pause()
         assert draft(stage) == {"x": ["green"]}
+
+
+@pytest.mark.promise("TUI-7")
+async def test_each_value_that_is_wider_than_the_form_has_its_own_line(tmp_path: Path) -> None:
+    values = [f"{name}{' is a value with a long name' * 3}" for name in ("one", "two", "three")]
+    async with on_stage(given_tool(tmp_path, x=several(*values)), size=(80, 24)) as stage:
+        await stage.open("p.t")
+        await stage.until_seen("☐ three is a value")
+        lines = [line for line in stage.lines if "☐ " in line]
+        assert [re.findall(r"☐ (\w+) is .*…", line) for line in lines] == [["one"], ["two"], ["three"]]
+        await stage.pilot.click(MultiChoices, offset=(12, 1))
+        await stage.pilot.pause()
+        assert draft(stage) == {"x": [values[1]]}
+        await stage.until_seen("☑ two is a value")
+
+
+async def test_a_chosen_value_that_is_wider_than_the_form_ends_with_an_ellipsis(tmp_path: Path) -> None:
+    values: list[JsonValue] = [f"{name}{' is a value with a long name' * 3}" for name in ("one", "two", "three")]
+    async with on_stage(given_tool(tmp_path, x={"enum": values}), size=(80, 24)) as stage:
+        await stage.open("p.t")
+        await stage.press("right", "right")
+        await stage.until(lambda: re.search(r"▾ two is a value .*…  2 of 3", stage.text), "the value is cut")
+        stage.form.load({"x": "none of them" * 20})
+        await stage.until(lambda: re.search(r"▾ .none of them.*…  \(3\)", stage.text), "the text is cut")
 
 
 async def test_arrow_keys_move_through_lines_of_values_and_to_the_next_field(tmp_path: Path) -> None:

@@ -151,11 +151,13 @@ class Choices(Widget, can_focus=True):
             return Content("  ").join(parts)
         if current is None:
             shown = clean_line(self.field.text) if self.field.state == "value" else "choose one"
-            return Content.styled(f"▾ {shown}  ({len(self.entries):,})", other)
-        return Content.assemble(
-            Content.styled(f"▾ {self.entries[current][0]}", chosen),
-            Content.styled(f"  {current + 1:,} of {len(self.entries):,}", other),
-        )
+            return self._line(Content.styled(f"▾ {shown}", other), Content.styled(f"  ({len(self.entries):,})", other))
+        count = f"  {current + 1:,} of {len(self.entries):,}"
+        return self._line(Content.styled(f"▾ {self.entries[current][0]}", chosen), Content.styled(count, other))
+
+    def _line(self, shown: Content, count: Content) -> Content:
+        """Return a text and a count in one line; the text is truncated if both don't fit."""
+        return shown.truncate(max(self.content_size.width - count.cell_length, 1), ellipsis=True) + count
 
     def _open_list(self, sought: str = "") -> None:
         def pick(position: int | None) -> None:

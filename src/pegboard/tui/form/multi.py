@@ -197,12 +197,11 @@ class MultiChoices(Widget, can_focus=True):
             return Content.styled(count + picked, style).truncate(max(self.content_size.width, 1), ellipsis=True)
         lines = [Content(" " * GAP).join(self._box(index) for index in row) for row in rows]
         if self._ticks.shows_order:
-            lines.append(
-                Content.styled(f"in this order: {picked}", note).truncate(self.content_size.width, ellipsis=True)
-            )
+            lines.append(Content.styled(f"in this order: {picked}", note))
         if self.field.is_raw:
             lines.append(Content.styled(f"holds {label(self.field.text)}", note))
-        return Content("\n").join(lines)
+        # A line that wraps would hide those below it, and a click would select another value.
+        return Content("\n").join(line.truncate(max(self.content_size.width, 1), ellipsis=True) for line in lines)
 
     def _box(self, index: int) -> Content:
         text = f"{self._ticks.sign(index)}{self._ticks.labels[index]}"
