@@ -49,6 +49,13 @@ async def test_output_logs_and_progress_are_distinguished(harness: Any) -> None:
     assert (last.done, last.total, last.message) == (3.0, 3.0, "three")
 
 
+@pytest.mark.promise("SDK-12", "EXE-4")
+async def test_progress_that_is_not_a_number_or_has_no_end_is_ignored(harness: Any) -> None:
+    events = await harness.events("report_no_number")
+    assert harness.result(events).data == "said"
+    assert [(event.done, event.total) for event in events if isinstance(event, Progress)] == [(1.0, 4.0)]
+
+
 @pytest.mark.promise("SDK-12")
 async def test_the_last_output_comes_before_the_result(harness: Any) -> None:
     for _ in range(200):

@@ -440,6 +440,15 @@ def speak():
     return "said"
 
 
+def report_no_number():
+    """Report progress that is not a number or has no end."""
+    progress(1, 4, "one")
+    for done, total in ((float("nan"), 4), (2, float("inf")), (float("inf"), float("inf")), (3, float("nan"))):
+        time.sleep(0.03)
+        progress(done, total)
+    return "said"
+
+
 def log_at_length(*, characters):
     """Log one long line."""
     log("y" * characters)

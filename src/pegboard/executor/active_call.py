@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import codecs
+import math
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -126,6 +127,8 @@ class ActiveCall:
         progress = Progress(
             call_id=self.call.id, done=message["done"], total=message["total"], message=message["message"]
         )
+        if not math.isfinite(progress.done) or not math.isfinite(progress.total or 0):
+            return  # numpy divides by zero without an error, and no share of such progress can be shown
         if self._unseen and isinstance(self._unseen[-1], Progress):
             self._unseen.pop()  # only the latest progress matters
         self._unseen.append(progress)
