@@ -251,6 +251,26 @@ def test_references_in_the_expected_schema_are_followed(
 
 
 @pytest.mark.promise("BAT-3")
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        ('{type = "strin"}', "`/type` must name JSON types."),
+        ('{properties = {id = {minLength = "3"}}}', "`/properties/id/minLength` must be a non-negative integer."),
+        ('{properties = {id = {pattern = "("}}}', "`/properties/id/pattern` is not a supported regular expression."),
+        ('{items = ["a"]}', "`/prefixItems/0` is not a schema: it must be an object."),
+        ('{type = "object", title = "Any text", unknown = 1}', None),
+    ],
+)
+def test_an_expected_schema_with_an_invalid_part_fails_the_check_instead_of_accepting_any_data(
+    pegboard: Command, check_file: Callable[[str, str], Path], schema: str, message: str | None
+) -> None:
+    check_file("one", f'tool = "tools.echo"\narguments.value = {{ id = 1 }}\nexpect.schema = {schema}\n')
+    done = pegboard("check", "run", "--json")
+    expected = [] if message is None else [f"The schema can't be applied: {message}"]
+    assert (done.returncode, _messages(done, "one")) == (int(message is not None), expected)
+
+
+@pytest.mark.promise("BAT-3")
 @pytest.mark.parametrize(("path", "suggested"), [("size", "/size"), ("items/*", "/items/*")])
 def test_an_ignored_part_without_a_slash_is_an_error_instead_of_ignoring_the_whole_data(
     pegboard: Command, check_file: Callable[[str, str], Path], path: str, suggested: str
