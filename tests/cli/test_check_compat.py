@@ -538,6 +538,46 @@ def test_arguments_may_accept_more_and_results_less(
     assert any(change.breaking for change in schema_changes("output", old, new)) is output_breaks
 
 
+_OBJECT: dict[str, Any] = {"type": "object", "properties": {"a": _TEXT}, "required": ["a"]}
+_OWN: dict[str, Any] = {"$defs": {"A": _OBJECT}}
+_CYCLE: dict[str, Any] = {"allOf": [{"$ref": "#"}], "type": "object"}
+
+
+@pytest.mark.promise("BAT-4")
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"type": ["string", "null"]}, {"anyOf": [_TEXT, _NULL]}),
+        ({"type": ["string", "null"], "maxLength": 3}, {"anyOf": [_NULL, {**_TEXT, "maxLength": 3}]}),
+        ({"anyOf": [{"const": "a"}, {"const": "b"}]}, {**_TEXT, "enum": ["a", "b"]}),
+        ({"oneOf": [{"const": "a"}, {"const": 1}, _NULL]}, {"oneOf": [{"enum": [1]}, _NULL, {"enum": ["a"]}]}),
+        ({"allOf": [{"$ref": "#/$defs/A"}], "title": "An object", **_OWN}, {"$ref": "#/$defs/A", **_OWN}),
+        ({"allOf": [{"type": "integer"}, {"minimum": 1}]}, {"type": "integer", "minimum": 1}),
+        (_CYCLE, {**_CYCLE, "title": "A cycle"}),
+    ],
+)
+def test_two_ways_to_write_the_same_schema_are_compatible(one: dict[str, Any], other: dict[str, Any]) -> None:
+    for side in ("input", "output"):
+        assert schema_changes(side, one, other) == ()
+        assert schema_changes(side, other, one) == ()
+
+
+@pytest.mark.promise("BAT-4")
+@pytest.mark.parametrize(
+    ("old", "new", "breaking"),
+    [
+        ({"type": ["string", "null"]}, {"anyOf": [_TEXT, {"type": "integer"}]}, ["`x` is now integer instead of null"]),
+        ({"anyOf": [{"const": "a"}, {"const": "b"}]}, {"enum": ["a", "c"]}, ['`x` can no longer be "b"']),
+        ({"allOf": [{"type": "integer"}]}, _TEXT, ["`x` is now string instead of integer"]),
+    ],
+)
+def test_a_breaking_change_is_found_whichever_way_a_schema_is_written(
+    old: dict[str, Any], new: dict[str, Any], breaking: list[str]
+) -> None:
+    changes = schema_changes("input", {"properties": {"x": old}}, {"properties": {"x": new}})
+    assert [change.message for change in changes if change.breaking] == breaking
+
+
 def _kind(kind: str, **properties: Any) -> dict[str, Any]:
     """Return a schema of objects of one kind, of which other properties are optional."""
     return {"type": "object", "properties": {"kind": {"const": kind}, **properties}, "required": ["kind"]}

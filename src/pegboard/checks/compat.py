@@ -6,8 +6,6 @@ can't be compared is reported as breaking.
 
 from __future__ import annotations
 
-import json
-from collections import deque
 from collections.abc import Iterator
 from itertools import islice
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -15,6 +13,20 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from pydantic import JsonValue
 
 from pegboard.checks.differences import shortened
+from pegboard.checks.schema_parts import (
+    TYPES,
+    alternatives,
+    as_object,
+    bare,
+    branches,
+    comparable,
+    declared_types,
+    described,
+    listed_values,
+    paired,
+    resolved,
+    types_of,
+)
 from pegboard.data.json_text import identical
 from pegboard.data.pointer import pointer
 from pegboard.models import DataModel, JsonObject
@@ -28,10 +40,6 @@ _Effect: TypeAlias = Literal["less", "more", "other", "none"]
 
 _DEEPEST: Final = 60
 _MOST: Final = 500
-_MOST_LISTED: Final = 5
-_NOTES: Final = frozenset({"title", "description", "examples", "$comment", "deprecated"})
-_MAPS: Final = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
-_VALUES: Final = frozenset({"enum", "const", "default", "required"})
 _BOUNDS: Final = (
     ("minLength", 1, 0), ("minItems", 1, 0), ("minProperties", 1, 0), ("minContains", 1, 1),
     ("maxLength", -1, None), ("maxItems", -1, None), ("maxProperties", -1, None), ("maxContains", -1, None),
@@ -44,10 +52,7 @@ _UNCOMPARED: Final = (
     "dependentSchemas", "dependencies", "unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$recursiveRef",
 )  # fmt: skip
 _BRANCHES: Final = frozenset({"anyOf", "oneOf"})
-_TYPES: Final[dict[type, str]] = {
-    type(None): "null", bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object",
-}  # fmt: skip
-_ALL_TYPES: Final = frozenset(_TYPES.values())
+_ALL_TYPES: Final = frozenset(TYPES.values())
 
 
 class SchemaChange(DataModel):
@@ -94,29 +99,6 @@ def schema_changes(side: Side, old: JsonValue, new: JsonValue) -> tuple[SchemaCh
     return tuple(sorted(found, key=lambda change: not change.breaking))
 
 
-def bare(schema: JsonValue) -> JsonValue:
-    """Return a schema without its texts, which don't change what it accepts."""
-    if isinstance(schema, list):
-        return [bare(inner) for inner in schema]
-    if not isinstance(schema, dict):
-        return schema
-    found: JsonObject = {}
-    for key, value in schema.items():
-        if key in _MAPS and isinstance(value, dict):
-            found[key] = {name: bare(inner) for name, inner in value.items()}
-        elif key not in _NOTES:
-            found[key] = value if key in _VALUES else bare(value)
-    return found
-
-
-class _Alternative(NamedTuple):
-    node: JsonValue
-    text: str
-    """What it accepts, in the words of a change."""
-    marks: tuple[str, ...]
-    """Texts that it shares with the alternatives that are like it, the most specific first."""
-
-
 class _Comparison:
     """Comparison of two whole schemas.
 
@@ -140,7 +122,7 @@ class _Comparison:
     def _compare(self, old: JsonValue, new: JsonValue, at: tuple[str | int, ...]) -> Iterator[_Step]:
         if self._was_seen(old, new):
             return
-        was, now = _resolved(self._old, old), _resolved(self._new, new)
+        was, now = resolved(self._old, old), resolved(self._new, new)
         if (was is not old or now is not new) and self._was_seen(was, now):
             return
         if len(at) > _DEEPEST:
@@ -152,7 +134,7 @@ class _Comparison:
                 yield _Step(pointer(*at), f"{_name(at)} is {'no longer' if now is False else 'now'} allowed", effect)
             return
         was, now = (was if isinstance(was, dict) else {}), (now if isinstance(now, dict) else {})
-        if _branches(was) or _branches(now):
+        if branches(was) or branches(now):
             yield from self._compare_branches(was, now, at)
             return
         yield from self._compare_values(was, now, at)
@@ -176,7 +158,7 @@ class _Comparison:
     def _compare_branches(self, was: JsonObject, now: JsonObject, at: tuple[str | int, ...]) -> Iterator[_Step]:
         """Compare alternatives (`anyOf`, `oneOf`): those that are alike with each other, the rest in order."""
         path, name = pointer(*at), _name(at)
-        pairs, gone, added = _paired(_alternatives(self._old, was), _alternatives(self._new, now))
+        pairs, gone, added = paired(alternatives(self._old, was), alternatives(self._new, now))
         if len(gone) == len(added):
             pairs += zip(gone, added, strict=True)
         else:
@@ -186,7 +168,7 @@ class _Comparison:
                 yield _Step(path, f"{name} can now be {one.text}", "more")
         for one, other in pairs:  # those of equal text, too: their references may have other targets
             yield from self._compare(one.node, other.node, at)
-        if _branches(was) and _branches(now):
+        if branches(was) and branches(now):
             rest = [{key: value for key, value in node.items() if key not in _BRANCHES} for node in (was, now)]
             if not _is_same(*rest):
                 yield from self._compare(rest[0], rest[1], at)
@@ -196,19 +178,19 @@ class _Comparison:
     def _compare_values(self, was: JsonObject, now: JsonObject, at: tuple[str | int, ...]) -> Iterator[_Step]:
         """Compare types, constants and listed values."""
         path, name = pointer(*at), _name(at)
-        old_values, new_values = _values(was), _values(now)
+        old_values, new_values = listed_values(was), listed_values(now)
         if old_values is not None and new_values is not None:
-            known, current = set(map(_key, old_values)), set(map(_key, new_values))
-            for value in (one for one in old_values if _key(one) not in current):
+            known, current = set(map(comparable, old_values)), set(map(comparable, new_values))
+            for value in (one for one in old_values if comparable(one) not in current):
                 yield _Step(path, f"{name} can no longer be {shortened(value)}", "less")
-            for value in (one for one in new_values if _key(one) not in known):
+            for value in (one for one in new_values if comparable(one) not in known):
                 yield _Step(path, f"{name} can now be {shortened(value)}", "more")
             return
         if new_values is not None:
-            yield _Step(path, f"{name} can now only be {_listed(new_values)}", "less")
+            yield _Step(path, f"{name} can now only be {described(new_values)}", "less")
         elif old_values is not None:
             yield _Step(path, f"{name} can now be any value, not only the listed ones", "more")
-        old_types, new_types = _kinds(was) or _ALL_TYPES, _kinds(now) or _ALL_TYPES
+        old_types, new_types = types_of(was) or _ALL_TYPES, types_of(now) or _ALL_TYPES
         # Listed values in place of a type restrict it, and the message above says so.
         less = [] if new_values is not None else sorted(one for one in old_types if not _admits(new_types, one))
         more = [] if old_values is not None else sorted(one for one in new_types if not _admits(old_types, one))
@@ -225,7 +207,7 @@ class _Comparison:
     @staticmethod
     def _compare_limits(was: JsonObject, now: JsonObject, at: tuple[str | int, ...]) -> Iterator[_Step]:
         """Compare the smallest and the largest number, each of which has two keywords."""
-        is_whole = _types(was) == _types(now) == {"integer"}
+        is_whole = declared_types(was) == declared_types(now) == {"integer"}
         for inclusive, exclusive, sign in _LIMITS:
             old, new = (_limit(node, inclusive, exclusive, sign, is_whole=is_whole) for node in (was, now))
             if old.rank == new.rank:
@@ -254,7 +236,7 @@ class _Comparison:
 
     def _compare_object(self, was: JsonObject, now: JsonObject, at: tuple[str | int, ...]) -> Iterator[_Step]:
         """Compare properties, required ones, and what applies to others."""
-        old, new = _object(was.get("properties")), _object(now.get("properties"))
+        old, new = as_object(was.get("properties")), as_object(now.get("properties"))
         old_required, new_required = _names(was.get("required")), _names(now.get("required"))
         old_rest, new_rest = was.get("additionalProperties", True), now.get("additionalProperties", True)
         for name in dict.fromkeys([*old, *new, *old_required, *new_required]):
@@ -305,101 +287,12 @@ class _Comparison:
             yield from self._compare(one, other, at)
 
 
-def _resolved(schema: Validator, node: JsonValue) -> JsonValue:
-    """Return a part of a schema with the targets of its references merged into it."""
-    merged: JsonValue = node
-    for _ in range(_DEEPEST):
-        target = schema.target(node)
-        if target is None or not isinstance(merged, dict):
-            break
-        rest = {key: value for key, value in merged.items() if key != "$ref"}
-        if not isinstance(target, dict):
-            merged = rest if target is True else target
-            break
-        merged = {**target, **rest} if rest else target
-        node = target
-    return merged
-
-
-def _branches(node: JsonObject) -> list[JsonValue] | None:
-    found = node.get("anyOf", node.get("oneOf"))
-    return found if isinstance(found, list) and found else None
-
-
-def _alternatives(schema: Validator, node: JsonObject) -> list[_Alternative]:
-    """Return the alternatives of a part of a schema, or the part itself without its default."""
-    branches = _branches(node) or [{key: value for key, value in node.items() if key != "default"}]
-    return [_alternative(one, _resolved(schema, one)) for one in branches]
-
-
-def _alternative(node: JsonValue, target: JsonValue) -> _Alternative:
-    found = target if isinstance(target, dict) else {}
-    types, values = sorted(_kinds(found)), _values(found)
-    constants: JsonObject = {
-        name: inner["const"]
-        for name, inner in _object(found.get("properties")).items()
-        if isinstance(inner, dict) and "const" in inner
-    }
-    text = _listed(values) if values is not None else " or ".join(types) or "of one of its forms"
-    wide = sorted({"number" if one == "integer" else one for one in types})
-    return _Alternative(node, text, (_key(bare(node)), f"{types}{_key(constants)}", f"{types}", f"{wide}"))
-
-
-def _paired(
-    left: list[_Alternative], right: list[_Alternative]
-) -> tuple[list[tuple[_Alternative, _Alternative]], list[_Alternative], list[_Alternative]]:
-    """Return the pairs of the alternatives that are most alike, and those of each side without one."""
-    pairs: list[tuple[_Alternative, _Alternative]] = []
-    for level in range(len(left[0].marks)):
-        waiting: dict[str, deque[int]] = {}
-        for index, other in enumerate(right):
-            waiting.setdefault(other.marks[level], deque()).append(index)
-        rest, taken = [], set()
-        for one in left:
-            found = waiting.get(one.marks[level])
-            if found:
-                taken.add(found[0])
-                pairs.append((one, right[found.popleft()]))
-            else:
-                rest.append(one)
-        left, right = rest, [other for index, other in enumerate(right) if index not in taken]
-    return pairs, left, right
-
-
 def _is_same(one: JsonValue, other: JsonValue) -> bool:
     return identical(bare(one), bare(other))
 
 
-def _values(node: JsonObject) -> list[JsonValue] | None:
-    if "const" in node:
-        return [node["const"]]
-    found = node.get("enum")
-    return found if isinstance(found, list) else None
-
-
-def _types(node: JsonObject) -> frozenset[str]:
-    found = node.get("type")
-    return frozenset([found] if isinstance(found, str) else map(str, found) if isinstance(found, list) else ())
-
-
-def _kinds(node: JsonObject) -> frozenset[str]:
-    """Return the types of the listed values of a part of a schema, or its own types if it lists none."""
-    values = _values(node)
-    return _types(node) if values is None else frozenset(map(_type_of, values))
-
-
-def _type_of(value: JsonValue) -> str:
-    if isinstance(value, float) and value.is_integer():
-        return "integer"
-    return _TYPES[type(value)]
-
-
 def _admits(types: frozenset[str], one: str) -> bool:
     return one in types or (one == "integer" and "number" in types)
-
-
-def _object(value: JsonValue) -> JsonObject:
-    return value if isinstance(value, dict) else {}
 
 
 def _list(value: JsonValue) -> list[JsonValue]:
@@ -454,18 +347,6 @@ def _bound(value: JsonValue, sign: int) -> float:
     """Return a bound so that a greater one restricts more; minus infinity without one."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return sign * value if isinstance(value, int | float) and is_number else float("-inf")
-
-
-def _key(value: JsonValue) -> str:
-    """Return a text that is equal for equal JSON: `1` equals `1.0`."""
-    value = int(value) if isinstance(value, float) and value.is_integer() else value
-    return json.dumps(value, sort_keys=True)
-
-
-def _listed(values: list[JsonValue]) -> str:
-    """Return the first values of a list as alternatives."""
-    shown = " or ".join(map(shortened, values[:_MOST_LISTED]))
-    return f"{shown} or {len(values) - _MOST_LISTED:,} more" if len(values) > _MOST_LISTED else shown
 
 
 def _bounded(value: JsonValue) -> str:
