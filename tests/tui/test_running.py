@@ -253,6 +253,19 @@ async def test_each_tool_keeps_its_own_result(given: GivenRuntime) -> None:
         await stage.until_seen("from time.now")
 
 
+@pytest.mark.promise("TUI-1")
+async def test_each_tool_keeps_the_log_of_its_result(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.press("end", "ctrl+r")
+        await stage.until_seen("Log 1")
+        await stage.press("up", "up")
+        await stage.until(lambda: "Log 1" not in stage.text, "the other tool has no result")
+        await stage.press("end")
+        await stage.until_seen("Log 1")
+        await stage.press("ctrl+d", "V")
+        await stage.until_seen("working")
+
+
 async def test_a_failure_is_shown_and_counted(given: GivenRuntime) -> None:
     given.answer = lambda _: ToolResult.failed("execution_error", "ValueError: it broke", "raised")
     twelve = never_called("time.now").model_copy(update={"calls": 12, "failures": 1})

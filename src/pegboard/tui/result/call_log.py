@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from typing import Final
 
 from pegboard.results.log import LogLine, LogLines, Stream
@@ -11,7 +12,8 @@ from pegboard.tui.widgets.line_view import Span
 
 LOG_LINES: Final = 5_000
 """Maximum number of lines kept; the oldest are removed."""
-_SIGNS: Final = {"stdout": "  ", "stderr": "! ", "log": "· "}
+_SIGNS: Final[dict[Stream, str]] = {"stdout": "  ", "stderr": "! ", "log": "· "}
+_STREAMS: Final = {sign: stream for stream, sign in _SIGNS.items()}
 
 
 class CallLog:
@@ -27,6 +29,17 @@ class CallLog:
     def feed(self, stream: Stream, text: str) -> None:
         """Add a piece of output."""
         self._add(self._lines.feed(stream, text))
+
+    @property
+    def lines(self) -> list[LogLine]:
+        """The lines that are kept."""
+        self.update_view()
+        shown = self.view.text.split("\n") if self.count else []
+        return [LogLine(_STREAMS[line[:2]], line[2:]) for line in shown]
+
+    def restore(self, lines: Iterable[LogLine]) -> None:
+        """Add lines of the same call that were kept elsewhere."""
+        self._add(list(lines))
 
     def finish(self) -> None:
         """Complete the lines without a line break, as there will be no more output."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from time import monotonic
 from typing import ClassVar, Literal, Self, TypeAlias
@@ -28,6 +28,7 @@ from pegboard.models import (
 from pegboard.results.clean import clean_line
 from pegboard.results.file_type import code_file
 from pegboard.results.links import ResultLink, link_at
+from pegboard.results.log import LogLine
 from pegboard.results.paths import jq_path
 from pegboard.results.text import as_text
 from pegboard.tui import result as result_views
@@ -105,7 +106,7 @@ class ResultPane(Widget):
         self._since = monotonic()
         self._worker = ""
         self._approval = ""
-        self._log = CallLog()
+        self.call_log = CallLog()
         self._clock: Timer | None = None
         self._whole = WholeResult(self._views, self._prompt, self._fitting_views, self._update)
         self._unsaved: tuple[ToolResult | None, str] = (None, "")  # result that was not saved, and the file name
@@ -144,7 +145,7 @@ class ResultPane(Widget):
                 self._since = monotonic()
                 self.state = "running"
             case Log(call_id=call_id, stream=stream, text=text) if self._follows(call_id):
-                self._log.feed(stream, text)
+                self.call_log.feed(stream, text)
             case Progress(call_id=call_id) if self._follows(call_id):
                 self._progress.progress = event
                 self._progress.display = True
@@ -153,9 +154,10 @@ class ResultPane(Widget):
             case _:
                 pass
 
-    def show(self, call: ToolCall, result: ToolResult) -> None:
-        """Show a finished call."""
+    def show(self, call: ToolCall, result: ToolResult, log: Iterable[LogLine] = ()) -> None:
+        """Show a finished call, and the lines of its log."""
         self._reset(call)
+        self.call_log.restore(log)
         self._finish(call, result)
 
     def clear(self) -> None:
@@ -199,14 +201,14 @@ class ResultPane(Widget):
         self._whole.reset()
         self._since = monotonic()
         self._worker = self._approval = ""
-        self._log = CallLog()
-        self._views.reset(call.name if call else "", self._log.view, code_file(call.args) if call else "")
+        self.call_log = CallLog()
+        self._views.reset(call.name if call else "", self.call_log.view, code_file(call.args) if call else "")
 
     def _finish(self, call: ToolCall, result: ToolResult) -> None:
         self._call = call
         self._whole.reset(result, code_file(call.args))
         self._progress.display = False
-        self._log.finish()
+        self.call_log.finish()
         self.state = "finished"
         self._offer(self._fitting_views(result))
         self._whole.open()
@@ -217,7 +219,7 @@ class ResultPane(Widget):
         return self._whole.result
 
     def _fitting_views(self, result: ToolResult) -> tuple[ViewName, ...]:
-        return tuple(self.fitting(result, has_log=self._log.count > 0))
+        return tuple(self.fitting(result, has_log=self.call_log.count > 0))
 
     def _offer(self, offered: tuple[ViewName, ...]) -> None:
         self._views.offer(offered, self._result)
@@ -242,7 +244,7 @@ class ResultPane(Widget):
 
     def _tick(self) -> None:
         self._update_status()
-        self._log.update_view()
+        self.call_log.update_view()
         self._update_titles()
 
     def _update(self) -> None:
@@ -273,7 +275,7 @@ class ResultPane(Widget):
         self._bar.display = bool(self._views.offered)
         self._bar.shown = self._views.shown or ""
         self._bar.titles = [
-            (name, f"{self.TITLES[name]} {self._log.count:,}" if name == "log" else self.TITLES[name])
+            (name, f"{self.TITLES[name]} {self.call_log.count:,}" if name == "log" else self.TITLES[name])
             for name in self._views.offered
         ]
 

@@ -76,7 +76,7 @@ class OutputPane(ResultPane):
         ]
         if result.meta.size:
             pieces.append((size(result.meta.size), ""))
-        if self._log.count > LOG_LINES:
+        if self.call_log.count > LOG_LINES:
             pieces.append((f"showing the last {LOG_LINES:,} lines; the Text view has all of stdout", "dim"))
         return pieces
 

@@ -40,6 +40,7 @@ from pegboard.tui.widgets.paste import may_be_call
 
 if TYPE_CHECKING:
     from pegboard.forms import Pasted
+    from pegboard.results.log import LogLine
     from pegboard.runtime import Runtime
 
 _ROOMY_COLUMNS, _ROOMY_LINES = 66, 30
@@ -119,7 +120,7 @@ class ToolPage(Vertical):
         self._shown: ToolSpec | None = None
         self._is_starting = False
         """Whether a call was requested and may still need a confirmation."""
-        self._results: OrderedDict[str, tuple[ToolCall, ToolResult]] = OrderedDict()
+        self._results: OrderedDict[str, tuple[ToolCall, ToolResult, list[LogLine]]] = OrderedDict()
 
     async def on_mount(self) -> None:
         """Mount the panes one by one, so that keys are processed in between."""
@@ -342,7 +343,7 @@ class ToolPage(Vertical):
         self.read_history()
 
     def _remember_result(self, event: Finished) -> None:
-        self._results[event.call.name] = (event.call, event.result)
+        self._results[event.call.name] = (event.call, event.result, self._result.call_log.lines)
         self._results.move_to_end(event.call.name)
         if len(self._results) > _RESULTS_KEPT:
             self._results.popitem(last=False)
