@@ -6,6 +6,7 @@ import json
 import os
 import re
 import stat
+import subprocess
 import sys
 import tomllib
 from collections.abc import Collection
@@ -306,6 +307,21 @@ def test_an_invalid_address_is_skipped(tmp_path: Path) -> None:
     file.write_text('{"mcpServers": {"other": {"url": "http://[bad/mcp"}}}')
     done = commands.pegboard("adopt", str(file))
     assert (done.returncode, "Skipped other: its URL is invalid." in done.stderr) == (0, True)
+
+
+@pytest.mark.promise("WAT-2")
+def test_adoptions_at_the_same_time_are_all_made_and_undone(tmp_path: Path) -> None:
+    file, names = tmp_path / "mcp.json", "abcdefghij"
+    file.write_text(before := json.dumps({"mcpServers": {name: {"command": name} for name in names}}, indent=1))
+    for options in ((), ("--undo",)):
+        running = [
+            subprocess.Popen(commands.forked("pegboard", "adopt", str(file), "--server", name, *options))
+            for name in names
+        ]
+        assert [one.wait(60) for one in running] == [0] * len(names)
+        after = json.loads(file.read_text())["mcpServers"]
+        assert {name for name in names if "watch" in after[name].get("args", ())} == (set() if options else {*names})
+    assert file.read_text() == before
 
 
 @pytest.mark.promise("WAT-2")

@@ -131,11 +131,8 @@ class Adoption:
         Raises:
             AdoptionError: The file can't be changed.
         """
-        on_write = None if undo else self._remember
-        change = self._files.apply(lambda: self.plan(file, servers, undo=undo), on_write)
-        if undo and change.backup is not None:
-            self._forget(change)
-        return change
+        on_write, on_written = (None, self._forget) if undo else (self._remember, None)
+        return self._files.apply(lambda: self.plan(file, servers, undo=undo), on_write, on_written)
 
     def adopted(self, file: Path) -> frozenset[tuple[str, ...]]:
         """Return the places of the entries of a file that are as they were adopted; none if it can't be read."""

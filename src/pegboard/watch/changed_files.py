@@ -71,17 +71,36 @@ class ChangedFiles:
         self._backups = backups
 
     def apply(
-        self, plan: Callable[[], AdoptedFile], on_write: Callable[[AdoptedFile], None] | None = None
+        self,
+        plan: Callable[[], AdoptedFile],
+        on_write: Callable[[AdoptedFile], None] | None = None,
+        on_written: Callable[[AdoptedFile], None] | None = None,
     ) -> AdoptedFile:
         """Change a file, and return the change with its backup. A missing file is empty, and an empty one is removed.
 
         Args:
-            plan: Returns the change of the file as it is now; called again if the client writes the file meanwhile.
+            plan: Returns the change of the file as it is now; called again, as another program may write it meanwhile.
             on_write: Called with the change before the file is written.
+            on_written: Called with the change afterwards. No other Pegboard process changes files meanwhile.
 
         Raises:
             AdoptionError: The file can't be changed.
         """
+        change = plan()
+        if change.after == change.before:
+            return change
+        try:
+            with storage.locked(self._backups / change.file.name):
+                return self._apply(plan, on_write, on_written)
+        except OSError as error:
+            raise AdoptionError(f"{shown(change.file)} was not changed: {error.strerror or error}.") from error
+
+    def _apply(
+        self,
+        plan: Callable[[], AdoptedFile],
+        on_write: Callable[[AdoptedFile], None] | None,
+        on_written: Callable[[AdoptedFile], None] | None,
+    ) -> AdoptedFile:
         for _ in range(_ATTEMPTS):
             change = plan()
             if change.after == change.before:
@@ -104,8 +123,8 @@ class ChangedFiles:
                     target.unlink()
             except _ChangedError:
                 continue
-            except OSError as error:
-                raise AdoptionError(f"{shown(file)} was not changed: {error.strerror or error}.") from error
+            if on_written is not None:
+                on_written(change)
             return replace(change, backup=backup if change.before else None)
         name = shown(plan().file)
         raise AdoptionError(f"{name} was not changed because another program keeps writing it. Close it first.")
