@@ -8,15 +8,19 @@ import pty
 import re
 import shlex
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import commands
 import pytest
 from provider import Answer, FakeProvider, proposes, says
+
+from pegboard.runtime import Runtime
 
 Command = Callable[..., commands.Done]
 
@@ -326,6 +330,19 @@ def test_sessions_are_listed_searched_renamed_exported_and_deleted(pegboard: Com
     gone = pegboard("sessions", "show", "one")
     assert (gone.returncode, gone.stdout) == (2, "")
     assert "Session 'one' doesn't exist" in gone.stderr
+
+
+@pytest.mark.promise("ASK-6")
+def test_all_sessions_are_listed_however_many_there_are(pegboard: Command) -> None:
+    runtime = Runtime.from_environment()
+    runtime.sessions.start("new")  # creates the database
+    with closing(sqlite3.connect(runtime.paths.database)) as database, database:
+        database.executemany(
+            "INSERT INTO sessions (id, name, created, changed, model) VALUES (?, '', ?, ?, 'a:b')",
+            [(f"s{number}", number, number) for number in range(1_200)],
+        )
+    listed = json.loads(pegboard("sessions", "list", "--json").stdout)
+    assert [session["id"] for session in listed] == ["new", *(f"s{number}" for number in reversed(range(1_200)))]
 
 
 @pytest.mark.promise("ASK-6")

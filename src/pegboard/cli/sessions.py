@@ -34,7 +34,7 @@ sessions = group("sessions", "Show, rename, export and delete conversations with
 
 def complete_sessions(context: typer.Context, incomplete: str) -> list[str]:
     """Return the ids of sessions that start with the typed text."""
-    found = (session.id for session in open_runtime(context).sessions.list())
+    found = (session.id for session in open_runtime(context).sessions.list(limit=MOST))
     return [id_ for id_ in found if id_.startswith(incomplete) and id_.isprintable()]
 
 
@@ -61,7 +61,7 @@ def list_(
 
     runtime = open_runtime(context)
     with _exit_on_error(runtime):
-        found = runtime.sessions.list(search)
+        found = runtime.sessions.list(search, limit=MOST)
     if json:
         print_json(found)
         return
