@@ -108,6 +108,24 @@ def test_a_name_that_was_given_stays_and_a_long_beginning_is_cut(sessions: Sessi
 
 
 @pytest.mark.promise("ASK-6")
+@pytest.mark.parametrize("name", ["会議\u3000メモ", "می\u200cخواهم", "👨\u200d👩\u200d👧 trip", "10\u00a0kg"])
+def test_a_name_may_have_wide_spaces_and_joiners(sessions: Sessions, name: str) -> None:
+    _talk(sessions, "s", "a")
+    sessions.rename("s", name)
+    assert sessions.list()[0].name == name
+
+
+@pytest.mark.promise("ASK-6", "SEC-5")
+@pytest.mark.parametrize(
+    "name", ["", "a\nb", "a\tb", "a\x1b[2Jb", "a\u202eb", "a\u200db", "a\u200bb", "\ud800", "x" * 201]
+)
+def test_a_name_that_would_be_shown_otherwise_is_rejected(sessions: Sessions, name: str) -> None:
+    _talk(sessions, "s", "a")
+    with pytest.raises(SessionError, match="printable"):
+        sessions.rename("s", name)
+
+
+@pytest.mark.promise("ASK-6")
 def test_a_deleted_session_rejects_further_messages(sessions: Sessions) -> None:
     _talk(sessions, "s", "a")
     sessions.delete("s")

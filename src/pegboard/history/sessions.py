@@ -169,7 +169,7 @@ class Sessions:
             StoreError: It can't be written.
         """
         name = name.strip()
-        if not name or not name.isprintable() or len(name) > LONGEST_NAME:
+        if not name or not (name.isprintable() or _is_shown(name)) or len(name) > LONGEST_NAME:
             raise SessionError(f"The session was not renamed: a name has 1 to {LONGEST_NAME} printable characters.")
         statement = "UPDATE sessions SET name = ? WHERE id = ?"
         if not self._change(statement, [encodable(name), encodable(session)], in_file=True):
@@ -333,6 +333,13 @@ def _text_of(message: Message) -> str:
     if isinstance(message, ModelMessage):
         return "\n".join([message.text, *(f"{call.name} {call.arguments}" for call in message.calls)])
     return message.text
+
+
+def _is_shown(text: str) -> bool:
+    """Return whether a text is shown as it is, in one line; `str.isprintable` rejects wide spaces and joined emoji."""
+    from pegboard.results.clean import clean_line
+
+    return clean_line(text) == text == encodable(text)
 
 
 def _beginning(text: str) -> str:
