@@ -17,7 +17,7 @@ from pegboard.results.advice import advice
 from pegboard.results.markdown import pieces
 from pegboard.results.paths import Path, jq_path
 from pegboard.results.search import find, pattern
-from pegboard.results.sizes import count, duration, size, tokens
+from pegboard.results.sizes import amount, count, duration, size, tokens
 from pegboard.results.table import Table, nearest_list
 from pegboard.results.text import as_text, json_bytes, json_parts, preview
 from pegboard.results.tree import Tree
@@ -184,6 +184,18 @@ def test_every_row_has_the_value_at_its_path(value: JsonValue) -> None:
         if row.kind == "value":
             assert at(value, row.path) is row.value
         assert "\n" not in "".join(text for text, _ in row.label(40))
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [
+        (0.0, "0"), (3.0, "3"), (0.125, "0.125"), (1 / 3, "0.333333"), (1234.0, "1,234"), (999_999.4, "999,999"),
+        (999_999.6, "1,000,000"), (5_242_881.0, "5,242,881"), (-2_000_000.0, "-2,000,000"), (2.5e9, "2,500,000,000"),
+        (1e300, "1e+300"),
+    ],
+)  # fmt: skip
+def test_an_amount_has_separators_and_the_digits_of_its_integer_part(number: float, shown: str) -> None:
+    assert amount(number) == shown
 
 
 def test_a_number_wider_than_its_row_ends_with_an_ellipsis() -> None:

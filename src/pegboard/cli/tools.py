@@ -235,13 +235,14 @@ def run_call(runtime: Runtime, call: ToolCall, *, rerun: bool = False) -> tuple[
 def _narrate_event(event: CallEvent) -> None:
     from pegboard.cli.output import narrate, narrate_log
     from pegboard.models import Log, Progress
+    from pegboard.results.sizes import amount
 
     match event:
         case Log(text=text):
             narrate_log(text)
         case Progress(done=done, total=total, message=message):
-            of = "" if total is None else f"/{total:g}"
-            narrate(f"progress {done:g}{of} {message}".rstrip())
+            figures = amount(done) if total is None else f"{amount(done)}/{amount(total)}"
+            narrate(f"progress {figures.replace(',', '')} {message}".rstrip())
 
 
 def _describe(details: ToolDetails, tokens: int) -> None:

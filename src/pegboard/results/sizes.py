@@ -6,6 +6,8 @@ from datetime import datetime
 
 _UNITS = ("kB", "MB", "GB", "TB")
 _CHARACTERS_PER_TOKEN = 4
+_EXACT = 1e15
+"""Number from which the last digits of a float may be wrong."""
 
 
 def size(count: int) -> str:
@@ -45,6 +47,11 @@ def count(number: int, one: str, many: str | None = None) -> str:
         many: Noun in the plural, if it is not formed with an "s".
     """
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def amount(number: float) -> str:
+    """Return a number in any unit with separators and up to six digits, or as many as its integer part has."""
+    return f"{number:,.0f}" if 999_999 <= abs(number) < _EXACT else f"{number:,g}"
 
 
 def thousands(number: int) -> str:

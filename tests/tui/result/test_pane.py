@@ -89,6 +89,13 @@ async def test_progress_without_a_total_is_a_count(stage: OpenStage) -> None:
         assert "%" not in on.text
 
 
+async def test_large_figures_of_progress_have_all_their_digits(stage: OpenStage) -> None:
+    async with stage() as on:
+        on.pane.start(on.call)
+        on.pane.feed(Progress(call_id=on.call.id, done=5_242_881, total=10_485_762))
+        await on.until(lambda: "50% 5,242,881 of 10,485,762" in on.text, "the figures are exact")
+
+
 async def test_events_of_another_call_are_ignored(stage: OpenStage) -> None:
     async with stage() as on:
         other = ToolCall(name="demo.other", source="mcp")

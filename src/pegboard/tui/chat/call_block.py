@@ -22,7 +22,7 @@ from pegboard.results.log import LogLine, LogLines
 from pegboard.results.markdown_lines import MarkdownLine, MarkdownRow, rows_of
 from pegboard.results.marks import Mark, Piece
 from pegboard.results.printed import printed
-from pegboard.results.sizes import count, duration, size
+from pegboard.results.sizes import amount, count, duration, size
 from pegboard.results.text import as_text, json_parts, preview
 from pegboard.tui.chat.blocks import Background, Block, BlockRow, fold_sign
 from pegboard.tui.chat.call_lines import LINE_CHARACTERS, argument_lines, expected_lines, script_lines, text_line
@@ -467,6 +467,6 @@ def _result_facts(result: ToolResult) -> list[str]:
 
 
 def _progress(progress: Progress) -> str:
-    of = f" of {progress.total:,g}" if progress.total else ""
+    of = f" of {amount(progress.total)}" if progress.total else ""
     message = clean_line(progress.message[:500])
-    return f"{progress.done:,g}{of}{' · ' + message if message else ''}"
+    return f"{amount(progress.done)}{of}{' · ' + message if message else ''}"

@@ -14,7 +14,7 @@ from textual.widget import Widget
 
 from pegboard.models import Progress, ToolResult
 from pegboard.results.clean import clean_line
-from pegboard.results.sizes import duration, size
+from pegboard.results.sizes import amount, duration, size
 
 _GAP = "  "
 
@@ -88,14 +88,14 @@ class ProgressLine(Widget):
         progress = self.progress
         if progress is None:
             return ""
-        figures = f"{progress.done:,g}"
+        figures = amount(progress.done)
         bar = ""
         if progress.total is not None and progress.total > 0:
             share = min(max(progress.done / progress.total, 0.0), 1.0)
             cells = min(max(self.content_size.width // 4, 6), 30)
             full = int(share * cells)
             bar = "█" * full + "░" * (cells - full) + f" {share:.0%} "
-            figures += f" of {progress.total:,g}"
+            figures += f" of {amount(progress.total)}"
         message = clean_line(progress.message[:500])
         line = Content(f"{bar}{figures}{' · ' + message if message else ''}")
         return line.truncate(max(self.content_size.width, 1), ellipsis=True)

@@ -18,7 +18,7 @@ from textual.timer import Timer
 
 from pegboard.models import Progress, ToolResult
 from pegboard.results.clean import clean_line
-from pegboard.results.sizes import count, duration, size
+from pegboard.results.sizes import amount, count, duration, size
 from pegboard.results.text import preview
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.result.markdown_lines import MarkedLines
@@ -343,4 +343,4 @@ def _details(node: CallNode) -> Iterator[_DetailRow]:
 
 
 def _progress(progress: Progress) -> str:
-    return f"{progress.done:,g}" + (f" of {progress.total:,g}" if progress.total else "")
+    return amount(progress.done) + (f" of {amount(progress.total)}" if progress.total else "")
