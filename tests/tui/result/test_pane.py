@@ -89,6 +89,14 @@ async def test_progress_without_a_total_is_a_count(stage: OpenStage) -> None:
         assert "%" not in on.text
 
 
+@pytest.mark.parametrize(("done", "shown"), [(299, "99%"), (300, "100%"), (87, "29%"), (301, "100%"), (2.9, "0%")])
+async def test_progress_is_at_100_percent_only_at_the_end(stage: OpenStage, done: float, shown: str) -> None:
+    async with stage() as on:
+        on.pane.start(on.call)
+        on.pane.feed(Progress(call_id=on.call.id, done=done, total=300))
+        await on.until(lambda: f" {shown} {done:g} of 300" in on.text, "the share is shown")
+
+
 async def test_large_figures_of_progress_have_all_their_digits(stage: OpenStage) -> None:
     async with stage() as on:
         on.pane.start(on.call)

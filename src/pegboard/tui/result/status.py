@@ -94,7 +94,8 @@ class ProgressLine(Widget):
             share = min(max(progress.done / progress.total, 0.0), 1.0)
             cells = min(max(self.content_size.width // 4, 6), 30)
             full = int(share * cells)
-            bar = "█" * full + "░" * (cells - full) + f" {share:.0%} "
+            # A share is not rounded up to 100 % before the end; 29 of 100 is a little less than 0.29.
+            bar = "█" * full + "░" * (cells - full) + f" {int(100 * share + 1e-9)}% "
             figures += f" of {amount(progress.total)}"
         message = clean_line(progress.message[:500])
         line = Content(f"{bar}{figures}{' · ' + message if message else ''}")
