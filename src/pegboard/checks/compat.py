@@ -15,6 +15,7 @@ from pydantic import JsonValue
 from pegboard.checks.differences import shortened
 from pegboard.checks.schema_parts import (
     TYPES,
+    admits,
     alternatives,
     as_object,
     bare,
@@ -192,8 +193,8 @@ class _Comparison:
             yield _Step(path, f"{name} can now be any value, not only the listed ones", "more")
         old_types, new_types = types_of(was) or _ALL_TYPES, types_of(now) or _ALL_TYPES
         # Listed values in place of a type restrict it, and the message above says so.
-        less = [] if new_values is not None else sorted(one for one in old_types if not _admits(new_types, one))
-        more = [] if old_values is not None else sorted(one for one in new_types if not _admits(old_types, one))
+        less = [] if new_values is not None else sorted(one for one in old_types if not admits(new_types, one))
+        more = [] if old_values is not None else sorted(one for one in new_types if not admits(old_types, one))
         if less and more:
             text = f"{name} is now {' or '.join(sorted(new_types))} instead of {' or '.join(sorted(old_types))}"
             yield _Step(path, text, "other")
@@ -289,10 +290,6 @@ class _Comparison:
 
 def _is_same(one: JsonValue, other: JsonValue) -> bool:
     return identical(bare(one), bare(other))
-
-
-def _admits(types: frozenset[str], one: str) -> bool:
-    return one in types or (one == "integer" and "number" in types)
 
 
 def _list(value: JsonValue) -> list[JsonValue]:

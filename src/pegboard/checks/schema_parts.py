@@ -15,6 +15,7 @@ from pegboard.schema.validation import Validator
 
 _DEEPEST: Final = 60
 _MOST_LISTED: Final = 5
+_MOST_MERGED: Final = 200
 _NOTES: Final = frozenset({"title", "description", "examples", "$comment", "deprecated"})
 _MAPS: Final = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 _VALUES: Final = frozenset({"enum", "const", "default", "required"})
@@ -48,14 +49,18 @@ class Alternative(NamedTuple):
     """Texts that it shares with the alternatives that are like it, the most specific first."""
 
 
-def resolved(schema: Validator, node: JsonValue, within: tuple[int, ...] = ()) -> JsonValue:
+def resolved(schema: Validator, node: JsonValue) -> JsonValue:
     """Return a part of a schema with the targets of its references and its `allOf` merged into it.
 
     Args:
         schema: The whole schema.
         node: Part of it, not a copy.
-        within: Ids of the surrounding lists of `allOf`, which may contain themselves.
     """
+    return _merged(schema, node, [_MOST_MERGED])
+
+
+def _merged(schema: Validator, node: JsonValue, left: list[int]) -> JsonValue:
+    """Merge as `resolved` does, as long as parts are left: a schema may name itself, or one part many times."""
     merged: JsonValue = node
     for _ in range(_DEEPEST):
         target = schema.target(node)
@@ -68,11 +73,12 @@ def resolved(schema: Validator, node: JsonValue, within: tuple[int, ...] = ()) -
         merged = {**target, **rest} if rest else target
         node = target
     parts = merged.get("allOf") if isinstance(merged, dict) else None
-    if not isinstance(merged, dict) or not isinstance(parts, list) or id(parts) in within:
+    if not isinstance(merged, dict) or not isinstance(parts, list):
         return merged
     found = {key: value for key, value in merged.items() if key != "allOf"}
     for part in parts:
-        inner = resolved(schema, part, (*within, id(parts)))
+        left[0] -= 1
+        inner = _merged(schema, part, left) if left[0] >= 0 else None
         if not isinstance(inner, dict) or not _add(found, inner):
             return merged
     return found
@@ -155,11 +161,12 @@ def paired(
 
 
 def listed_values(node: JsonObject) -> list[JsonValue] | None:
-    """Return the values of `enum` or `const`, or None without one."""
-    if "const" in node:
-        return [node["const"]]
-    found = node.get("enum")
-    return found if isinstance(found, list) else None
+    """Return the values of `enum` or `const` that have a declared type, or None without these keywords."""
+    found = [node["const"]] if "const" in node else node.get("enum")
+    types = declared_types(node)
+    if not isinstance(found, list) or not types:
+        return found if isinstance(found, list) else None
+    return [value for value in found if admits(types, _type_of(value))]
 
 
 def declared_types(node: JsonObject) -> frozenset[str]:
@@ -178,6 +185,11 @@ def _type_of(value: JsonValue) -> str:
     if isinstance(value, float) and value.is_integer():
         return "integer"
     return TYPES[type(value)]
+
+
+def admits(types: frozenset[str], one: str) -> bool:
+    """Return whether values of one type are valid for a part of a schema with these types."""
+    return one in types or (one == "integer" and "number" in types)
 
 
 def as_object(value: JsonValue) -> JsonObject:
