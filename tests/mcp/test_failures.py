@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import ssl
 import sys
@@ -375,6 +376,44 @@ async def test_a_server_that_redirects_to_another_path_of_its_own_is_used(
         assert (server.state, server.reason) == ("ready", "")
         assert (await run(runtime, "peer.ok")).data == "Bearer x"
         await runtime.close()
+
+
+@pytest.mark.parametrize("end", ["\r", "\r\n"])
+async def test_a_result_arrives_before_its_stream_ends_whatever_ends_the_lines(open_server: Open, end: str) -> None:
+    received, in_time = threading.Event(), []
+
+    class Server(JsonServer):
+        def answer(self, body: Any) -> None:
+            if "id" not in body:
+                return respond(self, {}, 202)
+            about = {"name": "lines", "version": "1"}
+            results: dict[str, Any] = {
+                "initialize": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": about},
+                "tools/list": {"tools": [{"name": "ok", "inputSchema": {"type": "object"}}]},
+                "tools/call": {"content": [{"type": "text", "text": "fine"}]},
+            }
+            answer: dict[str, Any] = {"error": {"code": -32601, "message": "Method not found"}}
+            if body["method"] in results:
+                answer = {"result": results[body["method"]]}
+            answer |= {"jsonrpc": "2.0", "id": body["id"]}
+            if body["method"] != "tools/call":
+                return respond(self, answer)
+            self.send_response(200)
+            for name, value in {"Content-Type": "text/event-stream", "Connection": "close"}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            for character in f"event: message{end}data: {json.dumps(answer)}{end}{end}":
+                self.wfile.write(character.encode())
+                self.wfile.flush()
+            in_time.append(received.wait(10))
+            return None
+
+    with echo_server(Server) as url:
+        runtime = await open_server(url)
+        assert (await run(runtime, "peer.ok")).data == "fine"
+        received.set()
+        await runtime.close()
+    assert in_time == [True]
 
 
 @pytest.mark.parametrize(

@@ -937,6 +937,31 @@ def test_a_bridge_closes_the_stream_of_a_cancelled_call_as_the_newest_protocol_r
 
 
 @pytest.mark.promise("WAT-1")
+@pytest.mark.parametrize("end", ["\r", "\r\n", "\n"])
+def test_events_arrive_before_the_stream_ends_whatever_ends_their_lines(end: str) -> None:
+    received, in_time = threading.Event(), []
+    result = {"jsonrpc": "2.0", "id": 1, "result": {"content": []}}
+
+    class Server(JsonServer):
+        def answer(self, body: Any) -> None:
+            self.send_response(200)
+            for name, value in {"Content-Type": "text/event-stream", "Connection": "close"}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            for character in f": a comment{end}{end}data: {json.dumps(result)}{end}{end}":
+                self.wfile.write(character.encode())
+                self.wfile.flush()
+            in_time.append(received.wait(10))
+
+    with echo_server(Server) as url, Watched(PROGRAM, "watch", "--name", "far", "--url", url, direct=True) as started:
+        started.call(1, "say")
+        assert started.receive() == result
+        received.set()
+        assert started.close() == 0
+    assert in_time == [True]
+
+
+@pytest.mark.promise("WAT-1")
 @pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
 def test_a_response_in_a_batch_of_an_older_protocol_is_the_only_one_of_a_bridge(kind: str) -> None:
     log = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "one"}}

@@ -83,7 +83,12 @@ class _Readable(httpx2.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         held: list[bytes] = []
-        async for chunk in self._stream:
+        has_return = False
+        async for part in self._stream:
+            chunk = part.removeprefix(b"\n") if has_return else part
+            if self._is_events:  # Their lines may end in a carriage return, with or without a line feed.
+                has_return = chunk.endswith(b"\r")
+                chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
             *lines, rest = chunk.split(b"\n") if self._is_events else (chunk,)
             for line in lines:
                 yield self._readable(b"".join([*held, line])) + b"\n"

@@ -20,6 +20,8 @@ class EventReader:
     def __init__(self, longest: int | None = LONGEST_PARSED) -> None:
         self._longest = longest
         self._rest = bytearray()
+        self._may_end_line = False
+        """Whether the last byte was a carriage return, so that a line feed belongs to it."""
         self._data: list[bytes] = []
         self._size = 0
         self._kind = b""
@@ -32,15 +34,18 @@ class EventReader:
     def resume(self) -> None:
         """Drop an event that the end of a stream has left incomplete: the next stream has it again."""
         self._rest.clear()
+        self._may_end_line = False
         self._data, self._size, self._kind, self._id = [], 0, b"", self.last_id
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
         """Add bytes, and yield the data of the events that they finish."""
-        start, at = 0, max(0, len(self._rest) - 1)  # The last byte may be the carriage return of a line break.
+        if self._may_end_line and chunk:
+            chunk = chunk.removeprefix(b"\n")
+            self._may_end_line = False
+        self._may_end_line |= chunk.endswith(b"\r")
+        start, at = 0, len(self._rest)
         self._rest += chunk
         while (found := _LINE_END.search(self._rest, at)) is not None:
-            if found[0] == b"\r" and found.end() == len(self._rest):
-                break  # A line feed may follow.
             line, start = bytes(self._rest[start : found.start()]), found.end()
             at = start
             if line:
