@@ -759,6 +759,18 @@ def test_the_tag_of_a_union_is_sent_even_if_the_schema_does_not_require_it() -> 
     assert form.draft() == {"shape": {"size": 3}}
 
 
+@pytest.mark.promise("TUI-3")
+@pytest.mark.parametrize("schema", [{"items": False}, {"prefixItems": [], "items": False}])
+def test_items_that_a_list_does_not_allow_are_errors_also_after_an_edit_as_json(schema: JsonObject) -> None:
+    built, _ = only({"type": "array", **schema})
+    built.load({"x": []})
+    built.load_text('{"x": [1, "two"]}')
+    assert built.draft() == {"x": [1, "two"]}
+    assert errors(built)
+    built.load_text('{"x": []}')
+    assert built.arguments() == {"x": []}
+
+
 @pytest.mark.promise("SDK-14", "TUI-3")
 def test_loaded_arguments_may_have_other_names_of_the_parameters() -> None:
     form = Form(

@@ -106,7 +106,8 @@ class ListField(Container):
         """Apply an edited draft, row by row."""
         if write(value) == write(shown):
             return
-        if self.is_raw or not (isinstance(value, list) and isinstance(shown, list) and value):
+        has_rows = self.can_add or self.rows
+        if self.is_raw or not (isinstance(value, list) and isinstance(shown, list) and value and has_rows):
             self.load(value)
             return
         self._edit()
