@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
@@ -205,6 +206,7 @@ def _write(files: dict[Path, str], *, private: bool = False) -> None:
     from pegboard.cli.output import narrate
 
     # Packs in a folder of the user get the usual permissions; files in Pegboard's own folders are private.
+    os.stat(os.curdir)  # noqa: PTH116 - since Python 3.14, pathlib hides that the user may not enter it
     mode = storage.PRIVATE_FILE if private else _USUAL
     written: list[Path] = []
     for file, text in files.items():

@@ -78,6 +78,7 @@ def _trust(paths: Paths, folder: Path, *, yes: bool) -> None:
     from pegboard.config import TrustFile, review_folder, trust_folder
     from pegboard.results.clean import clean_line
 
+    os.stat(os.curdir)  # noqa: PTH116 - since Python 3.14, pathlib hides that the user may not enter it
     if not folder.is_dir():
         narrate(clean_line(f"{folder} is not a folder."))
         raise typer.Exit(USAGE)

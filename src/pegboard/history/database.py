@@ -397,6 +397,8 @@ def _open_or_replace(file: Path, report: Callable[[Problem], None], damaged: int
         _make(file)
     for part in ("", "-wal", "-shm"):  # an earlier version, a copy or a restore may have left them readable by others
         storage.tighten(file.with_name(file.name + part))
+    if file.is_dir():  # some versions of SQLite would say that it is a damaged database
+        raise IsADirectoryError(errno.EISDIR, "it is a folder")
     if not os.access(file, os.W_OK):
         raise PermissionError(errno.EACCES, "the file is read-only")
     try:
