@@ -245,6 +245,17 @@ def test_an_answer_counts_only_with_enter(on_terminal: OnTerminal, tmp_path: Pat
     assert (tmp_path / "scribbled").exists() is runs
 
 
+@pytest.mark.promise("ASK-7", "SEC-2")
+def test_a_pasted_text_of_several_lines_is_no_answer(on_terminal: OnTerminal, tmp_path: Path) -> None:
+    with on_terminal("pad.scribble text=hello") as terminal:
+        terminal.until("\nRun pad.scribble? [y/N/e] ")
+        terminal.type("y\nls\n")
+        terminal.until("Several lines are no answer. Type one line.\nRun pad.scribble? [y/N/e] ")
+        terminal.type("n\n")
+        assert terminal.end() == 0
+    assert not (tmp_path / "scribbled").exists()
+
+
 @pytest.mark.promise("ASK-7", "SEC-5")
 def test_arguments_are_shown_in_full_without_control_sequences(on_terminal: OnTerminal) -> None:
     evil = "\x1b[2J\x1b]0;owned\x07\u202egnp\u200b\nRun pad.scribble? [y/N/e] y" + "x" * 3000

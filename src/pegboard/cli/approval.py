@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import select
 import sys
 import tempfile
 import termios
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 _SOURCES: Final = {"ask": "the model", "script": "a script of the model", "mcp": "an MCP client", "sdk": "another tool"}
 _LONGEST_LINE: Final = 1_000_000
+_PASTE_SECONDS: Final = 0.05
+"""Time in which the other lines of a pasted text arrive."""
 _REJECTED: Final = Approval(answer="reject")
 _NOT_ANSWERED: Final = Approval(answer="reject", reason="The terminal was closed before an answer.", by_person=False)
 
@@ -153,14 +156,27 @@ def _show(spec: ToolSpec, call: ToolCall, args: JsonObject, *, edited: bool) -> 
 async def ask_line(question: str) -> str:
     """Ask for a line and return it, empty at the end of input. Discard input typed before the question was shown.
 
-    Text counts only with the line break after it: ctrl+d after a `y` doesn't approve.
+    Text counts only with the line break after it: ctrl+d after a `y` doesn't approve. Several lines that arrive
+    together, such as a pasted text, are no answer; the question is asked again.
     """
     descriptor = sys.stdin.fileno()
-    with suppress(termios.error):
-        termios.tcflush(descriptor, termios.TCIFLUSH)
-    narrate(question, end="")
-    loop = asyncio.get_running_loop()
-    line: asyncio.Future[bytes] = loop.create_future()
+    while True:
+        with suppress(termios.error):
+            termios.tcflush(descriptor, termios.TCIFLUSH)
+        narrate(question, end="")
+        typed = await _line(descriptor)
+        if not typed.endswith(b"\n"):
+            narrate("")
+            return typed.decode("utf-8", "replace")
+        await asyncio.sleep(_PASTE_SECONDS)
+        if not select.select([descriptor], [], [], 0)[0]:
+            return typed.decode("utf-8", "replace")
+        narrate("Several lines are no answer. Type one line.")
+
+
+async def _line(descriptor: int) -> bytes:
+    """Read until the line break of a line; return nothing at the end of input."""
+    line: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
     begun = bytearray()
 
     def read() -> None:
@@ -172,14 +188,12 @@ async def ask_line(question: str) -> str:
         if not line.done() and (not piece or piece.endswith(b"\n")):
             line.set_result(bytes(begun) if piece else b"")
 
+    loop = asyncio.get_running_loop()
     loop.add_reader(descriptor, read)
     try:
-        typed = await line
+        return await line
     finally:
         loop.remove_reader(descriptor)
-    if not typed.endswith(b"\n"):
-        narrate("")
-    return typed.decode("utf-8", "replace")
 
 
 def _has_terminal() -> bool:
