@@ -83,6 +83,20 @@ async def test_events_arrive_while_the_tool_runs(harness: Any, tmp_path: Path) -
 
 
 @pytest.mark.promise("SDK-12")
+async def test_the_last_of_several_quick_reports_arrives_while_the_tool_runs(harness: Any, tmp_path: Path) -> None:
+    processes = set()
+    for number in range(20):
+        sign = tmp_path / f"sign{number}"
+        async with aclosing(harness.stream("report_quickly", sign=str(sign))) as events:
+            async for event in events:
+                if isinstance(event, Progress) and event.done == 5:
+                    sign.touch()
+        assert event.result.data == "said"
+        processes.add(event.result.meta.worker)
+    assert len(processes) == 1, "no thread of a report is a leftover of the call"
+
+
+@pytest.mark.promise("SDK-12")
 async def test_output_of_native_code_belongs_to_its_call(harness: Any) -> None:
     assert harness.text(await harness.events("print_natively")) == "from C"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from _thread import RLock
+from _thread import RLock, allocate_lock, start_new_thread
 from contextlib import suppress
 from itertools import count
 from json import loads
@@ -77,6 +77,11 @@ class Worker(Host):
         self._request = 0
         self._progress_at = 0.0
         self._held_progress: bytes | None = None
+        self._has_sender = False
+        """Whether a thread waits to send the held progress."""
+        self._waiting = allocate_lock()
+        """Held while that thread waits; releasing it ends the wait."""
+        self._waiting.acquire()
         self._caller = Caller()
         self._state = ProcessState()
         self._leftovers = Leftovers()
@@ -102,6 +107,8 @@ class Worker(Host):
         if getpid() != self._process:  # the tool forked, and the child returned too
             os._exit(0)
         self._pack, self._config, self._secrets = None, {}, {}
+        if self._has_sender and self._waiting.locked():
+            self._waiting.release()  # otherwise the thread would be a leftover of the call
         spent = not self._state.restore() or outcome.spent or self._leftovers.any()
         flush_native()
         self._write_held_progress()
@@ -124,7 +131,7 @@ class Worker(Host):
         self._caller.close()
 
     def progress(self, done: float, total: float | None, message: str) -> None:
-        """Send progress, at most 50 times per second; the last message is always sent."""
+        """Send progress, at most 50 times per second; the last message is always sent, though a moment later."""
         progress = {
             "id": self._request,
             "done": float(done),
@@ -139,6 +146,18 @@ class Worker(Host):
             if now - self._progress_at >= _PROGRESS_SECONDS:
                 self._progress_at = now
                 self._write_held_progress()
+            elif not self._has_sender:
+                with suppress(RuntimeError):  # no further thread can be started; the end of the call sends it
+                    start_new_thread(self._send_held_progress, ())
+                    self._has_sender = True
+
+    def _send_held_progress(self) -> None:
+        """Send the last progress in a thread, as the tool may report no other for a long time."""
+        self._waiting.acquire(timeout=_PROGRESS_SECONDS)
+        with self._writing:
+            self._has_sender = False
+            self._progress_at = perf_counter()
+            self._write_held_progress()
 
     def log(self, message: str) -> None:
         """Send a message of the tool."""
