@@ -157,7 +157,7 @@ async def ask_line(question: str) -> str:
     """Ask for a line and return it, empty at the end of input. Discard input typed before the question was shown.
 
     Text counts only with the line break after it: ctrl+d after a `y` doesn't approve. Several lines that arrive
-    together, such as a pasted text, are no answer; the question is asked again.
+    together, such as a pasted text, don't count; the question is asked again.
     """
     descriptor = sys.stdin.fileno()
     while True:
@@ -171,7 +171,7 @@ async def ask_line(question: str) -> str:
         await asyncio.sleep(_PASTE_SECONDS)
         if not select.select([descriptor], [], [], 0)[0]:
             return typed.decode("utf-8", "replace")
-        narrate("Several lines are no answer. Type one line.")
+        narrate("Several lines don't count as an answer. Type one line.")
 
 
 async def _line(descriptor: int) -> bytes:
