@@ -393,6 +393,20 @@ async def test_an_invalid_token_response_names_its_field_and_no_token(server: OA
 
 
 @pytest.mark.promise("MCP-7")
+async def test_a_refused_refresh_token_is_not_used_again(server: OAuthServer, session: object) -> None:
+    run = session()  # type: ignore[operator]
+    assert await run.log_in(Person()) == ""
+    await run.connect()
+    server.tokens.clear()
+    server.refresh_tokens.clear()
+    for _ in range(3):
+        assert (await run.save()).error is not None
+    await session().connect()  # type: ignore[operator]
+    used = [form for path, form in server.requests if path == "/token" and form["grant_type"] == "refresh_token"]
+    assert len(used) == 1
+
+
+@pytest.mark.promise("MCP-7")
 async def test_a_login_in_another_process_makes_the_server_ready_again(server: OAuthServer, session: object) -> None:
     server.call_scope = "read"
     run = session()  # type: ignore[operator]

@@ -31,7 +31,7 @@ from pydantic import AnyUrl, BaseModel, ValidationError
 
 from pegboard.mcp.failures import login_error
 from pegboard.mcp.logins import Login, Logins, is_private
-from pegboard.mcp.redirect import Redirect
+from pegboard.mcp.redirect import Redirect, with_one_query
 from pegboard.mcp.refresh_lock import refreshing
 from pegboard.mcp.texts import MORE_PERMISSIONS, quotation, said_in
 
@@ -333,6 +333,8 @@ class ServerAuthorization(OAuthClientProvider):
         if response.status_code in {400, 401} and _error_code(await response.aread()) == "invalid_client":
             await self._store.doubt()
         is_refreshed = await super()._handle_refresh_response(response)
+        if not is_refreshed and _error_code(await response.aread()) == "invalid_grant":
+            await self._store.drop_refresh_token()
         self.not_refreshed = ""
         if not is_refreshed and response.status_code not in _REFUSALS:
             said = said_in(await response.aread(), is_html="html" in response.headers.get("content-type", ""))
@@ -359,7 +361,7 @@ class ServerAuthorization(OAuthClientProvider):
         _require_privacy(url, "login page", "so it was not opened")
         # Before the user logs in, rather than when the code is to be sent.
         _require_privacy(self._get_token_endpoint(), "token endpoint", "so you can't log in")
-        self._redirect.expect(url := _with_one_query(url))
+        self._redirect.expect(url := with_one_query(url))
         if not await self._log_in(url):
             raise LoginError("The login was declined.")
         # A page about an unknown client doesn't lead back, so that no answer says that it is unknown.
@@ -441,6 +443,13 @@ class _Store:
         if isinstance(found, Login):
             await self._write(found.model_copy(update={"is_doubtful": True}))
 
+    async def drop_refresh_token(self) -> None:
+        """Forget a refused refresh token; some servers end all logins of the user if it is used again."""
+        found = await asyncio.to_thread(self._logins.read, self.login.url)
+        if isinstance(found, Login) and found.tokens and found.tokens == self.login.tokens:
+            found.tokens.pop("refresh_token", None)
+            await self._write(found)
+
     async def _write(self, login: Login) -> None:
         self._learn(dict(login.secrets()))
         problem = await asyncio.to_thread(self._logins.write, login)
@@ -465,16 +474,9 @@ def _require_privacy(url: str, what: str, effect: str) -> None:
         raise LoginError(f"The {what} {parts.scheme}://{parts.netloc} isn't encrypted, {effect}.")
 
 
-def _with_one_query(url: str) -> str:
-    """Return a URL whose query the SDK added although the authorization endpoint has a query of its own."""
-    start, mark, rest = url.partition("?")
-    return start + mark + rest.replace("?response_type=", "&response_type=", 1)
-
-
 def _is_rejected(response: httpx2.Response) -> bool:
-    if response.status_code == 401:
-        return True
-    return response.status_code == 403 and extract_field_from_www_auth(response, "error") == "insufficient_scope"
+    lacks_scope = response.status_code == 403 and extract_field_from_www_auth(response, "error") == "insufficient_scope"
+    return response.status_code == 401 or lacks_scope
 
 
 def _error_code(body: bytes) -> str:

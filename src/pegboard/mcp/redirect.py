@@ -95,3 +95,9 @@ class Redirect:
         if "error" in answer:
             return "200 OK", "Not logged in", answer.get("error_description") or answer["error"]
         return "200 OK", "Return to Pegboard", "You can close this window."
+
+
+def with_one_query(url: str) -> str:
+    """Return a URL whose query the SDK added although the authorization endpoint has a query of its own."""
+    start, mark, rest = url.partition("?")
+    return start + mark + rest.replace("?response_type=", "&response_type=", 1)
