@@ -514,6 +514,7 @@ async def main(font: Path | None, names: Sequence[str]) -> int:
         field.cursor_blink._default = False  # noqa: SLF001 - nothing public switches it off before the first focus
     with tempfile.TemporaryDirectory(prefix="pegboard-") as name, Web(FakePortal()).running() as portal:
         os.environ["PEGBOARD_PACKS__CKAN__BASE_URL"] = portal.url
+        os.environ["COLORTERM"] = "truecolor"  # whatever terminal this runs in
         folder = Path(name)
         demo = folder / "demo"
         demo.mkdir()

@@ -7,6 +7,7 @@ passes if its value doesn't exceed its limit. Ratios compare values of the same 
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from pathlib import Path
 
@@ -20,6 +21,7 @@ def main(names: list[str]) -> int:
     if unknown := sorted({*names} - {*known}):
         print(f"Unknown: {', '.join(unknown)}. The benchmarks are {', '.join(known)}.", file=sys.stderr)
         return 2
+    os.environ["COLORTERM"] = "truecolor"  # with fewer colors, the app converts each, or has another theme
     chosen = names or known
     over = 0
     print(f"{'figure':<72} {'measured':>10} {'limit':>8}")
