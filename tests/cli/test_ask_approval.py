@@ -246,10 +246,13 @@ def test_an_answer_counts_only_with_enter(on_terminal: OnTerminal, tmp_path: Pat
 
 
 @pytest.mark.promise("ASK-7", "SEC-2")
-def test_a_pasted_text_of_several_lines_does_not_count_as_an_answer(on_terminal: OnTerminal, tmp_path: Path) -> None:
+@pytest.mark.parametrize("pasted", ["y\nls\n", "y\nls"])
+def test_a_pasted_text_of_several_lines_does_not_count_as_an_answer(
+    on_terminal: OnTerminal, tmp_path: Path, pasted: str
+) -> None:
     with on_terminal("pad.scribble text=hello") as terminal:
         terminal.until("\nRun pad.scribble? [y/N/e] ")
-        terminal.type("y\nls\n")
+        terminal.type(pasted)
         terminal.until("Several lines don't count as an answer. Type one line.\nRun pad.scribble? [y/N/e] ")
         terminal.type("n\n")
         assert terminal.end() == 0

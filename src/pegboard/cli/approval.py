@@ -169,9 +169,26 @@ async def ask_line(question: str) -> str:
             narrate("")
             return typed.decode("utf-8", "replace")
         await asyncio.sleep(_PASTE_SECONDS)
-        if not select.select([descriptor], [], [], 0)[0]:
+        if not _has_more(descriptor):
             return typed.decode("utf-8", "replace")
         narrate("Several lines don't count as an answer. Type one line.")
+
+
+def _has_more(descriptor: int) -> bool:
+    """Return whether more input has arrived; a terminal holds back a line without its end."""
+    with suppress(termios.error):
+        before = termios.tcgetattr(descriptor)
+        local, characters = 3, 6
+        raw = [*before]
+        raw[local] &= ~termios.ICANON
+        raw[characters] = [*before[characters]]
+        raw[characters][termios.VMIN], raw[characters][termios.VTIME] = 1, 0
+        termios.tcsetattr(descriptor, termios.TCSANOW, raw)
+        try:
+            return bool(select.select([descriptor], [], [], 0)[0])
+        finally:
+            termios.tcsetattr(descriptor, termios.TCSANOW, before)
+    return bool(select.select([descriptor], [], [], 0)[0])
 
 
 async def _line(descriptor: int) -> bytes:
