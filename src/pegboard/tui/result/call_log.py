@@ -12,8 +12,7 @@ from pegboard.tui.widgets.line_view import Span
 
 LOG_LINES: Final = 5_000
 """Maximum number of lines kept; the oldest are removed."""
-_SIGNS: Final[dict[Stream, str]] = {"stdout": "  ", "stderr": "! ", "log": "· "}
-_STREAMS: Final = {sign: stream for stream, sign in _SIGNS.items()}
+_SIGNS: Final = {"stdout": "  ", "stderr": "! ", "log": "· "}
 
 
 class CallLog:
@@ -25,6 +24,7 @@ class CallLog:
         """Number of complete lines so far."""
         self._lines = LogLines()
         self._pending: deque[LogLine] = deque(maxlen=LOG_LINES)
+        self._kept: deque[LogLine] = deque(maxlen=LOG_LINES)
 
     def feed(self, stream: Stream, text: str) -> None:
         """Add a piece of output."""
@@ -32,10 +32,8 @@ class CallLog:
 
     @property
     def lines(self) -> list[LogLine]:
-        """The lines that are kept."""
-        self.update_view()
-        shown = self.view.text.split("\n") if self.count else []
-        return [LogLine(_STREAMS[line[:2]], line[2:]) for line in shown]
+        """The last lines, at most `LOG_LINES`, including those without a line break."""
+        return [*self._kept, *self._lines.begun()]
 
     def restore(self, lines: Iterable[LogLine]) -> None:
         """Add lines of the same call that were kept elsewhere."""
@@ -55,6 +53,7 @@ class CallLog:
 
     def _add(self, lines: list[LogLine]) -> None:
         self._pending += lines
+        self._kept += lines
         self.count += len(lines)
 
 

@@ -55,10 +55,8 @@ class ThemedApp(InputApp):
         self._register_themes()
         self._filters_of_terminal = terminal_colors.filters_of(self.console)
         self._default_theme = terminal_colors.default_theme(self.console)
-        first = self._choice.get()
-        if first == theme == Appearance.theme and self._choice.chosen() is None:
-            first = self._default_theme
-        self._apply_first(first, theme)
+        unchosen = self._default_theme if theme == Appearance.theme else theme
+        self._apply_first(self._choice.chosen() or unchosen, theme)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Return the filters of Textual and those that the terminal needs."""
