@@ -99,6 +99,27 @@ class JsonServer(BaseHTTPRequestHandler):
         """Be silent."""
 
 
+def respond_with(handler: BaseHTTPRequestHandler, content: bytes, kind: str = "text/event-stream") -> None:
+    """Respond with a whole content of a media type."""
+    _begin(handler, **{"Content-Type": kind, "Content-Length": str(len(content))})
+    handler.wfile.write(content)
+
+
+def stream_by_bytes(handler: BaseHTTPRequestHandler, events: str) -> None:
+    """Respond with a stream of events whose bytes arrive one by one; the caller ends it."""
+    _begin(handler, **{"Content-Type": "text/event-stream", "Connection": "close"})
+    for byte in events.encode():
+        handler.wfile.write(bytes([byte]))
+        handler.wfile.flush()
+
+
+def _begin(handler: BaseHTTPRequestHandler, **headers: str) -> None:
+    handler.send_response(200)
+    for name, value in headers.items():
+        handler.send_header(name, value)
+    handler.end_headers()
+
+
 def respond(handler: BaseHTTPRequestHandler, message: Any, status: int = 200, **headers: str) -> None:
     """Respond with a JSON message."""
     data = json.dumps(message, indent=1).encode()

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from oauth_server import OAuthServer
-from remotes import JsonServer, echo_server, respond
+from remotes import JsonServer, echo_server, respond, stream_by_bytes
 from servers import HOSTILE_SERVER, SDK_SERVER, Open, call, run
 from socks_proxy import socks_proxy
 from web import CERTIFICATE
@@ -398,13 +398,7 @@ async def test_a_result_arrives_before_its_stream_ends_whatever_ends_the_lines(o
             answer |= {"jsonrpc": "2.0", "id": body["id"]}
             if body["method"] != "tools/call":
                 return respond(self, answer)
-            self.send_response(200)
-            for name, value in {"Content-Type": "text/event-stream", "Connection": "close"}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            for character in f"event: message{end}data: {json.dumps(answer)}{end}{end}":
-                self.wfile.write(character.encode())
-                self.wfile.flush()
+            stream_by_bytes(self, f"event: message{end}data: {json.dumps(answer)}{end}{end}")
             in_time.append(received.wait(10))
             return None
 

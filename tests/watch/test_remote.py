@@ -25,7 +25,17 @@ from mcp.client.auth import OAuthClientProvider, OAuthFlowError
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 from oauth_server import OAuthServer
 from pydantic import AnyUrl, JsonValue
-from remotes import Echo, JsonServer, call_of, echo_server, free_port, http_proxy, respond
+from remotes import (
+    Echo,
+    JsonServer,
+    call_of,
+    echo_server,
+    free_port,
+    http_proxy,
+    respond,
+    respond_with,
+    stream_by_bytes,
+)
 from servers import SDK_SERVER, start_of
 from serving import MODES
 from watched import PROGRAM, Watched, eventually, recorded, records, result_of
@@ -504,11 +514,7 @@ class _Kinds(JsonServer):
             respond(self, message)
             return
         data = b"event: message\r\ndata: %s\r\nid: 7\r\n\r\n" % json.dumps(message).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
+        respond_with(self, data)
 
 
 @pytest.mark.promise("WAT-4")
@@ -944,13 +950,7 @@ def test_events_arrive_before_the_stream_ends_whatever_ends_their_lines(end: str
 
     class Server(JsonServer):
         def answer(self, body: Any) -> None:
-            self.send_response(200)
-            for name, value in {"Content-Type": "text/event-stream", "Connection": "close"}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            for character in f": a comment{end}{end}data: {json.dumps(result)}{end}{end}":
-                self.wfile.write(character.encode())
-                self.wfile.flush()
+            stream_by_bytes(self, f": a comment{end}{end}data: {json.dumps(result)}{end}{end}")
             in_time.append(received.wait(10))
 
     with echo_server(Server) as url, Watched(PROGRAM, "watch", "--name", "far", "--url", url, direct=True) as started:
@@ -970,11 +970,7 @@ def test_a_response_in_a_batch_of_an_older_protocol_is_the_only_one_of_a_bridge(
         def answer(self, body: Any) -> None:
             batch = [log, {"jsonrpc": "2.0", "id": body["id"], "result": {"content": []}}]
             text = json.dumps(batch) if kind == "application/json" else f"data: {json.dumps(batch)}\n\n"
-            self.send_response(200)
-            for name, value in {"Content-Type": kind, "Content-Length": str(len(text))}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(text.encode())
+            respond_with(self, text.encode(), kind)
 
     with echo_server(Server) as url, Watched(PROGRAM, "watch", "--name", "far", "--url", url, direct=True) as started:
         for number in (1, 2):
@@ -1019,20 +1015,13 @@ def test_an_invalid_variable_of_http_clients_is_named(
 def test_a_bridge_resumes_a_stream_as_long_as_the_server_sends_events(last: int, outcome: str) -> None:
     class Server(JsonServer):
         def answer(self, body: Any) -> None:
-            self.send_events(b"id: 0\nretry: 1\ndata:\n\n")
+            respond_with(self, b"id: 0\nretry: 1\ndata:\n\n")
 
         def do_GET(self) -> None:  # noqa: N802 - the library's name
             number = min(last, int(self.headers["last-event-id"]) + 1)
             is_last = number == last > 0
             data = b'{"jsonrpc": "2.0", "id": 1, "result": {"content": "done"}}' if is_last else b""
-            self.send_events(b"id: %d\ndata:%s\n\n" % (number, data))
-
-        def send_events(self, events: bytes) -> None:
-            self.send_response(200)
-            for name, value in {"Content-Type": "text/event-stream", "Content-Length": str(len(events))}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(events)
+            respond_with(self, b"id: %d\ndata:%s\n\n" % (number, data))
 
     with echo_server(Server) as url, Watched(PROGRAM, "watch", "--name", "far", "--url", url, direct=True) as started:
         started.call(1, "say")
@@ -1053,17 +1042,10 @@ def test_a_stream_that_ends_within_an_event_loses_and_garbles_none_when_it_is_re
     class Server(JsonServer):
         def answer(self, body: Any) -> None:
             start = f"{events[0]}{events[1]}"
-            self.send_events(start[: start.index(end, len(events[0])) + len(end)])
+            respond_with(self, start[: start.index(end, len(events[0])) + len(end)].encode())
 
         def do_GET(self) -> None:  # noqa: N802 - the library's name
-            self.send_events("".join(events[int(self.headers["last-event-id"]) + 1 :]))
-
-        def send_events(self, text: str) -> None:
-            self.send_response(200)
-            for name, value in {"Content-Type": "text/event-stream", "Content-Length": str(len(text))}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(text.encode())
+            respond_with(self, "".join(events[int(self.headers["last-event-id"]) + 1 :]).encode())
 
     with echo_server(Server) as url, Watched(PROGRAM, "watch", "--name", "far", "--url", url, direct=True) as started:
         started.call(1, "say")
@@ -1081,7 +1063,7 @@ def test_a_bridge_resumes_a_stream_when_the_server_is_back_and_never_repeats_the
     class Server(JsonServer):
         def answer(self, body: Any) -> None:
             calls.append(body["id"])
-            self.send_event(b"id: 0\nretry: 1\ndata:\n\n")
+            respond_with(self, b"id: 0\nretry: 1\ndata:\n\n")
 
         def do_GET(self) -> None:  # noqa: N802 - the library's name
             resumed.append(self.path)
@@ -1090,14 +1072,7 @@ def test_a_bridge_resumes_a_stream_when_the_server_is_back_and_never_repeats_the
             elif len(resumed) <= failures:
                 self.close_connection = True
             else:
-                self.send_event(b'data: {"jsonrpc": "2.0", "id": 1, "result": {"content": "done"}}\n\n')
-
-        def send_event(self, event: bytes) -> None:
-            self.send_response(200)
-            for name, value in {"Content-Type": "text/event-stream", "Content-Length": str(len(event))}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(event)
+                respond_with(self, b'data: {"jsonrpc": "2.0", "id": 1, "result": {"content": "done"}}\n\n')
 
     with echo_server(Server) as url, Watched(PROGRAM, "watch", "--name", "far", "--url", url, direct=True) as started:
         started.call(1, "say")
