@@ -295,6 +295,19 @@ async def leave_and_return(stage: Stage | ChatStage, clock: StandingClock) -> No
         await stage.pilot.pause()
 
 
+async def only_a_late_click_approves(stage: ChatStage, clock: StandingClock) -> None:
+    """Check that early clicks on the answers of the selected card do nothing, and that a later one approves."""
+    assert selected(stage) is stage.cards[0]
+    clock.seconds += EARLY
+    await stage.pilot.click(offset=place(stage, "a once"))
+    await stage.pilot.click("KeysLine", offset=(stage.lines[-1].index("a Once"), 0))
+    assert stage.cards[0].state == "asking"
+    clock.seconds += LATE
+    await stage.pilot.click(offset=place(stage, "a once"))
+    await stage.idle()
+    assert approved(stage)
+
+
 @pytest.mark.promise("SEC-2")
 async def test_a_click_that_brings_the_terminal_to_the_front_answers_no_card(
     tmp_path: Path, clock: StandingClock
@@ -304,15 +317,33 @@ async def test_a_click_that_brings_the_terminal_to_the_front_answers_no_card(
         await stage.until(lambda: stage.can_answer, "it is selected")
         clock.seconds += 60
         await leave_and_return(stage, clock)
-        assert selected(stage) is stage.cards[0]
-        clock.seconds += EARLY
-        await stage.pilot.click(offset=place(stage, "a once"))
-        await stage.pilot.click("KeysLine", offset=(stage.lines[-1].index("a Once"), 0))
-        assert stage.cards[0].state == "asking"
-        clock.seconds += LATE
-        await stage.pilot.click(offset=place(stage, "a once"))
-        await stage.idle()
-        assert approved(stage)
+        await only_a_late_click_approves(stage, clock)
+
+
+@pytest.mark.promise("SEC-2")
+async def test_a_click_on_a_card_that_a_resize_has_just_moved_answers_nothing(
+    tmp_path: Path, clock: StandingClock
+) -> None:
+    async with on_question(tmp_path) as stage:
+        await stage.press("tab")
+        await stage.until(lambda: stage.can_answer, "it is selected")
+        clock.seconds += 60
+        await stage.pilot.resize_terminal(100, 30)
+        await stage.drawn()
+        await only_a_late_click_approves(stage, clock)
+
+
+async def only_a_late_click_runs(stage: Stage, given: GivenRuntime, clock: StandingClock) -> None:
+    """Check that an early click on the button of a dialog answers nothing, and that a later one runs the tool."""
+    clock.seconds += EARLY
+    await stage.pilot.click("#yes")
+    assert isinstance(stage.app.screen, Confirm)
+    assert not given.calls
+    clock.seconds += LATE
+    yes = stage.app.screen.query_one("#yes", Button)
+    await stage.until(lambda: not yes.has_class("-active"), "the button is released")
+    await stage.pilot.click("#yes")
+    await stage.until(lambda: given.calls, "it runs")
 
 
 @pytest.mark.promise("SEC-2")
@@ -324,15 +355,7 @@ async def test_a_click_that_brings_the_terminal_to_the_front_answers_no_dialog(
         clock.seconds += 60
         await stage.pilot.pause()
         await leave_and_return(stage, clock)
-        clock.seconds += EARLY
-        await stage.pilot.click("#yes")
-        assert isinstance(stage.app.screen, Confirm)
-        assert not given.calls
-        clock.seconds += LATE
-        yes = stage.app.screen.query_one("#yes", Button)
-        await stage.until(lambda: not yes.has_class("-active"), "the button is released")
-        await stage.pilot.click("#yes")
-        await stage.until(lambda: given.calls, "it runs")
+        await only_a_late_click_runs(stage, given, clock)
 
 
 @pytest.mark.promise("SEC-2")
@@ -372,15 +395,7 @@ async def test_a_click_on_a_dialog_that_a_resize_has_just_moved_answers_nothing(
         await stage.pilot.pause()
         await stage.pilot.resize_terminal(100, 40)
         await stage.pilot.pause()
-        clock.seconds += EARLY
-        await stage.pilot.click("#yes")
-        assert isinstance(stage.app.screen, Confirm)
-        assert not given.calls
-        clock.seconds += LATE
-        yes = stage.app.screen.query_one("#yes", Button)
-        await stage.until(lambda: not yes.has_class("-active"), "the button is released")
-        await stage.pilot.click("#yes")
-        await stage.until(lambda: given.calls, "it runs")
+        await only_a_late_click_runs(stage, given, clock)
 
 
 @pytest.mark.promise("SEC-2")

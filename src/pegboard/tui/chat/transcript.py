@@ -87,8 +87,13 @@ class Transcript(BlockLines):
         """Watch whether the terminal has the focus."""
         self.watch(self.app, "app_focus", self._restart_delay, init=False)
 
+    def on_resize(self, event: events.Resize) -> None:
+        """Restart the delay: the cards move under the mouse."""
+        del event
+        self._restart_delay()
+
     def _restart_delay(self) -> None:
-        """Restart the delay: a click may only bring the terminal to the front."""
+        """Restart the delay: a click may be meant for something else, such as to bring the terminal to the front."""
         self.guard.typed()
 
     # Mark and selection
