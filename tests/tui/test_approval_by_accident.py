@@ -18,11 +18,13 @@ from textual.widgets import Button
 
 from pegboard.brake import Question, Questions
 from pegboard.config import Settings
+from pegboard.models import Elicitation, ElicitationAnswer, JsonObject
 from pegboard.tui.chat.call_block import CallBlock
 from pegboard.tui.dialogs.agent_call import AgentCallScreen
 from pegboard.tui.dialogs.approval_scope import ApprovalScope
 from pegboard.tui.dialogs.ask_name import AskName
 from pegboard.tui.dialogs.confirm import Confirm
+from pegboard.tui.dialogs.server_questions import ElicitationScreen
 from pegboard.tui.widgets import answer_guard
 from pegboard.tui.widgets.answer_guard import DELAY_SECONDS, AnswerGuard, Clock, TimedEvent
 
@@ -396,6 +398,35 @@ async def test_a_click_on_a_dialog_that_a_resize_has_just_moved_answers_nothing(
         await stage.pilot.resize_terminal(100, 40)
         await stage.pilot.pause()
         await only_a_late_click_runs(stage, given, clock)
+
+
+@pytest.mark.promise("SEC-2", "MCP-5")
+async def test_a_click_on_a_form_of_a_server_that_a_resize_has_just_moved_sends_nothing(
+    given: GivenRuntime, clock: StandingClock
+) -> None:
+    schema: JsonObject = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+    answers: list[ElicitationAnswer | None] = []
+    async with on_stage(given) as stage:
+        form = ElicitationScreen(Elicitation(server="peer", message="Who are you?", json_schema=schema))
+        stage.app.push_screen(form, answers.append)
+        await stage.until_seen("Accept")
+        await stage.pilot.pause()
+        clock.seconds += 60
+        await stage.until(lambda: form.focused is not None, "the field has the focus")
+        await stage.type("Ada")
+        await stage.pilot.resize_terminal(100, 40)
+        await stage.pilot.pause()
+        await stage.type(" Lovelace")
+        clock.seconds += EARLY
+        await stage.pilot.click("#accept")
+        await stage.pilot.pause()
+        assert answers == []
+        accept = form.query_one("#accept", Button)
+        await stage.until(lambda: not accept.has_class("-active"), "the button is released")
+        clock.seconds += LATE
+        await stage.pilot.click("#accept")
+        await stage.until(lambda: answers, "it is sent")
+        assert answers == [ElicitationAnswer(action="accept", content={"name": "Ada Lovelace"})]
 
 
 @pytest.mark.promise("SEC-2")

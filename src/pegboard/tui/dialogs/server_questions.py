@@ -19,6 +19,7 @@ from pegboard.results.clean import clean, clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.form import FormPane
 from pegboard.tui.messages import Copy
+from pegboard.tui.widgets import answer_guard
 from pegboard.tui.widgets.long_text import LongText
 from pegboard.tui.widgets.question import QuestionScreen
 
@@ -92,6 +93,7 @@ class ElicitationScreen(ServerQuestion[ElicitationAnswer | None]):
         super().__init__(f"{clean_line(elicitation.server)} asks")
         self._elicitation = elicitation
         self._form = FormPane("Nothing to fill in.")
+        self._moved_at = float("-inf")
 
     def compose_body(self) -> ComposeResult:
         """Compose the origin, the message, the form and the buttons."""
@@ -124,7 +126,14 @@ class ElicitationScreen(ServerQuestion[ElicitationAnswer | None]):
             self.set_focus(None)
 
     def restart_delay(self) -> None:
-        """Do nothing: what the user types as soon as the terminal has the focus again belongs to the form."""
+        """Restart the delay of clicks only: what the user types belongs to the form."""
+        self._moved_at = answer_guard.clock.now()
+
+    @property
+    def is_deliberate(self) -> bool:
+        """Whether a button pressed now is an answer: it did not move under the mouse as it was clicked."""
+        is_early = self._down_at is not None and self._down_at - self._moved_at < answer_guard.DELAY_SECONDS
+        return super().is_deliberate and not is_early
 
     def action_answer(self, action: ElicitationAction) -> None:
         """Close with an answer; an accepted form must be valid."""
