@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from script_stage import on_script
+from script_stage import PACK, on_script, write_work
 from stage import tool
 
 from pegboard.tui.script.bash import NOTHING
@@ -110,6 +110,37 @@ async def test_a_completion_replaces_the_selected_placeholder(tmp_path: Path) ->
         await stage.until_seen("▸ --often")
         await stage.press("tab")
         assert stage.editor.text == "work.look --often "
+
+
+NESTED = '''
+from typing import TypedDict
+
+class Range(TypedDict):
+    least: int
+
+@hints(read_only=True)
+def find(*, size: Range) -> str:
+    """Find something."""
+    return ""
+'''
+
+
+@pytest.mark.promise("SCR-5")
+@pytest.mark.parametrize(
+    ("script", "column"),
+    [
+        ('work.look "$where" --oftn 2', 20),
+        ("work.look --oftn 2 a", 11),
+        ("work.find --size.least many", 11),
+        ("work.find --size '{\"least\": true}'", 11),
+    ],
+)
+async def test_a_finding_about_a_flag_is_at_the_flag(tmp_path: Path, script: str, column: int) -> None:
+    async with on_script(tmp_path) as stage:
+        (write_work(tmp_path) / "work.py").write_text(PACK + NESTED)
+        await stage.until(lambda: "work.find" in stage.place.analyzer.names, "it is known")
+        await stage.write(script)
+        await stage.looked_at(f"line 1, column {column}: work.")
 
 
 @pytest.mark.promise("SCR-5")

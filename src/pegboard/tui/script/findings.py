@@ -14,7 +14,7 @@ from pegboard.tui.script.bash import PLACEHOLDER, Scanned, Word
 
 _LINE: Final = re.compile(r"\bline (\d+)")
 _COLUMN: Final = re.compile(r"\bcolumn (\d+)")
-_FLAG: Final = re.compile(r"--[\w-]+")
+_FLAG: Final = re.compile(r"(?:unknown flag )?(--[\w-]+)(\.[\w.-]+)?")
 _MOST_TOOLS: Final = 20
 
 
@@ -125,7 +125,8 @@ def _span(fault: str, word: Word, line: str) -> tuple[int, int]:
     """Return the columns of the flag that an error names, else those of the command."""
     flag = _FLAG.match(fault)
     if flag is not None:
-        for name in (flag[0], flag[0].replace("_", "-")):
+        names = [f"{flag[1]}{flag[2] or ''}", flag[1]]
+        for name in (*names, *(name.replace("_", "-") for name in names)):
             found = re.compile(rf"(?<!\S){re.escape(name)}(?=[\s=]|$)").search(line, word.end)
             if found is not None:
                 return found.span()
