@@ -114,10 +114,10 @@ def message_of(commit: pygit2.Commit) -> tuple[str, str]:
 def described(commit: pygit2.Commit, names: Mapping[pygit2.Oid, list[str]]) -> Commit:
     subject, body = message_of(commit)
     return {
-        "commit": str(commit.id), "parents": [str(parent) for parent in commit.parent_ids],
-        "author": decoded_of(commit, commit.author.raw_name),
-        "email": decoded_of(commit, commit.author.raw_email),
-        "date": moment(commit.author), "subject": subject, "body": body, "refs": names.get(commit.id, []),
+        "commit": str(commit.id), "subject": subject, "author": decoded_of(commit, commit.author.raw_name),
+        "date": moment(commit.author), "refs": names.get(commit.id, []),
+        "email": decoded_of(commit, commit.author.raw_email), "body": body,
+        "parents": [str(parent) for parent in commit.parent_ids],
     }  # fmt: skip
 
 

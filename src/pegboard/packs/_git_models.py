@@ -39,15 +39,15 @@ class Commit(TypedDict):
     """A commit."""
 
     commit: str
-    parents: list[str]
+    subject: str
     author: str
-    email: str
     date: str
     """Date of authorship, in ISO 8601."""
-    subject: str
-    body: str
     refs: list[str]
     """Branches and tags of this commit."""
+    email: str
+    body: str
+    parents: list[str]
 
 
 class Commits(TypedDict):
