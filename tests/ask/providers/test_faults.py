@@ -128,6 +128,10 @@ FAULTS = {
         [errors([{"error": {"code": 400, "message": "API key not valid."}}])],
         "auth", "rejected the key: API key not valid.", "OPENAI_API_KEY",
     ),
+    "an invalid key, as xAI says it": Fault(
+        [errors({"code": "Invalid argument", "error": "Incorrect API key provided: sk***ey. See console.x.ai."})],
+        "auth", "rejected the key: Incorrect API key provided: [hidden]. See console.x.ai.", "OPENAI_API_KEY",
+    ),
     "an error in a list": Fault(
         [errors([{"error": {"code": 400, "message": "Own words"}}])],
         "bad_request", "rejected the request (HTTP 400): Own words.", "",

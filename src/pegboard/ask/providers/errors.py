@@ -67,8 +67,10 @@ _FILTERED: Final = re.compile(r"content.?(filter|policy|management)|moderation|s
 _MASKED: Final = re.compile(r"[^\s*•….]+(?:\*{2,}|•{2,}|…|\.{3,})[^\s*•….]+")
 """A key as providers quote it, most of it hidden."""
 
-_INVALID_KEY: Final = re.compile(r"\bapi.?key\b.{0,20}\b(not valid|invalid|expired)|invalid api.?key", re.IGNORECASE)
-"""Words for a key that is rejected with the status of an invalid request, as Google does."""
+_INVALID_KEY: Final = re.compile(
+    r"\bapi.?key\b.{0,20}\b(not valid|invalid|expired)|\b(invalid|incorrect) api.?key", re.IGNORECASE
+)
+"""Words for a key that is rejected with the status of an invalid request, as Google and xAI do."""
 
 _MESSAGES: Final = ("message", "msg", "detail", "error_description", "errors", "error", "title", "code", "type")
 """Keys of a message in the body of an error, best first."""
