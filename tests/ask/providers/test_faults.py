@@ -69,6 +69,14 @@ FAULTS = {
         [fails(429, "Rate limit reached. Please try again in 1m12.5s.", headers={"x-should-retry": "false"})],
         "rate_limited", "limits the rate", "in 72 s",
     ),
+    "429 with the time in the words of Azure": Fault(
+        [fails(429, "Please retry after 26 seconds.", headers={"x-should-retry": "false"})],
+        "rate_limited", "limits the rate", "in 26 s",
+    ),
+    "429 with the time in minutes": Fault(
+        [fails(429, "Please try again in 20 minutes.", headers={"x-should-retry": "false"})],
+        "rate_limited", "limits the rate", "in 20 min",
+    ),
     "429 with an impossible time in words": Fault(
         [fails(429, f"Please try again in {'9' * 400}h.", headers={"x-should-retry": "false"})],
         "rate_limited", "limits the rate", "in a minute",

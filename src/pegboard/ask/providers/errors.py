@@ -82,10 +82,15 @@ _DEEPEST: Final = 8
 """Levels of a body that are searched for a message."""
 
 _AGAIN: Final = "Try again."
+_NUMBER: Final = r"(\d{1,9}(?:\.\d+)?) ?"
 _AGAIN_IN: Final = re.compile(
-    r"\btry again in (?=\d)(?:(\d{1,9})h)?(?:(\d{1,9})m(?!s))?(?:(\d{1,9}(?:\.\d+)?) ?(ms|s))?", re.IGNORECASE
+    r"\b(?:try again|retry) (?:in|after) (?=\d)"
+    rf"(?:{_NUMBER}h(?:ours?)?(?![a-z]))?"
+    rf"(?:,? ?{_NUMBER}m(?:in(?:ute)?s?)?(?![a-z]))?"
+    rf"(?:,? ?{_NUMBER}(m?)s(?:ec(?:ond)?s?)?(?![a-z]))?",
+    re.IGNORECASE,
 )
-"""Words for the time to wait, which Groq and OpenAI also send in a header, but gateways often only in the text."""
+"""Words for the time to wait, which providers also send in a header, but gateways often only in the text."""
 
 
 class ErrorFactory:
@@ -461,8 +466,8 @@ def _wait_in(detail: str) -> float | None:
     found = _AGAIN_IN.search(detail)
     if found is None:
         return None
-    hours, minutes, seconds, unit = found.groups()
-    return float(hours or 0) * 3600 + float(minutes or 0) * 60 + float(seconds or 0) / (1000 if unit == "ms" else 1)
+    hours, minutes, seconds, is_milli = found.groups()
+    return float(hours or 0) * 3600 + float(minutes or 0) * 60 + float(seconds or 0) / (1000 if is_milli else 1)
 
 
 def _seconds(wait: float) -> str:
