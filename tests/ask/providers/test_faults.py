@@ -60,6 +60,22 @@ FAULTS = {
         [fails(404, "The model `fake` does not exist", code="model_not_found")],
         "unknown_model", "has no model fake", "base_url",
     ),
+    "400 for an unknown model, as DeepSeek says it": Fault(
+        [fails(400, "Model Not Exist", code="invalid_request_error")],
+        "unknown_model", "has no model fake: Model Not Exist.", "Check the model's name.",
+    ),
+    "400 for an unknown model, as Mistral says it": Fault(
+        [Answer(status=400, body=b'{"object": "error", "message": "Invalid model: fake", "code": "1500"}')],
+        "unknown_model", "has no model fake: Invalid model: fake.", "Check the model's name.",
+    ),
+    "400 for an unknown model, as LiteLLM says it": Fault(
+        [fails(400, "Invalid model name passed in model=fake. Call `/v1/models` to view available models")],
+        "unknown_model", "has no model fake: Invalid model name passed in model=fake.", "Check the model's name.",
+    ),
+    "400 for an unknown model, as OpenRouter says it": Fault(
+        [fails(400, "fake is not a valid model ID")],
+        "unknown_model", "has no model fake: fake is not a valid model ID.", "Check the model's name.",
+    ),
     "404 page": Fault([Answer(status=404, body=HTML, type="text/html")], "unknown_model", "has no model", "/v1"),
     "429 with Retry-After": Fault(
         [fails(429, "Rate limit reached", headers={"retry-after": "17"})],

@@ -53,6 +53,10 @@ _TOO_MANY_TOOLS: Final = re.compile(
     r"|(too many|maximum (number|of)|at most|more than) .{0,20}\b(tools|functions|function[ _]?declarations)",
     re.IGNORECASE,
 )
+_UNKNOWN_MODEL: Final = re.compile(
+    r"\bmodel (does )?not exist\b|\binvalid model( (name|identifier|id)\b|:)|\bnot a valid model\b", re.IGNORECASE
+)
+"""Words for an unknown model, which DeepSeek, Mistral, LiteLLM and OpenRouter report as an invalid request."""
 _WITHOUT_TOOLS: Final = re.compile(r"\bsupports? (tool|function)", re.IGNORECASE)
 """Words for a model that exists but can't use tools, as OpenRouter sends them with the status of an unknown model."""
 _INVALID_TOOL: Final = re.compile(
@@ -143,7 +147,7 @@ class ErrorFactory:
             case ModelAuthenticationError():
                 return self._auth(error, detail)
             case ModelNotFoundError():
-                return self._unknown_model(error, detail)
+                return self._not_found(error, detail)
             case ModelUnavailableError() | ModelServerError():
                 return self._server(error, detail, started=started)
             case ModelRequestRejectedError():
@@ -305,9 +309,10 @@ class ErrorFactory:
         message = f"{self._title} redirects to {target}, where Pegboard sends neither the key nor the conversation"
         return self._error("bad_request", message, "If you trust that server, set base_url to its address.")
 
-    def _unknown_model(self, error: ModelNotFoundError, detail: str) -> ModelError:
-        if _WITHOUT_TOOLS.search(detail):
-            return self._rejected(error, detail)
+    def _not_found(self, error: ModelNotFoundError, detail: str) -> ModelError:
+        return self._rejected(error, detail) if _WITHOUT_TOOLS.search(detail) else self._unknown_model(error, detail)
+
+    def _unknown_model(self, error: Exception, detail: str) -> ModelError:
         fixes = []
         if self._at.provider == "ollama":
             fixes.append(f"Download it with `ollama pull {self._at.model}`, or choose another model.")
@@ -351,6 +356,8 @@ class ErrorFactory:
             return self._error("rate_limited", f"{self._title} limits the rate of tokens{status}", fix, detail=detail)
         if _INVALID_KEY.search(detail):
             return self._auth(error, detail)
+        if _UNKNOWN_MODEL.search(detail):
+            return self._unknown_model(error, detail)
         if _FILTERED.search(detail):
             return self.refusal(detail)
         if _TOO_MANY_TOOLS.search(detail):
