@@ -126,6 +126,10 @@ FAULTS = {
     "503 overloaded": Fault(
         [fails(503, "The model is busy")], "server", "is overloaded (HTTP 503): The model is busy.", "log",
     ),
+    "408": Fault(
+        [fails(408, "Request timed out", headers={"x-should-retry": "false"})],
+        "timeout", "timed out (HTTP 408): Request timed out.", "server's log",
+    ),
     "context too long": Fault(
         [fails(400, "This model's maximum context length is 8192 tokens.", code="context_length_exceeded")],
         "context_too_long", "too long for fake", "new session",

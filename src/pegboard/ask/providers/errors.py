@@ -354,6 +354,8 @@ class ErrorFactory:
         if isinstance(error, ModelHTTPError) and _is_limited(error):
             fix = "Start a new session, offer the model fewer tools, or use another model."
             return self._error("rate_limited", f"{self._title} limits the rate of tokens{status}", fix, detail=detail)
+        if isinstance(error, ModelHTTPError) and error.status_code == 408:
+            return self._error("timeout", f"{self._title} timed out{status}", self._waiting, detail=detail)
         if _INVALID_KEY.search(detail):
             return self._auth(error, detail)
         if _UNKNOWN_MODEL.search(detail):
