@@ -61,6 +61,21 @@ async def test_a_redirect_on_the_same_server_is_followed() -> None:
         assert [asked.path for asked in fake.asked] == ["/v1/chat/completions", "/v2/chat/completions"]
 
 
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("openai:x", "/v1/chat/completions?api-version=preview"),
+        ("openrouter:a/x", "/v1/chat/completions?api-version=preview"),
+        ("anthropic:x", "/v1/v1/messages?api-version=preview"),
+        ("google:x", "/v1/v1beta/models/x:streamGenerateContent?alt=sse&api-version=preview"),
+    ],
+)
+async def test_the_query_of_the_base_url_follows_the_path_of_each_request(name: str, path: str) -> None:
+    with FakeProvider(Answer(status=400, body=b"{}")).running() as fake:
+        await hear(model(name, base_url=f"{fake.url}?api-version=preview", key=lambda _: KEY))
+        assert [asked.path for asked in fake.asked] == [path]
+
+
 @pytest.mark.promise("SEC-3")
 @pytest.mark.parametrize(
     ("name", "header"),

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from math import inf
 from typing import Final
+from urllib.parse import urlsplit
 
 import httpx2
 from openai import AsyncOpenAI
@@ -102,7 +103,7 @@ class ModelConnection:
             # The size of compressed data can't be limited while it arrives.
             headers={"accept-encoding": "identity"},
             event_hooks={
-                "request": [_HeadersOfEnvironment(endpoint, key)],
+                "request": [_HeadersOfEnvironment(endpoint, key), _Query(endpoint)],
                 "response": [self._redirects, _no_long_wait, bounded],
             },
         )
@@ -123,7 +124,7 @@ class ModelConnection:
 
 def _openai(endpoint: Endpoint, key: str | None, http: httpx2.AsyncClient) -> Model:
     # These timeouts override those of `http`, so they are the same.
-    client = _Client(base_url=endpoint.base_url, api_key=key or _NO_KEY, http_client=http, timeout=http.timeout)
+    client = _Client(base_url=_path_only(endpoint), api_key=key or _NO_KEY, http_client=http, timeout=http.timeout)
     if endpoint.provider != "openai" or endpoint.own_url:
         # They come from the environment and are meant for OpenAI only.
         client.organization = client.project = None
@@ -149,7 +150,9 @@ def _anthropic(endpoint: Endpoint, key: str | None, http: httpx2.AsyncClient) ->
         from pydantic_ai.providers.anthropic import AnthropicProvider
     except ImportError:
         raise _not_installed(endpoint) from None
-    client = AsyncAnthropic(base_url=endpoint.base_url, api_key=key or _NO_KEY, http_client=http, timeout=http.timeout)
+    client = AsyncAnthropic(
+        base_url=_path_only(endpoint), api_key=key or _NO_KEY, http_client=http, timeout=http.timeout
+    )
     return AnthropicModel(endpoint.model, provider=AnthropicProvider(anthropic_client=client))
 
 
@@ -163,9 +166,14 @@ def _google(endpoint: Endpoint, key: str | None, http: httpx2.AsyncClient) -> Mo
     # Google's library doesn't retry by default; the other libraries retry twice.
     retries = HttpRetryOptions(attempts=3, initial_delay=0.5, http_status_codes=[500, 502, 503, 504])
     provider = GoogleProvider(
-        api_key=key or _NO_KEY, base_url=endpoint.base_url, http_client=http, retry_options=retries
+        api_key=key or _NO_KEY, base_url=_path_only(endpoint), http_client=http, retry_options=retries
     )
     return GoogleModel(endpoint.model, provider=provider)
+
+
+def _path_only(endpoint: Endpoint) -> str:
+    """Return the base URL without the query, which each request gets from `_Query`."""
+    return urlsplit(endpoint.base_url)._replace(query="", fragment="").geturl()
 
 
 def _not_installed(endpoint: Endpoint) -> ModelError:
@@ -220,6 +228,20 @@ class _HeadersOfEnvironment:
         if self._names:
             name, value = self._key
             request.headers[name] = value
+
+
+class _Query:
+    """Request hook that adds the query of the base URL, such as `api-version=preview`.
+
+    The libraries would add their path to the query.
+    """
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._parameters = httpx2.QueryParams(urlsplit(endpoint.base_url).query)
+
+    async def __call__(self, request: httpx2.Request) -> None:
+        if self._parameters:
+            request.url = request.url.copy_merge_params(self._parameters)
 
 
 class _Redirects:
