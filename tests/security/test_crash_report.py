@@ -88,6 +88,22 @@ def test_a_crash_of_the_app_restores_the_terminal_and_names_a_redacted_report(wh
         terminal.close()
 
 
+@pytest.mark.parametrize("where", ["a key", "a task", "a thread worker"])
+def test_the_report_of_a_crash_of_the_app_shows_where_the_error_was_raised(where: str, home: Path) -> None:
+    terminal = Terminal([sys.executable, "-c", PROGRAM.replace("CHANGE", CRASHES[where])], {}, (100, 30))
+    try:
+        terminal.read_until("type to filter")
+        terminal.type("\x1bOP")  # f1
+        assert terminal.read_all() == 1
+        [report] = _reports(home)
+        text = report.read_text()
+        assert ", in fail\n" in text
+        assert "\nValueError: refused " in text
+        assert "unexpected error (ValueError)" in terminal.output.rpartition("\x1b[?1049l")[2]
+    finally:
+        terminal.close()
+
+
 COMMANDS = {
     "a command": "Tools.scan = lambda self: fail()",
     "a task": """

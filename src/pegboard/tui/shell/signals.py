@@ -107,13 +107,13 @@ class EndingApp(App[None]):
         if isinstance(error, TerminalError) and self._has_hung_up():
             self._end(_HUNG_UP)
             return
-        cause = error.error if isinstance(error, WorkerFailed) else error
+        cause = error.error if isinstance(error, WorkerFailed) and isinstance(error.error, Exception) else error
         if (self._exit or not self.is_running) and isinstance(cause, _WITHOUT_WIDGET):
             return
         if self._loop is None and isinstance(cause, RuntimeError):
             return  # a worker that outlived the app used it
         self._return_code = 1
-        self.crash = self.crash or error
+        self.crash = self.crash or cause  # `WorkerFailed` has no traceback of it
         if self._exception is None:
             self._exception = error
             self._exception_event.set()
