@@ -14,6 +14,7 @@ from pydantic import JsonValue
 
 from pegboard.models import ToolError
 from pegboard.results.advice import advice
+from pegboard.results.chart import chart
 from pegboard.results.markdown import pieces
 from pegboard.results.paths import Path, jq_path
 from pegboard.results.search import find, pattern
@@ -284,6 +285,27 @@ def test_a_list_of_strings_in_a_cell_is_joined_by_commas() -> None:
     assert table is not None
     assert [table.cell(0, column) for column in range(3)] == ["open data, water␇", "[]", '["a", 1]']
     assert len(table.cell(1, 0)) == 40
+
+
+@pytest.mark.parametrize("value", ["w" * 41, ["w" * 41], ["w" * 90], ["w" * 39, "x"], ["w"] * 90, {"w" * 90: 1}])
+def test_a_cell_that_is_cut_ends_with_an_ellipsis(value: JsonValue) -> None:
+    table = Table.of([{"a": value, "b": ["w" * 40]}])
+    assert table is not None
+    assert "…" in table.cell(0, 0)
+    assert table.cell(0, 1) == "w" * 40
+
+
+def test_a_key_that_is_cut_ends_with_an_ellipsis() -> None:
+    assert labels(Tree({"k" * 101: 1, "l" * 100: 2})) == ["2 keys", f"  {'k' * 99}…: 1", f"  {'l' * 100}: 2"]
+    table = Table.of({"k" * 41: 1, "rows": [{"a": 1}]})
+    assert table is not None
+    assert table.beside == f"{'k' * 39}… 1"
+
+
+def test_a_label_of_a_chart_that_is_cut_ends_with_an_ellipsis() -> None:
+    found = chart([{"name": "n" * 25, "v": 1}, {"name": "m" * 24, "v": 2}])
+    assert found is not None
+    assert found.labels == ("n" * 23 + "…", "m" * 24)
 
 
 @pytest.mark.parametrize(

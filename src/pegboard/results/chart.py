@@ -10,6 +10,7 @@ from pydantic import JsonValue
 
 from pegboard.results.clean import clean_line
 from pegboard.results.table import Table
+from pegboard.results.text import shortened
 
 _MOST_BARS = 30
 _MOST_POINTS = 1_000
@@ -77,7 +78,7 @@ def _table_chart(table: Table) -> Chart | None:
     labels: tuple[str, ...] = ()
     named = next((column for column in range(len(table.columns)) if column != numeric), None)
     if len(table) <= _MOST_BARS and named is not None:
-        labels = tuple(clean_line(table.cell(row, named))[:_LABEL] or str(row) for row in rows)
+        labels = tuple(shortened(clean_line(table.cell(row, named)), _LABEL) or str(row) for row in rows)
     values = [_number(table.value(row, numeric)) for row in rows]
     return _chart(clean_line(table.columns[numeric]), labels, values)
 

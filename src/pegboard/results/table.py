@@ -20,7 +20,7 @@ from pegboard.results.paths import Path
 from pegboard.results.search import find, pattern
 from pegboard.results.sizes import count
 from pegboard.results.stored.values import StoredList
-from pegboard.results.text import json_bytes, preview
+from pegboard.results.text import json_bytes, preview, shortened, shown_key
 
 CELL = 40
 """Maximum width of a cell and its column, in characters, unless there is more space."""
@@ -274,7 +274,7 @@ def _is_short(value: JsonValue) -> bool:
 
 def _beside(value: JsonObject, key: str) -> str:
     others = [(name, item) for name, item in value.items() if name != key and not isinstance(item, list | dict)]
-    return " · ".join(f"{clean_line(name[:CELL])} {preview(item, CELL)}" for name, item in others[:_SHORT])
+    return " · ".join(f"{shown_key(name, CELL)} {preview(item, CELL)}" for name, item in others[:_SHORT])
 
 
 def begins_as_table(value: JsonValue) -> bool:
@@ -304,9 +304,9 @@ def nearest_list(value: JsonValue, path: Path = ()) -> tuple[Path, JsonValue] | 
 def _shown(value: JsonValue, most: int) -> str:
     """Return the text of a cell: strings without quotes, lists of strings joined by commas, other values abridged."""
     if isinstance(value, list) and value and all(isinstance(item, str) for item in value[:most]):
-        value = ", ".join(str(item)[:most] for item in value[:most])
+        value = ", ".join(str(item)[: most + 1] for item in value[:most])  # one more shows that it is cut
     if isinstance(value, str):
-        return clean_line(value if len(value) <= most else value[: most - 1] + "…")
+        return clean_line(shortened(value, most))
     return preview(value, most)
 
 

@@ -70,14 +70,17 @@ def preview(value: JsonValue, width: int = 80) -> str:
 
 def quoted(text: str, width: int) -> str:
     """Return a sanitized string in quotes, truncated to `width` characters with an ellipsis."""
-    if len(text) <= width:
-        return f'"{clean_line(text)}"'
-    return f'"{clean_line(text[: max(width - 1, 1)])}…"'
+    return f'"{clean_line(shortened(text, width))}"'
 
 
 def shown_key(key: str, width: int) -> str:
-    """Return a sanitized key of at most `width` characters; in quotes if it would be invisible without."""
-    return clean_line(key[:width]) if key.strip() else quoted(key, width)
+    """Return a sanitized key, truncated to `width` characters; in quotes if it would be invisible without."""
+    return clean_line(shortened(key, width)) if key.strip() else quoted(key, width)
+
+
+def shortened(text: str, width: int) -> str:
+    """Return a text, truncated to `width` characters with an ellipsis."""
+    return text if len(text) <= width else f"{text[: max(width - 1, 1)]}…"
 
 
 def json_parts(line: str) -> list[tuple[int, int, TokenKind]]:
