@@ -139,6 +139,15 @@ def test_a_command_in_a_deleted_folder_explains_what_to_do(home: Path, tmp_path:
     assert "a folder that exists" in done.stderr
 
 
+def _restricted(program: list[str]) -> list[str]:
+    """Return a command that may not enter every folder, even for root."""
+    if os.geteuid() != 0:
+        return program
+    if shutil.which("setpriv") is None:
+        pytest.skip("requires setpriv")
+    return ["setpriv", "--bounding-set=-dac_override,-dac_read_search", *program]
+
+
 @pytest.mark.promise("CLI-2", "EXE-4")
 @pytest.mark.parametrize(
     ("line", "code", "out", "error"),
@@ -156,13 +165,8 @@ def test_a_folder_that_the_user_may_not_enter_affects_only_what_uses_its_files(
 ) -> None:
     closed = tmp_path / "closed"
     closed.mkdir()
-    program = [PROGRAM, *line.split()]
-    if os.geteuid() == 0:  # root may enter every folder unless its process lacks these capabilities
-        if shutil.which("setpriv") is None:
-            pytest.skip("requires setpriv")
-        program = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", *program]
     done = subprocess.run(
-        ["bash", "-c", 'chmod 0 .; exec "$@"', "bash", *program],
+        ["bash", "-c", 'chmod 0 .; exec "$@"', "bash", *_restricted([PROGRAM, *line.split()])],
         cwd=closed,
         capture_output=True,
         text=True,
@@ -171,6 +175,24 @@ def test_a_folder_that_the_user_may_not_enter_affects_only_what_uses_its_files(
     )
     closed.chmod(0o700)
     assert (done.returncode, out in done.stdout, error in done.stderr) == (code, True, True), done
+
+
+@pytest.mark.promise("DSC-7", "CLI-2")
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        ("tools list time", "This packs folder could not be read: Permission denied."),
+        ("tools invoke time.now", ""),
+        ("presets list", "The presets can't be read: Permission denied."),
+        ("check compat", "This packs folder could not be read: Permission denied."),
+    ],
+)
+def test_a_data_folder_that_the_user_may_not_enter_is_a_problem(home: Path, line: str, error: str) -> None:
+    (home / "data").mkdir(mode=0)
+    program = _restricted([PROGRAM, *line.split()])
+    done = subprocess.run(program, capture_output=True, text=True, timeout=60, check=False)
+    (home / "data").chmod(0o700)
+    assert (done.returncode, error in done.stderr) == (0, True), done
 
 
 @pytest.mark.promise("CLI-2")

@@ -264,6 +264,18 @@ def test_removed_files_leave_the_index_in_time(packs: Path, tmp_path: Path) -> N
     assert set(Index(index, str(packs)).load()) == {str(packs / "two.py"), str(packs / "three.py")}
 
 
+def test_a_known_link_into_a_folder_that_cannot_be_entered_is_a_problem(packs: Path, tmp_path: Path) -> None:
+    index = tmp_path / "index"
+    (packs / "three.py").symlink_to(packs / "one.py")
+    scan([packs], index=index)
+    (packs / "three.py").unlink()
+    (packs / "three.py").symlink_to("x" * 300)  # no one may follow it, not even root
+    (packs / "two.py").write_text('def walk():\n    """Walk."""\n')
+    specs, [problem] = scan([packs], index=index)
+    assert [spec.name for spec in specs] == ["one.run", "two.walk"]
+    assert (problem.file, "could not be read" in problem.message) == (str(packs / "three.py"), True)
+
+
 def test_models_from_the_index_are_like_any_other(packs: Path, tmp_path: Path) -> None:
     (packs / "one.py").write_text(
         "from pegboard.sdk import aliases, hints\n"

@@ -210,6 +210,16 @@ def test_an_unreadable_file_or_folder_is_a_problem(packs: Path) -> None:
 
 
 @pytest.mark.promise("DSC-7")
+def test_a_given_path_that_cannot_be_followed_is_a_problem(packs: Path, tmp_path: Path) -> None:
+    (tmp_path / "given.py").symlink_to("x" * 300)  # no one may follow it, not even root
+    (tmp_path / "within").mkdir()
+    (tmp_path / "within" / "folder").symlink_to("x" * 300)
+    specs, [problem] = scan([tmp_path / "given.py", tmp_path / "within", packs])
+    assert [spec.name for spec in specs] == ["one.run", "two.run"]
+    assert (problem.file, "could not be read" in problem.message) == (str(tmp_path / "given.py"), True)
+
+
+@pytest.mark.promise("DSC-7")
 def test_a_file_that_is_far_too_large_is_a_problem(packs: Path) -> None:
     with (packs / "huge.py").open("wb") as file:
         file.truncate(6_000_000)

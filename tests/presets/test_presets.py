@@ -270,6 +270,12 @@ def test_a_folder_that_cannot_be_used_is_a_problem_or_a_preset_error(tmp_path: P
         presets.save(TOOL, "x", {})
 
 
+def test_a_link_that_cannot_be_followed_hides_no_tool_with_presets(presets: Presets, tmp_path: Path) -> None:
+    presets.save(TOOL, "x", {})
+    (tmp_path / "presets" / "fs.closed").symlink_to("x" * 300)  # no one may follow it, not even root
+    assert presets.tools() == (TOOL,)
+
+
 WRITER = """
 import sys
 from pathlib import Path

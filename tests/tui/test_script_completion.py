@@ -59,6 +59,12 @@ def test_paths_are_completed_for_tools_and_files_of_the_script_for_commands(tmp_
     assert offered("cat o", script="shop.search tea > out.txt\ncat o") == ["out.txt"]
 
 
+def test_a_link_that_cannot_be_followed_is_completed_as_a_file(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "closed").symlink_to("x" * 300)  # no one may follow it, not even root
+    assert offered("shop.search tea --path ", tmp_path) == ["closed", "notes/"]
+
+
 def test_nothing_is_completed_within_quotes_and_here_documents() -> None:
     assert offered('echo "sho') == []
     assert offered("echo 'sho") == []

@@ -243,7 +243,7 @@ class Compatibility:
     def _folders_in_repositories(self) -> list[Path]:
         """Return the packs folders in git repositories, even missing ones other than the user's own."""
         own = self._runtime.paths.packs
-        folders = [folder for folder in self._runtime.folders if folder != own or folder.is_dir()]
+        folders = [folder for folder in self._runtime.folders if folder != own or os.path.isdir(folder)]  # noqa: PTH112 - pathlib may raise
         return [folder for folder in folders if repository_of(folder) is not None]
 
     async def since(

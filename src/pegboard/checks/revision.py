@@ -145,7 +145,7 @@ def _advice(top: Path) -> str:
 def _has_git_folder(folder: Path) -> bool:
     """Return whether a folder has a git directory, as git decides: empty ones, which sandboxes make, are none."""
     place = folder / ".git"
-    return place.is_file() or os.path.lexists(place / "HEAD")
+    return os.path.isfile(place) or os.path.lexists(place / "HEAD")  # noqa: PTH113 - pathlib raises without permission
 
 
 def is_built_in(path: Path | str) -> bool:

@@ -78,7 +78,7 @@ def candidates(paths: Iterable[Path | str]) -> tuple[list[Candidate], list[Plain
         if real in seen:
             continue
         seen.add(real)
-        if folder.endswith(".py") and not Path(folder).is_dir():
+        if folder.endswith(".py") and not os.path.isdir(folder):  # noqa: PTH112 - pathlib raises without permission
             _add(folder, str(Path(folder).parent), found, problems)
         else:
             _add_folder(folder, found, problems)
@@ -122,7 +122,7 @@ def _folders_with_packs(folder: str) -> list[str]:
     found: list[str] = []
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            if entry.is_dir() and not entry.name.startswith(("_", ".")) and entry.name.isprintable():
+            if os.path.isdir(entry.path) and not entry.name.startswith(("_", ".")) and entry.name.isprintable():  # noqa: PTH112
                 with suppress(OSError), os.scandir(entry.path) as files:
                     found += [entry.name] if any(is_pack_file(file.name) for file in files) else []
     return sorted(found)

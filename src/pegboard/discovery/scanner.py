@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -93,7 +94,7 @@ def _save(
     for folder, index in indexes.items():
         if not changed[folder]:
             continue
-        for file in [file for file in known[folder] if not Path(file).exists()]:
+        for file in [file for file in known[folder] if not os.path.exists(file)]:  # noqa: PTH110 - pathlib may raise
             del known[folder][file]
             changed[folder].add(file)
         try:

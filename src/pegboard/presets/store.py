@@ -50,7 +50,7 @@ class Presets:
 
     def tools(self) -> tuple[str, ...]:
         """Return the names of all tools that have presets."""
-        names = sorted(plain_name(folder.name) for folder in self._list(self._root) if folder.is_dir())
+        names = sorted(plain_name(folder.name) for folder in self._list(self._root) if os.path.isdir(folder))  # noqa: PTH112
         return tuple(name for name in names if next(self._files(name), None) is not None)
 
     def save(self, tool: str, name: str, arguments: JsonObject, *, replace: bool = True) -> Preset:

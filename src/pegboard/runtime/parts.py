@@ -47,8 +47,16 @@ class _PackFolders:
         from pegboard.discovery import scan
 
         own = self._parts.paths.packs
-        wanted = [folder for folder in self._parts.folders if folder != own or folder.is_dir()]
+        wanted = [folder for folder in self._parts.folders if folder != own or _may_be_folder(folder)]
         return scan(wanted, index=self._parts.paths.index)
+
+
+def _may_be_folder(path: Path) -> bool:
+    """Return whether a path is a folder, or is in a folder that the user may not enter."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return True
 
 
 class _ScriptTool:

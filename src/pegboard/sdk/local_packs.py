@@ -249,7 +249,7 @@ class LocalPacks:
 
     def _listed(self) -> Iterator[str]:
         for folder in self._folders:
-            if folder.endswith(".py") and Path(folder).is_file():
+            if folder.endswith(".py") and os.path.isfile(folder):  # noqa: PTH113 - pathlib raises without permission
                 yield folder
                 continue
             try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -256,7 +257,7 @@ def _paths(word: str, folder: Path | None, *, folders_only: bool) -> Iterator[Su
         if entry.name.startswith(".") and not last.startswith("."):
             continue
         path = f"{above}{slash}{entry.name}"
-        if entry.is_dir():
+        if os.path.isdir(entry):  # noqa: PTH112 - pathlib raises without permission
             yield Suggestion(f"{_quoted(path)}/", "folder", f"{path}/")
         elif not folders_only:
             yield Suggestion(f"{_quoted(path)} ", "file", path)
