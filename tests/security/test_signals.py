@@ -125,6 +125,47 @@ def test_an_app_that_continues_after_a_stop_draws_the_whole_page_again(how: str)
         terminal.read_until("Return the current time.")
 
 
+STOPPING = '''
+"""Stops its client."""
+import os
+import signal
+from pegboard.sdk import hints
+
+@hints(read_only=True)
+def stop(*, size: int, client: int) -> str:
+    """Stop the client, as ctrl+z on its terminal does, and return a text.
+
+    Args:
+        size: Length of the text.
+        client: Process id of the client.
+    """
+    os.kill(client, signal.SIGSTOP)
+    return "x" * size
+'''
+
+
+@pytest.mark.parametrize("size", [1, 300_000])
+@pytest.mark.promise("EXE-4")
+def test_a_result_that_came_while_the_client_was_stopped_counts(
+    size: int, write_pack: Callable[[str, str], Path]
+) -> None:
+    program = [sys.executable, "-m", "pegboard", "--packs", str(write_pack("stopping.py", STOPPING))]
+    line = ["tools", "invoke", "stopping.stop", "--arg", f"size={size}", "--timeout", "2", "--data", "--arg"]
+    client = subprocess.Popen(
+        ["sh", "-c", 'exec "$@" "client=$$"', "sh", *program, *line],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with client:
+        os.waitid(os.P_PID, client.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        with pytest.raises(subprocess.TimeoutExpired):  # the time limit ends meanwhile
+            client.wait(4)
+        client.send_signal(signal.SIGCONT)
+        out, error = client.communicate(timeout=30)
+    assert (client.returncode, out.strip() == "x" * size, error) == (0, True, "")
+
+
 @pytest.mark.promise("SEC-7")
 def test_an_app_whose_terminal_is_closed_ends_although_sigcont_comes() -> None:
     with pegboard() as terminal:

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Final
 
 from pegboard.models import ApprovalRequested, CallEvent, Finished, Started
+
+_LATE_SECONDS: Final = 0.5
+"""A time limit that ends later than this was missed because the process was stopped, as by ctrl+z."""
+_GRACE_SECONDS: Final = 1.0
+"""Time to read a result that came while the process was stopped."""
 
 
 class PendingApprovals:
@@ -66,4 +72,12 @@ class CallClock:
     def resume(self) -> None:
         """Resume the time limit; do nothing if it is running."""
         if self._timer is None:
-            self._timer = self._loop.call_later(self._left, self._late)
+            self._timer = self._loop.call_later(self._left, self._end)
+
+    def _end(self) -> None:
+        """Report that the time is over, unless a result may have come while the process was stopped."""
+        assert self._timer is not None, "`resume` sets it, and `pause` cancels the timer"
+        if self._loop.time() - self._timer.when() < _LATE_SECONDS:
+            self._late()
+        else:
+            self._timer = self._loop.call_later(_GRACE_SECONDS, self._end)
