@@ -481,6 +481,24 @@ def test_a_history_that_cannot_be_written_is_read_but_not_reported_as_redacted(
     assert pegboard("history", "show", recorded[2], "--data").stdout == "Hello Ada Lovelace\n"
 
 
+@pytest.mark.promise("STO-2")
+def test_a_value_is_hidden_after_the_question_for_it_was_stopped_and_continued(home: Path) -> None:
+    with in_terminal("history", "redact") as terminal:
+        for _ in range(2):
+            terminal.output = ""
+            terminal.read_until("Value to redact: ")
+            terminal.until(lambda: not terminal.shows_input, "the value is hidden")
+            terminal.stop()
+            assert terminal.shows_input
+            terminal.process.send_signal(signal.SIGCONT)
+        terminal.until(lambda: not terminal.shows_input, "the value is hidden again")
+        terminal.type("shelf-of-Ada\n")
+        assert terminal.read_all() == 0
+        assert "Redacted in 0 calls" in terminal.output
+        assert "shelf-of-Ada" not in terminal.output
+        assert terminal.is_as_before
+
+
 def test_ctrl_d_instead_of_a_value_to_redact_changes_nothing(home: Path) -> None:
     with in_terminal("history", "redact") as terminal:
         terminal.read_until("Value to redact: ")

@@ -8,6 +8,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -80,6 +81,17 @@ class Terminal:
         """Read what the program, which has ended or stopped, has written."""
         while self._read():
             pass
+
+    @property
+    def shows_input(self) -> bool:
+        """Whether the terminal shows typed characters."""
+        return bool(termios.tcgetattr(self._secondary)[3] & termios.ECHO)
+
+    def stop(self) -> None:
+        """Stop the program, and take the terminal as a shell does, which shows typed characters."""
+        self.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED)
+        termios.tcsetattr(self._secondary, termios.TCSANOW, self._before)
 
     def hang_up(self) -> None:
         """Close the terminal, like closing its window."""

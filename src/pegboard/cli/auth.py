@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -141,7 +143,8 @@ def _prompt_value(question: str) -> str:
     try:
         with catch_warnings():
             simplefilter("error", GetPassWarning)  # Without this, getpass would show the value.
-            return getpass(question)
+            with _hidden_again(question):
+                return getpass(question)
     except EOFError as error:
         if sys.stderr.isatty():
             narrate("")  # The prompt has left the cursor on its line.
@@ -150,6 +153,27 @@ def _prompt_value(question: str) -> str:
     except GetPassWarning as error:
         narrate("The value can't be read without a terminal. Pass it on stdin.")
         raise typer.Exit(USAGE) from error
+
+
+@contextmanager
+def _hidden_again(question: str) -> Iterator[None]:
+    """Repeat the question after ctrl+z and `fg`, after which a shell lets the terminal show typed characters."""
+    import signal
+    import termios
+
+    def hide(_signal: int, _frame: object) -> None:
+        local = 3
+        with suppress(OSError, termios.error), Path("/dev/tty").open("r+b", buffering=0) as terminal:
+            modes = termios.tcgetattr(terminal)
+            modes[local] &= ~termios.ECHO
+            termios.tcsetattr(terminal, termios.TCSAFLUSH, modes)
+            terminal.write(question.encode())
+
+    before = signal.signal(signal.SIGCONT, hide)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGCONT, before)
 
 
 def _read_value() -> str:
