@@ -419,6 +419,34 @@ async def test_no_key_or_click_for_something_else_answers_a_call(
 
 
 @pytest.mark.promise("WAT-4", "SEC-2")
+async def test_no_key_answers_a_call_whose_arguments_are_not_visible_yet(
+    questions: Questions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = StandingClock()
+    monkeypatch.setattr(answer_guard, "clock", clock)
+    wrap = TextView.on_resize
+    monkeypatch.setattr(TextView, "on_resize", lambda *_: None)  # as if the machine were too busy to lay them out
+    async with on_app() as stage:
+        questions.open(Question("files.delete", {"path": "a.txt"}, "agent", "files", "Why"))
+        await asked(stage)
+        await stage.press("f12")
+        await stage.until_seen("files.delete · called by agent")
+        assert '"path"' not in stage.text
+        clock.seconds += DELAY_SECONDS * 2
+        await stage.press("a")
+        assert len(questions.pending()) == 1
+
+        view = card(stage).query_one(TextView)
+        wrap(view, events.Resize(view.size, view.size))
+        await stage.until_seen('"path": "a.txt"')
+        await stage.press("a")
+        assert len(questions.pending()) == 1
+        clock.seconds += DELAY_SECONDS * 2
+        await stage.press("a")
+        await answered(stage)
+
+
+@pytest.mark.promise("WAT-4", "SEC-2")
 async def test_a_call_is_not_answered_while_the_terminal_is_too_small_to_show_it(
     watched: Watched, log: Path, questions: Questions
 ) -> None:

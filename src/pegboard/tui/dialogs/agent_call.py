@@ -10,11 +10,12 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias, cast
 
 from pydantic import JsonValue
-from textual import events, work
+from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.content import Content
+from textual.message import Message
 from textual.widgets import Button, Static
 
 from pegboard.brake import RESUMED, RULE, Answer, AnsweredError, AnswerTerm, BrakeError, Question, Questions
@@ -87,6 +88,18 @@ class AgentCall:
         return self.call.model_copy(update={"args": self.args if isinstance(self.args, dict) else {}})
 
 
+class _Arguments(TextView):
+    """The arguments of a call; a message says when their rows have changed."""
+
+    class RowsChanged(Message):
+        """The rows were laid out."""
+
+    def rows_changed(self) -> None:
+        """Update the view after a change of the rows."""
+        super().rows_changed()
+        self.post_message(self.RowsChanged())
+
+
 class AgentCallScreen(QuestionScreen[None]):
     """The card of a waiting call, with all its arguments. It closes when another process answers first.
 
@@ -153,7 +166,7 @@ class AgentCallScreen(QuestionScreen[None]):
         self._outcome = ""
         self._editor: AskText | None = None
         self._from = CutText(id="from")
-        self._arguments = TextView(highlight=argument_parts, lead=argument_lead)
+        self._arguments = _Arguments(highlight=argument_parts, lead=argument_lead)
         self._note = Static(id="note")
 
     @property
@@ -216,6 +229,16 @@ class AgentCallScreen(QuestionScreen[None]):
         super().on_screen_resume()
         if self._is_over and not self._is_choosing:
             self.call_later(self.action_close)  # Not `dismiss`, which may not be awaited here.
+
+    @on(_Arguments.RowsChanged)
+    def _await_drawing(self) -> None:
+        """Start the delay again once the arguments are visible, which is later than the dialog on a busy machine."""
+        self.call_after_refresh(self.start_delay)
+
+    def start_delay(self) -> None:
+        """Start the delay if the arguments are visible."""
+        if self._arguments.row_count:
+            super().start_delay()
 
     def _show(self) -> None:
         question = self.question

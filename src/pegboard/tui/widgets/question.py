@@ -64,9 +64,10 @@ class QuestionScreen(Dialog[ResultT], Generic[ResultT]):
     def on_screen_resume(self) -> None:
         """Start the delay once the dialog is visible."""
         self._guard.show({})
-        self.call_after_refresh(self._start_delay)
+        self.call_after_refresh(self.start_delay)
 
-    def _start_delay(self) -> None:
+    def start_delay(self) -> None:
+        """Start the delay, because the question is visible now."""
         self._guard.select(_SELF)
         self._guard.show({_SELF: 0})
 
