@@ -307,6 +307,16 @@ async def test_a_script_that_ended_with_another_code_than_0_shows_it(runtime: Ru
 
 
 @pytest.mark.promise("ACT-1")
+async def test_a_long_duration_fits_into_its_column(runtime: Runtime, recorder: Recorder) -> None:
+    for seconds in (599, 825, 37_800):
+        meta = ResultMeta(duration_ms=seconds * 1000, size=6)
+        recorder.add(result=ToolResult(ok=True, data="done", meta=meta))
+    async with on_activity(runtime) as stage:
+        for row, shown in zip(rows(stage), ("10 h", "13 min", "9 min 59 s"), strict=True):
+            assert f" {shown} 6 B ✓ ok" in row
+
+
+@pytest.mark.promise("ACT-1")
 async def test_the_status_above_the_result_of_a_script_names_its_exit_code(
     runtime: Runtime, recorder: Recorder
 ) -> None:

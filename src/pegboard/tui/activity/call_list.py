@@ -423,7 +423,7 @@ class CallList(FilterList):
             "origin": Content.styled(call.origin, muted),
             "tool": Content.assemble("  " * min(line.depth, 4), made, self._tool(call, is_selected)),
             "arguments": self._marked_words(call.arguments, is_selected).stylize_before(muted),
-            "duration": Content(duration(took) if took or is_unfinished else ""),
+            "duration": Content(_duration(took) if took or is_unfinished else ""),
             "size": Content(_size(call)),
             "outcome": Content.styled(f"{sign} {outcome}", "" if is_selected else style),
         }
@@ -454,6 +454,12 @@ def _place_of(before: Sequence[ListedCall], index: int, listed: Sequence[ListedC
         if 0 <= near < len(listed) and listed[near].key == key:
             return near
     return next((at for at, line in enumerate(listed) if line.key == key), index)
+
+
+def _duration(milliseconds: float) -> str:
+    """Return a duration, without the smaller of its two units if both don't fit into the column."""
+    text = duration(milliseconds)
+    return text if len(text) < _COLUMNS["duration"] else " ".join(text.split(" ")[:2])
 
 
 def _size(call: CallRow) -> str:
