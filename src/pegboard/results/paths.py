@@ -22,6 +22,19 @@ def jq_path(path: Path) -> str:
     return named if named.startswith(".") else "." + named
 
 
+def value_at(value: object, path: Path) -> object:
+    """Return the value at a path, or None if it doesn't exist."""
+    for step in path:
+        match value, step:
+            case dict(), str() if step in value:
+                value = value[step]
+            case list(), int() if step < len(value):
+                value = value[step]
+            case _:
+                return None
+    return value
+
+
 def _step(step: Step) -> str:
     if isinstance(step, int):
         return f"[{step}]"

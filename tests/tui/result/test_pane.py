@@ -514,6 +514,37 @@ async def test_a_table_is_searched_by_cell(stage: OpenStage) -> None:
         assert on.app.clipboard == ".[881].tags"
 
 
+async def test_the_matches_follow_the_rows_and_columns_of_a_table(stage: OpenStage) -> None:
+    rows: JsonValue = [{"name": f"row {number}", "size": number * 37 % 101} for number in range(40)]
+
+    def cell() -> JsonValue:
+        table = on.pane.query_one(TableView)
+        return table.table.value(*table.cursor)
+
+    async with stage() as on:
+        await on.show(rows)
+        await on.press("slash", *"row 1", "enter", "n")
+        assert ("2 of 11: row 1" in on.text, cell()) == (True, "row 10")
+        await on.press("right", "o")
+        assert ("11 matches: row 1" in on.text, cell()) == (True, 0), "sorting shows the first row"
+        found = []
+        for _ in range(11):
+            await on.press("n")
+            found.append(cell())
+        by_size = sorted(range(40), key=lambda number: number * 37 % 101)
+        assert found == [f"row {number}" for number in by_size if str(number).startswith("1")]
+        assert "11 of 11: row 1" in on.text
+        await on.press("right", "o")
+        await on.press("N")
+        assert ("11 of 11: row 1" in on.text, cell()) == (True, found[0])
+        await on.press("f", *"row 11", "enter")
+        await on.until(lambda: "1 match: row 1" in on.text, "the rows that are left are searched")
+        await on.press("h", "n")
+        assert "no match: row 1" in on.text
+        await on.press("H", "escape")
+        await on.until(lambda: "11 matches: row 1" in on.text, "all rows are searched")
+
+
 async def test_another_view_is_searched_for_the_same_text_unless_the_search_was_left(stage: OpenStage) -> None:
     async with stage() as on:
         await on.show([{"id": number, "tags": [f"t{number}"]} for number in range(900)])

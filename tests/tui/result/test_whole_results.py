@@ -574,6 +574,30 @@ async def test_all_parts_of_a_large_text_are_reached(stage: OpenStage, tmp_path:
         assert view.overlays(view.row_count - 1), "the match is marked"
 
 
+async def test_each_part_of_a_large_text_is_searched_when_it_is_shown(stage: OpenStage, tmp_path: Path) -> None:
+    lines = [f"line {number} needle" if number % 10_000 == 7 else f"line {number} of text" for number in range(70_000)]
+    async with stage(width=120) as on:
+        await on.show_result(truncated(tmp_path, "\n".join(lines)))
+        await on.until(lambda: on.pane.query(SegmentView), "the file is open")
+        view = on.pane.query_one(SegmentView)
+
+        def marked() -> list[str]:
+            return [view.row(index)[0] for index in range(view.row_count) if view.overlays(index)]
+
+        await on.press("slash", *"needle", "enter")
+        assert ("1 of 3 in the part shown: needle" in on.text, marked()) == (True, ["line 7 needle"])
+        await on.press("right")
+        assert ("2 matches in the part shown: needle" in on.text, marked()) == (True, [])
+        await on.press("n")
+        assert ("1 of 2 in the part shown: needle" in on.text, marked()) == (True, ["line 30007 needle"])
+        await on.press("w")
+        await on.until(lambda: "1 of 7 in all" in on.text, "the whole has been searched")
+        await on.press("n", "n", "right")
+        assert "3 of 7 in all" in on.text
+        await on.press("n")
+        assert ("4 of 7 in all" in on.text, marked()) == (True, ["line 30007 needle"])
+
+
 @pytest.mark.parametrize(
     ("whole", "part", "other"),
     [

@@ -19,6 +19,9 @@ _SLICE = 0.01
 class Searchable(Protocol):
     """View that can be searched. Only the view knows what a hit is."""
 
+    content: object
+    """Rows of the view. It is another object when hits that were found before no longer apply."""
+
     def find(self, wanted: re.Pattern[str]) -> Iterator[Any]:
         """Yield hits in order, and None in between so that the caller can pause."""
         ...
@@ -48,6 +51,10 @@ class Search:
         self._view: Searchable | None = None
         self._hits: list[Any] = []
         self._at = 0
+        self._is_between = False
+        """Whether no hit is shown yet, and `_at` is the next one."""
+        self._content: object = None
+        """Content of the view when it was searched."""
         self._where, self._is_cut = "", False
         self._part = ""
         self.wanted = ""
@@ -60,6 +67,11 @@ class Search:
         """Whether there are hits."""
         return bool(self._hits)
 
+    @property
+    def is_outdated(self) -> bool:
+        """Whether the view has got other rows since it was searched."""
+        return self._view is not None and self._view.content != self._content
+
     def leave(self) -> None:
         """Clear the hits, but keep the pattern."""
         if self._view is not None:
@@ -70,20 +82,21 @@ class Search:
         self.note = ""
         self._changed()
 
-    async def run(self, view: Searchable, wanted: str, part: str = "") -> None:
+    async def run(self, view: Searchable, wanted: str, part: str = "", *, moves: bool = True) -> None:
         """Search a view without blocking the event loop, and show the nearest hit.
 
         Args:
             view: The view.
             wanted: Text to search for.
             part: What the view searches if that isn't the whole value, such as `50 of 80 columns`.
+            moves: Whether to show the nearest hit; otherwise, `step` shows it.
         """
         self.leave()
         self.wanted, self._part = wanted, part or ("the part shown" if self.rest else "")
         if not wanted:
             return
         rule = pattern(wanted)
-        self._view = view
+        self._view, self._content = view, view.content
         view.mark(rule)
         places = view.find(rule)
         hits: list[Any] = []
@@ -103,7 +116,12 @@ class Search:
             self.note = f"no match{f' in {self._part}' if self._part else ''}: {wanted}{self._more}"
             self._changed()
             return
-        self._go(view.nearest(self._hits))
+        nearest = view.nearest(self._hits)
+        if moves:
+            self._go(nearest)
+        else:
+            self._at, self._is_between = nearest, True
+            self._show_note()
 
     def announce(self, note: str) -> None:
         """Show a note instead of hits."""
@@ -123,6 +141,7 @@ class Search:
         self.leave()
         self.wanted = wanted
         self._view, self._hits, self._where, self._is_cut = view, hits, where, is_cut
+        self._content = view.content
         view.mark(pattern(wanted))
         if hits:
             self._go(0)
@@ -136,17 +155,23 @@ class Search:
     def step(self, steps: int) -> None:
         """Show another hit, wrapping around at the ends."""
         if self._hits:
-            self._go((self._at + steps) % len(self._hits))
+            at = self._at - (self._is_between and steps > 0)
+            self._go((at + steps) % len(self._hits))
 
     def _go(self, index: int) -> None:
-        self._at = index
+        self._at, self._is_between = index, False
         if self._view is not None:
             self._view.go(self._hits[index])
-        total = f"{len(self._hits):,}{'+' if self._is_cut or len(self._hits) == _HITS else ''}"
-        if self._where:
-            self.note = f"{index + 1:,} of {total} in {self._where}: {self.wanted}"
-        elif self._part:
-            self.note = f"{index + 1:,} of {total} in {self._part}: {self.wanted}{self._more}"
+        self._show_note()
+
+    def _show_note(self) -> None:
+        is_cut = self._is_cut or len(self._hits) == _HITS
+        total = f"{len(self._hits):,}{'+' if is_cut else ''}"
+        if self._is_between:
+            shown = f"{total} {'match' if total == '1' else 'matches'}"
         else:
-            self.note = f"{index + 1:,} of {total}: {self.wanted}"
+            shown = f"{self._at + 1:,} of {total}"
+        where = self._where or self._part
+        more = "" if self._where else self._more
+        self.note = f"{shown}{f' in {where}' if where else ''}: {self.wanted}{more if where else ''}"
         self._changed()

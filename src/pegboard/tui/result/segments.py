@@ -52,7 +52,7 @@ class SegmentView(TextView):
         return f"part {self._number + 1:,} of {self._stored.count:,} · {count(len(self._stored), 'character')}"
 
     def _load(self, number: int) -> None:
-        self._number = number
+        self._number = self.content = number
         self._raw = self._stored.segment(number)
         self.replace_text(clean(self._raw))
         if self.is_attached:
@@ -100,6 +100,9 @@ class WholeTextHits:
     Args:
         view: View of the text.
     """
+
+    content: object = None
+    """Always the same: the matches apply to every part."""
 
     def __init__(self, view: SegmentView) -> None:
         self._view = view

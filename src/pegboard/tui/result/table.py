@@ -111,7 +111,7 @@ class TableView(LineView):
 
     def _measure(self) -> None:
         """Measure the columns. Filters don't make them narrower."""
-        table = self._all
+        self.content, table = self._table, self._all
         columns = range(len(table.columns))
         self._widths = [self._table.width(column) for column in columns]
         if self._arrangement.column in table.columns:

@@ -17,7 +17,7 @@ from textual.widgets import Static
 from pegboard.models import ToolResult
 from pegboard.results.clean import clean
 from pegboard.results.paths import Path as JsonPath
-from pegboard.results.paths import jq_path
+from pegboard.results.paths import jq_path, value_at
 from pegboard.results.text import as_text, json_parts
 from pegboard.tui import result as result_views
 from pegboard.tui.result.search import Search, Searchable
@@ -296,16 +296,16 @@ class ResultViews(Container):
         """Whether the visible view can be searched; rendered Markdown and a large text have a search elsewhere."""
         return self.shown in {"markdown", "text"} or isinstance(self.current, Searchable)
 
-    def search_for(self, text: str) -> None:
-        """Search the visible view."""
+    def search_for(self, text: str, *, moves: bool = True) -> None:
+        """Search the visible view; see `Search.run`."""
         view = self.capable
         if isinstance(view, Searchable):
             part = view.searched_part if isinstance(view, result_views.TableView) else ""
-            self._search(view, text, part)
+            self._search(view, text, part, moves=moves)
 
     @work(exclusive=True, group="search")
-    async def _search(self, view: Searchable, text: str, part: str) -> None:
-        await self.search.run(view, text, part)
+    async def _search(self, view: Searchable, text: str, part: str, *, moves: bool) -> None:
+        await self.search.run(view, text, part, moves=moves)
 
     def set_empty_text(self, text: str) -> None:
         """Set the text that is shown without a call."""
@@ -393,7 +393,7 @@ class ResultViews(Container):
         from pegboard.results.stored.values import StoredList
         from pegboard.results.table import Table
 
-        rows = _at(self._stored, table.path)
+        rows = value_at(self._stored, table.path)
         if not isinstance(rows, list) or self._result is None:
             return result_views.TableView(table)
         if not isinstance(rows, StoredList):
@@ -436,9 +436,9 @@ class ResultViews(Container):
             view.set_spans(await highlighted(text, file))
 
     def on_segment_view_turned(self, event: SegmentView.Turned) -> None:
-        """Update the note."""
+        """Update the note, and search the other part."""
         event.stop()
-        self._changed()
+        self._content_changed()
 
     def on_tree_view_cursor_moved(self, event: TreeView.CursorMoved) -> None:
         """Update the note."""
@@ -446,8 +446,13 @@ class ResultViews(Container):
         self._changed()
 
     def on_table_view_cursor_moved(self, event: TableView.CursorMoved) -> None:
-        """Update the note."""
+        """Update the note, and search the rows and columns again if they have changed."""
         event.stop()
+        self._content_changed()
+
+    def _content_changed(self) -> None:
+        if self.search.is_outdated:
+            self.search_for(self.search.wanted, moves=False)
         self._changed()
 
     def on_tree_view_table_chosen(self, event: TreeView.TableChosen) -> None:
@@ -482,16 +487,3 @@ def _create_output(lines: Sequence[str], errors: int) -> TextView:
     view = TextView("\n".join(lines))
     view.set_spans([*[()] * errors, *[[(0, len(line), "warning")] for line in lines[errors:]]])
     return view
-
-
-def _at(value: object, path: JsonPath) -> object:
-    """Return the value at a path, or None if it doesn't exist."""
-    for step in path:
-        match value, step:
-            case dict(), str() if step in value:
-                value = value[step]
-            case list(), int() if step < len(value):
-                value = value[step]
-            case _:
-                return None
-    return value

@@ -85,6 +85,8 @@ class LineView(ScrollView, can_focus=True):
 
     matching: re.Pattern[str] | None = None
     """The search; its matches are highlighted."""
+    content: object = None
+    """Rows of the view; see `Searchable`."""
 
     @property
     @abstractmethod
