@@ -545,6 +545,42 @@ async def test_the_matches_follow_the_rows_and_columns_of_a_table(stage: OpenSta
         await on.until(lambda: "11 matches: row 1" in on.text, "all rows are searched")
 
 
+async def test_a_search_covers_the_lines_that_a_running_tool_prints_later(stage: OpenStage) -> None:
+    async with stage() as on:
+
+        def log(first: int, last: int, rest: str = "") -> None:
+            lines = (f"line {number} {'needle' if number % 500 == 7 else 'hay'}\n" for number in range(first, last))
+            on.pane.feed(Log(call_id=on.call.id, stream="stdout", text="".join(lines) + rest))
+
+        def marked() -> list[str]:
+            return [view.row(index)[0].strip() for index in range(view.row_count) if view.overlays(index)]
+
+        on.pane.start(on.call)
+        on.pane.feed(Started(call=on.call))
+        view = on.pane.call_log.view
+        log(0, 400)
+        await on.until(lambda: "line 399" in on.text, "the last lines are shown")
+        on.pane.focus()
+        await on.press("slash", *"needle", "enter")
+        assert ("1 of 1: needle" in on.text, marked()) == (True, ["line 7 needle"])
+        log(400, 4_000, "another needle")
+        await on.until(lambda: "1 of 9: needle" in on.text, "new lines are searched")
+        assert "line 7 needle" in on.text, "and don't move the match out of view"
+        await on.press("n", "n")
+        assert ("3 of 9: needle" in on.text, marked()) == (True, ["line 1007 needle"])
+        log(4_000, 6_500)
+        await on.until(lambda: "11 matches: needle" in on.text, "the match that was shown is removed with its line")
+        for number in (1507, 2007, 2507, 3007):
+            await on.press("n")
+            assert marked() == [f"line {number} needle"]
+        log(6_500, 7_000)
+        await on.until(lambda: "4 of 12: needle" in on.text, "more lines are searched")
+        log(7_000, 8_000)
+        await on.until(lambda: "1 of 11: needle" in on.text, "lines before the match are removed")
+        assert marked() == ["line 3007 needle"]
+        assert "line 3007 needle" in on.text, "the lines that are read stay in view"
+
+
 async def test_another_view_is_searched_for_the_same_text_unless_the_search_was_left(stage: OpenStage) -> None:
     async with stage() as on:
         await on.show([{"id": number, "tags": [f"t{number}"]} for number in range(900)])

@@ -44,12 +44,14 @@ class CallLog:
         self._add(self._lines.begun())
         self._lines = LogLines()
 
-    def update_view(self) -> None:
-        """Append new lines to the view."""
+    def update_view(self) -> int | None:
+        """Append new lines to the view and return the number of the first one; None if none was appended."""
         begun = self._lines.begun()
-        if self._pending or begun:
-            self.view.append([_text(line) for line in self._pending], [_text(line) for line in begun])
-            self._pending.clear()
+        if not self._pending and not begun:
+            return None
+        first = self.view.append([_text(line) for line in self._pending], [_text(line) for line in begun])
+        self._pending.clear()
+        return first
 
     def _add(self, lines: list[LogLine]) -> None:
         self._pending += lines

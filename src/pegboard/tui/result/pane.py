@@ -244,7 +244,8 @@ class ResultPane(Widget):
 
     def _tick(self) -> None:
         self._update_status()
-        self.call_log.update_view()
+        if (first := self.call_log.update_view()) is not None:
+            self._views.search.extend(self.call_log.view, first)
         self._update_titles()
 
     def _update(self) -> None:

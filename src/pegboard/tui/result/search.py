@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Iterator
+from itertools import islice
 from time import monotonic
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from pegboard.results.search import pattern
+
+if TYPE_CHECKING:
+    from pegboard.tui.result.text import TextView
 
 _HITS = 10_000
 _SLICE = 0.01
@@ -112,16 +116,29 @@ class Search:
                     return
                 paused = monotonic()
         self._hits = hits
-        if not self._hits:
-            self.note = f"no match{f' in {self._part}' if self._part else ''}: {wanted}{self._more}"
-            self._changed()
-            return
-        nearest = view.nearest(self._hits)
-        if moves:
-            self._go(nearest)
+        if hits and moves:
+            self._go(view.nearest(hits))
         else:
-            self._at, self._is_between = nearest, True
+            self._at, self._is_between = view.nearest(hits) if hits else 0, True
             self._show_note()
+
+    def extend(self, view: TextView, first: int) -> None:
+        """Search lines that were appended to a text, without showing another hit.
+
+        Args:
+            view: View of the text; nothing happens if it isn't the searched one.
+            first: Number of the first of these lines.
+        """
+        if self._view is not view:
+            return
+        shown = None if self._is_between or not self._hits else self._hits[self._at]
+        kept = [hit for hit in self._hits if view.first_line <= hit.line < first]
+        new = filter(None, view.find(pattern(self.wanted), first))
+        self._hits = [*kept, *islice(new, _HITS - len(kept))]
+        self._is_between = shown not in self._hits
+        if self._hits:
+            self._at = view.nearest(self._hits) if self._is_between else self._hits.index(shown)
+        self._show_note()
 
     def announce(self, note: str) -> None:
         """Show a note instead of hits."""
@@ -165,13 +182,20 @@ class Search:
         self._show_note()
 
     def _show_note(self) -> None:
+        before, self.note = self.note, self._note()
+        if self.note != before:
+            self._changed()
+
+    def _note(self) -> str:
+        where = self._where or self._part
+        more = "" if self._where or not where else self._more
+        place = f" in {where}" if where else ""
+        if not self._hits:
+            return f"no match{place}: {self.wanted}{more}"
         is_cut = self._is_cut or len(self._hits) == _HITS
         total = f"{len(self._hits):,}{'+' if is_cut else ''}"
         if self._is_between:
             shown = f"{total} {'match' if total == '1' else 'matches'}"
         else:
             shown = f"{self._at + 1:,} of {total}"
-        where = self._where or self._part
-        more = "" if self._where else self._more
-        self.note = f"{shown}{f' in {where}' if where else ''}: {self.wanted}{more if where else ''}"
-        self._changed()
+        return f"{shown}{place}: {self.wanted}{more}"

@@ -6,6 +6,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from rich.cells import cell_len
 from textual import events
@@ -16,7 +17,7 @@ from pegboard.tui.widgets.line_view import LineView, Span
 
 @dataclass(frozen=True, slots=True)
 class TextHit:
-    """Search hit: a line and a range of characters."""
+    """Search hit: a line, counted from the first one even if that was removed, and a range of characters."""
 
     line: int
     start: int
@@ -56,6 +57,7 @@ class TextView(LineView):
         self._rows: list[tuple[int, int, int]] = []
         self._width = 0
         self._ended = 0
+        self._gone = 0
         self._following = True
         self._current: TextHit | None = None
 
@@ -115,13 +117,20 @@ class TextView(LineView):
         self.rows_changed()
         self.scroll_to(y=0, animate=False, immediate=True)
 
-    def append(self, lines: Iterable[str], begun: Iterable[str] = ()) -> None:
-        """Append lines; scroll to the end unless the user has scrolled away from it.
+    @property
+    def first_line(self) -> int:
+        """Number of the first line that was not removed."""
+        return self._gone
+
+    def append(self, lines: Iterable[str], begun: Iterable[str] = ()) -> int:
+        """Append lines and return the number of the first one; scroll to the end unless the user has scrolled away.
 
         Args:
             lines: Cleaned, complete lines.
             begun: Incomplete lines, which the next call replaces.
         """
+        top = self._rows[self.scroll_offset.y] if self.scroll_offset.y < len(self._rows) else None
+        first = self._gone + self._ended
         del self._lines[self._ended :]
         while self._rows and self._rows[-1][0] >= self._ended:
             self._rows.pop()
@@ -129,19 +138,29 @@ class TextView(LineView):
         self._ended = len(self._lines)
         self._lines += begun
         # Not for every line, because trimming wraps all rows again.
+        gone = 0
         if self._keep is not None and len(self._lines) > self._keep * 1.2:
             gone = len(self._lines) - self._keep
             del self._lines[:gone]
             self._ended -= gone
+            self._gone += gone
             self._rows.clear()
         self._wrap_from(self._rows[-1][0] + 1 if self._rows else 0)
         self.rows_changed()
         if self._following:
             self.call_after_refresh(self._follow)
+        elif gone and top is not None:
+            self.scroll_to(y=self._row_at(top[0] - gone, top[1]), animate=False, immediate=True)
+        return first
 
-    def find(self, wanted: re.Pattern[str]) -> Iterator[TextHit | None]:
-        """Yield each match, and None for each line."""
-        for number, line in enumerate(self._lines):
+    def find(self, wanted: re.Pattern[str], first: int = 0) -> Iterator[TextHit | None]:
+        """Yield each match, and None for each line.
+
+        Args:
+            wanted: Pattern from `pattern`.
+            first: Number of the line from which to search.
+        """
+        for number, line in enumerate(islice(self._lines, max(first - self._gone, 0), None), max(first, self._gone)):
             yield None
             for match in wanted.finditer(line):
                 yield TextHit(number, match.start(), match.end())
@@ -156,8 +175,8 @@ class TextView(LineView):
         """Return the index of the first hit below the top of the viewport, or 0."""
         if self.scroll_offset.y >= len(self._rows):
             return 0
-        top = self._rows[self.scroll_offset.y][:2]
-        index = bisect_left(hits, top, key=lambda hit: (hit.line, hit.start))
+        line, start, _ = self._rows[self.scroll_offset.y]
+        index = bisect_left(hits, (line + self._gone, start), key=lambda hit: (hit.line, hit.start))
         return index if index < len(hits) else 0
 
     def mark(self, wanted: re.Pattern[str] | None) -> None:
@@ -171,7 +190,7 @@ class TextView(LineView):
         if hit is None or index >= len(self._rows):
             return []
         number, start, end = self._rows[index]
-        if hit.line != number or hit.start >= end or hit.end <= start:
+        if hit.line - self._gone != number or hit.start >= end or hit.end <= start:
             return []
         left = start - self.margin(index)
         return [(max(hit.start, start) - left, min(hit.end, end) - left, "line-view--current-match")]
@@ -199,7 +218,8 @@ class TextView(LineView):
         self._following = self.is_vertical_scroll_end
 
     def _follow(self) -> None:
-        self.scroll_end(animate=False, immediate=True, x_axis=False)
+        if self._following:  # a search or a key may have scrolled meanwhile
+            self.scroll_end(animate=False, immediate=True, x_axis=False)
 
     def _wrap_from(self, first: int) -> None:
         if self._width < 1:
@@ -215,7 +235,7 @@ class TextView(LineView):
                 self._rows += [(number, start, end) for start, end in wrap(line, available)]
 
     def _row_of(self, hit: TextHit) -> int:
-        return self._row_at(hit.line, hit.start)
+        return self._row_at(hit.line - self._gone, hit.start)
 
     def _row_at(self, line: int, start: int) -> int:
         return max(bisect_right(self._rows, (line, start), key=lambda row: row[:2]) - 1, 0)
