@@ -256,3 +256,21 @@ def test_the_app_uses_the_colors_that_a_terminal_has(home: Path, environ: dict[s
         terminal.type("\x11")  # ctrl+q
         assert terminal.read_all() == 0
     assert {kind for kind in ("38;2", "38;5") if f"[{kind};" in terminal.output} == set(filter(None, [colors]))
+
+
+@pytest.mark.promise("SEC-7")
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_the_app_names_a_chat_to_resume_at_its_end_only_if_it_is_recorded(home: Path, is_recorded: bool) -> None:
+    if not is_recorded:
+        (home / "state" / "history.db").mkdir(parents=True)
+    with in_terminal(size=(160, 40)) as terminal:
+        terminal.read_until("type to filter")
+        terminal.type("\x1b[17~")  # f6
+        terminal.read_until("Ask something")
+        terminal.type("hello")
+        terminal.type("\r")
+        terminal.read_until("I am the offline model")
+        terminal.type("\x11")  # ctrl+q
+        assert terminal.read_all() == 0
+    after = terminal.output.rpartition("\x1b[?1049l")[2]
+    assert ("Resume the chat: " in after, "not recorded" in after) == (is_recorded, not is_recorded)

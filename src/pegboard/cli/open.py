@@ -64,10 +64,10 @@ def open_app(packs: Sequence[Path] = (), tool_allow: str | None = None, servers:
             app.run()
         if app.crash is not None:
             print(crash.report(app.crash, "the app"), file=sys.stderr)
-        if app.session:
+        lost = runtime.unrecorded()
+        if app.session and lost is None:
             hint = f'pegboard ask --session {app.session} "…"'
             print(f"Resume the chat: press f6, then ctrl+l in the app, or run `{hint}`.", file=sys.stderr)
-        lost = runtime.unrecorded()
         if lost is not None:
             from pegboard.cli.output import narrate_problems
 
