@@ -32,7 +32,7 @@ _FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
 _NUMBER = re.compile(r"[+-]?\d+([.,]\d+)*(e[+-]?\d+)?%?", re.IGNORECASE)
 _MARKUP = re.compile(r"[\\`*_{}\[\]<>()#+!|~&]")
 _SHORT = 6
-"""Maximum number of members summarised in a line."""
+"""Maximum number of members summarised in a line, and of items examined for a fast check."""
 
 
 class Table:
@@ -278,8 +278,10 @@ def _beside(value: JsonObject, key: str) -> str:
 
 
 def begins_as_table(value: JsonValue) -> bool:
-    """Return True for a list whose first item is an object, a fast check for lists of any length."""
-    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+    """Return True for a list that begins with objects and may be a table, a fast check for lists of any length."""
+    if isinstance(value, StoredList):
+        return bool(value.columns)
+    return isinstance(value, list) and bool(value) and all(isinstance(item, dict) and item for item in value[:_SHORT])
 
 
 def nearest_list(value: JsonValue, path: Path = ()) -> tuple[Path, JsonValue] | None:

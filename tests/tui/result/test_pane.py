@@ -304,6 +304,27 @@ async def test_an_object_around_a_list_is_a_table_with_the_other_values_beside_i
         assert "success true · count 63 · 1 row · .results[0].id" in on.text
 
 
+async def test_only_a_list_of_objects_is_offered_and_shown_as_a_table(stage: OpenStage) -> None:
+    rows: list[JsonValue] = [{"a": number} for number in range(100)]
+    async with stage() as on:
+
+        def is_offered() -> bool:
+            return "Show as table" in {one.binding.description for one in on.app.screen.active_bindings.values()}
+
+        await on.show({"list": [{"a": 1}, 5], "x": {"list": [{"b": 1}], "rows": [{"c": 1}]}})
+        assert is_offered()
+        await on.press("down", "t")
+        assert "[Tree]" in on.text
+        assert not is_offered(), "a list of objects and numbers isn't a table"
+        await on.press("up", "t")
+        assert "[Table]" in on.text
+        assert ".x.list[0].b" in on.text
+        await on.show({"list": [*rows, 5], "x": 1})
+        await on.press("t")
+        assert on.app.notices == [".list can't be a table: not all of its items are objects."]
+        assert "[Tree]" in on.text
+
+
 async def test_any_list_of_objects_in_the_tree_can_be_shown_as_a_table(stage: OpenStage) -> None:
     async with stage() as on:
         files: list[JsonValue] = [

@@ -13,7 +13,8 @@ from textual.binding import BindingType
 from textual.message import Message
 from textual.reactive import var
 
-from pegboard.results.paths import Path
+from pegboard.results.clean import clean_line
+from pegboard.results.paths import Path, jq_path
 from pegboard.results.search import find
 from pegboard.results.table import Table, begins_as_table, nearest_list
 from pegboard.results.tree import Tree, TreeRow
@@ -194,6 +195,9 @@ class TreeView(LineView):
         table = Table.of(value, path)
         if table is not None:
             self.post_message(self.TableChosen(table))
+        else:
+            name = clean_line(jq_path(path))
+            self.notify(f"{name} can't be a table: not all of its items are objects.", severity="warning", markup=False)
 
     @property
     def _list_here(self) -> tuple[Path, JsonValue] | None:
