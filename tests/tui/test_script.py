@@ -32,6 +32,26 @@ async def test_a_script_runs_and_shows_its_calls_and_output(tmp_path: Path) -> N
         assert "✗ exit 3" in stage.text
 
 
+@pytest.mark.promise("TUI-1")
+async def test_json_output_is_filtered_with_jq_from_every_view_and_the_filtered_part_is_copied(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        await stage.run("work.look here --often 3")
+        stage.output.focus()
+        await stage.until(lambda: "[Output 1]" in stage.text, "the output is shown as it was printed")
+        await stage.press("vertical_line", *"often")
+        await stage.until(lambda: "[Text]" in stage.text, "the filter is followed")
+        await stage.press("enter")
+        await stage.until(lambda: "jq: 1 result" in stage.text, "the filter is kept")
+        for key in ("C", "c"):
+            stage.app.copy_to_clipboard("")
+            await stage.press(key)
+            await stage.until(lambda: stage.app.clipboard == "3", "the filtered result is copied")
+        await stage.press("escape")
+        await stage.until(lambda: "[Output 1]" in stage.text, "the whole output is shown again")
+        await stage.press("C")
+        await stage.until(lambda: stage.app.clipboard == '{"seen": "here", "often": 3}\n', "the whole output is copied")
+
+
 @pytest.mark.promise("SCR-6", "TUI-1")
 async def test_concurrent_calls_are_marked_and_esc_cancels_them(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:

@@ -154,6 +154,21 @@ async def test_a_log_is_followed_until_the_user_scrolls_up_and_keeps_its_last_li
         assert kept[-1] == "  line 8999"
 
 
+async def test_a_filter_is_followed_from_the_log_to_which_the_pane_returns_without_it(stage: OpenStage) -> None:
+    async with stage() as on:
+        on.pane.start(on.call)
+        on.pane.feed(Log(call_id=on.call.id, stream="stdout", text="printed\n"))
+        on.pane.feed(Finished(call=on.call, result=ToolResult(ok=True, data={"a": [{"b": 1}, {"b": 2}]})))
+        await on.pilot.pause()
+        on.pane.focus()
+        await on.press("V")
+        assert "[Log 1]" in on.text
+        await on.press("vertical_line", *"a")
+        await on.until(lambda: "[Table]" in on.text, "the filtered result is shown")
+        await on.press("enter", "escape")
+        await on.until(lambda: "[Log 1]" in on.text, "the log is shown again")
+
+
 async def test_a_finished_call_is_shown_and_cleared(stage: OpenStage) -> None:
     async with stage() as on:
         await on.show({"a": 1})

@@ -193,7 +193,9 @@ class ResultViews(Container):
         self.offered = offered
         self.show(self._best())
 
-    def replace(self, offered: tuple[ViewName, ...], result: ToolResult, file: str, *, is_parsed: bool) -> None:
+    def replace(
+        self, offered: tuple[ViewName, ...], result: ToolResult, file: str, *, is_parsed: bool, is_filtered: bool
+    ) -> None:
         """Show another result of the same call, such as a filtered one, in the current view if it suits.
 
         Args:
@@ -201,13 +203,15 @@ class ResultViews(Container):
             result: The result.
             file: As for `reset`.
             is_parsed: Whether it is the value of a text, which has better views than that of the text.
+            is_filtered: Whether the log, which isn't filtered, can't show it.
         """
         shown = self._unfiltered = self._unfiltered or self.shown
         self._drop_views({"log"})
         self._result, self._stored, self._file = result, None, file
         self.search.rest = ""
         self.offered = offered
-        self.show(shown if shown in offered and shown != "error" and not is_parsed else self._best())
+        best = shown if shown in offered and shown != "error" and not is_parsed else self._best()
+        self.show(offered[0] if best == "log" and is_filtered else best)
 
     def set_stored(self, stored: JsonValue | StoredText, size: str) -> None:
         """Show the whole of a truncated result, which is read from its file on demand.

@@ -138,7 +138,9 @@ class WholeResult(Vertical):
         if shown is not None and self.original is not None and shown is not self.result:
             self.result = shown
             is_parsed = isinstance(self.original.data, str) and not isinstance(shown.data, str)
-            self._views.replace(self._offer(shown), shown, "" if filtered else self._file, is_parsed=is_parsed)
+            is_filtered = filtered is not None
+            file = "" if is_filtered else self._file
+            self._views.replace(self._offer(shown), shown, file, is_parsed=is_parsed, is_filtered=is_filtered)
             self.open()
         self._changed()
 

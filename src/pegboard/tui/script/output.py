@@ -54,7 +54,10 @@ class OutputPane(ResultPane):
         return ToolResult(ok=self._code == 0, data=_read(self._out), meta=meta)
 
     def fitting(self, result: ToolResult, *, has_log: bool) -> Iterator[ViewName]:
-        """Yield the fitting views, the log first if it has lines."""
+        """Yield the fitting views, the log first if it has lines; for a filtered result, those of the data first."""
+        if result is not self.result:
+            yield from super().fitting(result, has_log=has_log)
+            return
         if has_log:
             yield "log"
         if result.error is not None:
@@ -82,17 +85,22 @@ class OutputPane(ResultPane):
 
     def action_copy(self) -> None:
         """Copy the value at the cursor, or all of stdout if the view has no cursor."""
-        if self._out and not isinstance(self._views.capable, CursorView):
-            self.copy_text(self._out)
+        if self._shown_out and not isinstance(self._views.capable, CursorView):
+            self.copy_text(self._shown_out)
         else:
             super().action_copy()
 
     def action_copy_all(self) -> None:
-        """Copy stdout."""
-        if self._out:
-            self.copy_text(self._out)
+        """Copy stdout, or the filtered result."""
+        if self._shown_out:
+            self.copy_text(self._shown_out)
         else:
             super().action_copy_all()
+
+    @property
+    def _shown_out(self) -> str:
+        """Stdout, unless it is filtered."""
+        return self._out if self._result is self.result else ""
 
 
 def _notes(err: str) -> Iterator[str]:
