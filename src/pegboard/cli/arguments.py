@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pegboard.cli.completion import completions
 from pegboard.cli.root import open_runtime, scanned
 from pegboard.errors import PegboardError
 
@@ -23,14 +24,14 @@ _PREFILLING = {"required", "allOf", "$ref"}
 def complete_tools(context: typer.Context, incomplete: str) -> list[str]:
     """Return the names of tools that start with the typed text."""
     runtime = scanned(context)
-    return _completions((spec.name for spec in runtime.tools.all()), incomplete)
+    return completions((spec.name for spec in runtime.tools.all()), incomplete)
 
 
 def complete_presets(context: typer.Context, incomplete: str) -> list[str]:
     """Return the names of the tool's presets that start with the typed text."""
     runtime = scanned(context)
     presets = runtime.presets.list(_tool_name(context))
-    return _completions((preset.name for preset in presets), incomplete)
+    return completions((preset.name for preset in presets), incomplete)
 
 
 def complete_scripts(context: typer.Context, incomplete: str) -> list[str]:
@@ -41,7 +42,7 @@ def complete_scripts(context: typer.Context, incomplete: str) -> list[str]:
         saved = open_runtime(context).scripts.saved.list()
     except SavedScriptError:
         return []
-    return _completions((script.name for script in saved), incomplete)
+    return completions((script.name for script in saved), incomplete)
 
 
 def complete_checks(context: typer.Context, incomplete: str) -> list[str]:
@@ -49,7 +50,7 @@ def complete_checks(context: typer.Context, incomplete: str) -> list[str]:
     from pegboard.checks import Checks
 
     checks, _ = Checks(open_runtime(context).paths).list()
-    return _completions(dict.fromkeys(check.name for check in checks), incomplete)
+    return completions(dict.fromkeys(check.name for check in checks), incomplete)
 
 
 def complete_settings(context: typer.Context, incomplete: str) -> list[str]:
@@ -57,12 +58,7 @@ def complete_settings(context: typer.Context, incomplete: str) -> list[str]:
     from pegboard.config import Redactor, shown_settings
 
     settings = shown_settings(open_runtime(context).settings, Redactor({}))
-    return _completions((setting.key for setting in settings), incomplete)
-
-
-def _completions(names: Iterable[str], incomplete: str) -> list[str]:
-    """Return the printable names that start with the typed text; the shell prints them unescaped."""
-    return [name for name in names if name.startswith(incomplete) and name.isprintable()]
+    return completions((setting.key for setting in settings), incomplete)
 
 
 def _complete_keys(context: typer.Context, incomplete: str) -> list[str]:
@@ -70,7 +66,7 @@ def _complete_keys(context: typer.Context, incomplete: str) -> list[str]:
 
     runtime = scanned(context)
     spec = runtime.tools.get(_tool_name(context))
-    return [] if spec is None else _completions(keys(spec.input_schema, incomplete), incomplete)
+    return [] if spec is None else completions(keys(spec.input_schema, incomplete), incomplete)
 
 
 def _tool_name(context: typer.Context) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from pegboard.cli.completion import completions
 from pegboard.cli.root import CLIENTS_HELP, TOOL_FAILED, USAGE, JsonOption, PacksOption, group, open_runtime
 from pegboard.cli.server_entries import (
     check_entry,
@@ -33,7 +34,7 @@ _T = TypeVar("_T")
 
 def complete_servers(context: typer.Context, incomplete: str) -> list[str]:
     """Return the names of configured servers that start with the typed text."""
-    return [name for name in open_runtime(context).settings.mcp.servers if name.startswith(incomplete)]
+    return completions(open_runtime(context).settings.mcp.servers, incomplete)
 
 
 ServerArgument = Annotated[

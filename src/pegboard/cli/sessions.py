@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
+from pegboard.cli.completion import completions
 from pegboard.cli.root import (
     MOST,
     TOOL_FAILED,
@@ -34,8 +35,7 @@ sessions = group("sessions", "Show, rename, export and delete conversations with
 
 def complete_sessions(context: typer.Context, incomplete: str) -> list[str]:
     """Return the ids of sessions that start with the typed text."""
-    found = (session.id for session in open_runtime(context).sessions.list(limit=MOST))
-    return [id_ for id_ in found if id_.startswith(incomplete) and id_.isprintable()]
+    return completions((session.id for session in open_runtime(context).sessions.list(limit=MOST)), incomplete)
 
 
 SessionArgument = Annotated[
