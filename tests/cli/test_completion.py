@@ -1,13 +1,16 @@
-"""Completion of names by bash and zsh, which insert or evaluate them, whatever the names contain."""
+"""Completion by shells: its installation, and names, which bash inserts and zsh evaluates, whatever they contain."""
 
 from __future__ import annotations
 
+import shlex
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import commands
 import pytest
+from terminals import Terminal
 
 Command = Callable[..., commands.Done]
 
@@ -73,3 +76,15 @@ def test_zsh_gets_no_name_in_which_it_would_run_a_command(pegboard: Command) -> 
         '"a;touch ran;"',
         """"größe-1"))'""",
     ]
+
+
+@pytest.mark.promise("CLI-2")
+def test_on_a_terminal_installing_completion_reports_its_file_without_escapes(tmp_path: Path, home: Path) -> None:
+    program = f"{shlex.quote(sys.executable)} -m pegboard --install-completion"
+    terminal = Terminal(["bash", "--norc", "-c", f"{program}; exit $?"], {"HOME": str(tmp_path)}, (200, 24))
+    try:
+        assert terminal.read_all() == 0
+    finally:
+        terminal.close()
+    assert f"bash completion installed in {tmp_path / '.bash_completions'}" in terminal.output.splitlines()[0]
+    assert "␛" not in terminal.output

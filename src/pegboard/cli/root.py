@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["EXIT_CODES", "INTERRUPTED", "NOT_FOUND", "OK", "PROVIDER", "TOOL_FAILED", "USAGE"]
 
-_HELP = {"help_option_names": ["-h", "--help"]}
+_SETTINGS = {"help_option_names": ["-h", "--help"], "color": False}
+"""Settings of typer. Its own colors, as of `--install-completion`, would be escapes that Pegboard shows as symbols."""
 
 EXIT_CODES = {
     OK: "success",
@@ -190,7 +191,7 @@ app = _Typer(
     cls=_SortedGroup,
     name="pegboard",
     help=_ROOT_HELP,
-    context_settings=_HELP,
+    context_settings=_SETTINGS,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
@@ -199,7 +200,7 @@ app = _Typer(
 def group(name: str, help_: str) -> typer.Typer:
     """Add a group of commands to the command line and return it."""
     commands = _Typer(
-        cls=_Group, name=name, help=help_, context_settings=_HELP, rich_markup_mode=None, no_args_is_help=True
+        cls=_Group, name=name, help=help_, context_settings=_SETTINGS, rich_markup_mode=None, no_args_is_help=True
     )
 
     @commands.callback()
