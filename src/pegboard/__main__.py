@@ -26,6 +26,7 @@ class _WholeWriter(BufferedWriter):
 
 def main() -> NoReturn:
     """Run the command on the command line, or open the app if there is none."""
+    _open_streams()
     if sys.argv[1:2] == ["watch"]:
         _watch()
     _repair_streams()
@@ -105,11 +106,15 @@ def _run() -> None:
     run(sys.argv[1:])
 
 
-def _repair_streams() -> None:
-    """Replace closed and unbuffered standard streams, and escape characters that a stream can't encode."""
+def _open_streams() -> None:
+    """Replace closed standard streams; otherwise, the next pipe or file would get the descriptor of one."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - open till the end; pathlib delays `watch`
+
+
+def _repair_streams() -> None:
+    """Replace unbuffered standard streams, and escape characters that a stream can't encode."""
     if isinstance(sys.stdout, TextIOWrapper) and isinstance(sys.stdout.buffer, RawIOBase):
         # PYTHONUNBUFFERED: Python would lose the rest of a text of which the system writes only a part.
         encoding, raw = sys.stdout.encoding, sys.stdout.detach()

@@ -249,6 +249,21 @@ def test_the_proxy_ends_as_its_server_ends(script: str, code: int) -> None:
         assert watched.process.wait(20) == code
 
 
+@pytest.mark.promise("WAT-1")
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(("line", "code"), [("-- cat", 0), ("--hook claude-code", 1)])
+def test_a_closed_standard_stream_is_an_empty_one(line: str, code: int, closed: str) -> None:
+    script = f'exec "$@" {closed}'
+    done = subprocess.run(
+        ["sh", "-c", script, "sh", PROGRAM, "watch", *line.split()],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=30,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, b"Traceback" in done.stderr) == (code, b"", False)
+
+
 def test_a_program_that_is_missing_is_reported() -> None:
     with Watched("no-such-program-here") as watched:
         assert watched.process.wait(20) == 127
