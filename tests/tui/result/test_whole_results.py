@@ -242,6 +242,15 @@ async def test_numbers_are_shown_as_a_chart(stage: OpenStage, value: JsonValue) 
         assert isinstance(on.app.focused, ChartView)
 
 
+async def test_a_chart_shows_large_numbers_with_all_their_digits(stage: OpenStage) -> None:
+    async with stage() as on:
+        await on.show([{"x": "a", "size": 37_037_034}, {"x": "b", "size": -1_234_567}, {"x": "c", "size": 0.5}])
+        await on.press("V")
+        await on.until(lambda: "┤" in on.text, "the chart is drawn")
+        assert "size · 3 numbers from -1,234,567 to 37,037,034" in on.text
+        assert [line.split()[-1] for line in on.text.splitlines() if "┤" in line] == ["37,037,034", "-1,234,567", "0.5"]
+
+
 @pytest.mark.parametrize(
     ("values", "across", "upward"),
     [

@@ -16,7 +16,7 @@ from textual.geometry import Size
 from textual.widgets import Static
 
 from pegboard.results.chart import Chart
-from pegboard.results.sizes import count
+from pegboard.results.sizes import amount, count
 
 if TYPE_CHECKING:
     from textual_plotext import Plot
@@ -57,8 +57,8 @@ class ChartView(Vertical, can_focus=True):
         shown = self._chart
         name = f"{shown.title} · " if shown.title else ""
         total = count(shown.total, "number")
-        least, greatest = min(shown.values), max(shown.values)
-        yield Static(Content(f"{name}{total} from {least:,.6g} to {greatest:,.6g}"), classes="caption", markup=False)
+        least, greatest = amount(min(shown.values)), amount(max(shown.values))
+        yield Static(Content(f"{name}{total} from {least} to {greatest}"), classes="caption", markup=False)
 
     async def on_mount(self) -> None:
         """Load the library and draw the chart."""
@@ -94,7 +94,7 @@ class ChartView(Vertical, can_focus=True):
 
 def _bars(chart: Chart, width: int) -> Content:
     """Return a line for each value, with its label, its bar and the number."""
-    numbers = [f"{value:,.6g}" for value in chart.values]
+    numbers = list(map(amount, chart.values))
     labels = [Content(label).truncate(max(_SHORTEST_LABEL, width // 3), ellipsis=True) for label in chart.labels]
     label_cells = max(label.cell_length for label in labels)
     cells = max(1, width - label_cells - max(map(len, numbers)) - len(" ┤ "))
