@@ -151,6 +151,17 @@ async def test_calls_of_servers_with_wrong_indexes_or_repeated_names_are_read_as
     assert [(made.name, made.arguments) for made in heard.ended.message.calls] == heard.calls
 
 
+async def test_calls_of_openrouter_with_one_index_or_repeated_names_are_kept_apart() -> None:
+    chunks = [
+        call(0, id="a", name="time_now", arguments="{}"),
+        call(0, id="b", name="fs_list_dir", arguments='{"path": '),
+        call(0, id="b", name="fs_list_dir", arguments='"x"}'),
+    ]
+    with FakeProvider(Answer([*chunks, delta("tool_calls")])).running() as fake:
+        heard = await hear(reach(fake, "openrouter:google/fake"))
+    assert heard.calls == [("time_now", "{}"), ("fs_list_dir", '{"path": "x"}')]
+
+
 async def test_calls_count_as_calls_even_if_the_finish_reason_is_stop() -> None:
     with FakeProvider(Answer([call(id="a", name="time_now", arguments="{}"), delta("stop")])).running() as fake:
         assert (await hear(reach(fake))).ended.reason == "calls"

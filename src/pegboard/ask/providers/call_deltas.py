@@ -15,6 +15,7 @@ from openai.types.chat.chat_completion_chunk import Choice, ChoiceDelta, ChoiceD
 from pydantic_ai.exceptions import ModelAPIError
 from pydantic_ai.messages import FinishReason, ModelResponseStreamEvent
 from pydantic_ai.models.openai import OpenAIStreamedResponse
+from pydantic_ai.models.openrouter import OpenRouterStreamedResponse
 from pydantic_ai.usage import RequestUsage
 
 from pegboard.ask.call_text import UnreadableArguments, arguments, plain_arguments
@@ -176,6 +177,11 @@ class CompatibleResponse(OpenAIStreamedResponse):
         call.add(id_, name, given)
         piece.index = call.index
         return call
+
+
+@dataclass
+class RoutedResponse(CompatibleResponse, OpenRouterStreamedResponse):  # type: ignore[misc]
+    """Response of OpenRouter with the same corrections; its reasons for the end differ in type only."""
 
 
 def _usage(chunk: ChatCompletionChunk) -> CompletionUsage | None:

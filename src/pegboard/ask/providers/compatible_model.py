@@ -16,10 +16,11 @@ from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models import ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIChatModelSettings, OpenAIStreamedResponse
+from pydantic_ai.models.openrouter import OpenRouterModel
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import RunContext
 
-from pegboard.ask.providers.call_deltas import CompatibleResponse
+from pegboard.ask.providers.call_deltas import CompatibleResponse, RoutedResponse
 
 _WITH_REASONING: Final = re.compile(r"deepseek-(v4|flash)")
 """Models that reject each message of theirs without reasoning, also those of earlier questions, whose is not stored."""
@@ -75,3 +76,11 @@ class CompatibleModel(OpenAIChatModel):
     @property
     def _streamed_response_cls(self) -> type[OpenAIStreamedResponse]:
         return CompatibleResponse
+
+
+class RoutedModel(OpenRouterModel):
+    """Model of OpenRouter, which passes on the pieces of calls as the server behind it sends them."""
+
+    @property
+    def _streamed_response_cls(self) -> type[OpenAIStreamedResponse]:
+        return RoutedResponse

@@ -18,14 +18,13 @@ from openai import AsyncOpenAI
 from openai._streaming import ServerSentEvent, SSEDecoder
 from pydantic_ai.models import Model
 from pydantic_ai.models.openai import OpenAIChatModel
-from pydantic_ai.models.openrouter import OpenRouterModel
 from pydantic_ai.profiles.openai import OpenAIModelProfile
 from pydantic_ai.providers.ollama import OllamaProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 from pydantic_ai.providers.openrouter import OpenRouterProvider
 
-from pegboard.ask.providers.compatible_model import CompatibleModel
+from pegboard.ask.providers.compatible_model import CompatibleModel, RoutedModel
 from pegboard.ask.providers.endpoint import Dialect, Endpoint, Patience
 from pegboard.ask.providers.errors import ErrorFactory
 from pegboard.ask.providers.limits import bounded, is_foreign
@@ -132,7 +131,7 @@ def _openai(endpoint: Endpoint, key: str | None, http: httpx2.AsyncClient) -> Mo
         case "openai" if not endpoint.own_url:
             return OpenAIChatModel(endpoint.model, provider=OpenAIProvider(openai_client=client))
         case "openrouter":
-            return OpenRouterModel(endpoint.model, provider=OpenRouterProvider(openai_client=client))
+            return RoutedModel(endpoint.model, provider=OpenRouterProvider(openai_client=client))
         case "ollama":
             provider: OllamaProvider | OpenAICompatibleProvider = OllamaProvider(openai_client=client)
         case _:
