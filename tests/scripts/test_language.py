@@ -51,6 +51,26 @@ SCRIPTS = {
     "files of its own": ("get_user 7 > a.json; jq .id a.json; rm a.json; ls", "7\n"),
     "process substitution": ("mapfile -t a < <(get_user 7 | jq -r .name); echo ${a[0]}", "user 7\n"),
     "xargs": ("printf '1 2' | xargs -n 1 get_user | jq -s length", "2\n"),
+    "xargs with one that fails before others": (
+        "printf '0\\n2\\n' | xargs -n 1 get_user 2>/dev/null || echo $?", '{"id": 2, "name": "user 2"}\n123\n',
+    ),
+    "xargs with set -e and pipefail": (
+        "set -eo pipefail; printf '0\\n2\\n' | xargs -I{} get_user {} 2>/dev/null | jq .id; echo after", "2\n",
+    ),
+    "xargs with an unknown command": (
+        "seq 2 | xargs -n 1 no_tool 2>&1 | wc -l; seq 2 | xargs no_tool 2>/dev/null; echo $?", "1\n127\n",
+    ),
+    "xargs with the exit code that stops it": (
+        "seq 2 | xargs -rn1 sh -c 'echo $1; exit 255' sh 2>/dev/null; echo $?", "1\n124\n",
+    ),
+    "xargs with many jobs that don't fail": ("seq 60000 | xargs -n 1 echo | wc -l", "60000\n"),
+    "xargs with wrong usage": ("seq 2 | xargs -n x echo 2>/dev/null; echo $?; seq 2 | xargs; echo $?", "1\n1 2\n0\n"),
+    "xargs that shows its commands": (
+        "seq 2 | xargs -tn1 echo 2>&1; seq 2 | xargs --verbose echo 2>&1", "echo 1\n1\necho 2\n2\necho 1 2\n1 2\n",
+    ),
+    "xargs with an optional value": (
+        "echo a b | xargs --replace shout '[{}]'; seq 2 | xargs --max-lines shout", "[A B] -1 -2 -",
+    ),
     "xargs at once": ("printf '1\\n2\\n' | xargs -P 4 -I{} get_user {} | jq .id", "1\n2\n"),
     "xargs at once with one that fails": (
         "printf '0\\n2\\n' | xargs -P2 -n1 get_user 2>/dev/null; echo $?",

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 JOBS = "_pegboard_jobs"
+JOB = "_pegboard_job"
 TRAP = "_pegboard_trap"
 HEAD = "_pegboard_head"
 ERRORS = "_pegboard_errors"
@@ -18,7 +19,28 @@ _JOB_FUNCTIONS = f"""
 xargs() {{
     case " ${{*/#/ }}" in
         *" -P"*|*" -"[0rtx]P*|*" -"[0rtx][0rtx]P*|*" --max-procs"*) eval "$({JOBS} xargs "$@")" </dev/null ;;
-        *) command xargs "$@" ;;
+        *)
+            local __failed=0 __code=0 __words=()
+            eval "$({JOBS} plain "$@" </dev/null)"
+            command xargs "${{__words[@]}}" || __code=$?
+            [[ $__failed == 0 ]] || __code=$__failed
+            return "$__code" ;;
+    esac
+}}
+{JOB}() {{
+    [[ $__failed == 12[467] ]] && return
+    "$@" </dev/null || {JOB}_failed "$?" "$1"
+}}
+{JOB}_verbose() {{
+    [[ $__failed == 12[467] ]] || echo "$*" >&2
+    {JOB} "$@"
+}}
+{JOB}_failed() {{
+    case $1 in
+        126) __failed=126 ;;
+        127) if command -v "$2" >/dev/null; then __failed=123; else __failed=127; fi ;;
+        255) __failed=124; echo "xargs: $2: exited with status 255; aborting" >&2 ;;
+        *) __failed=123 ;;
     esac
 }}
 parallel() {{ eval "$({JOBS} parallel "$@")" </dev/null; }}

@@ -9,6 +9,7 @@ module relies on:
 - stdout and stderr are kept up to 1 MiB each, which also limits `on_output`; a flag reports that.
 - A `Bash` accepts 1,000 executions and 100,000 commands, hence a new one for each script.
 - `xargs -P` runs one after the other and `parallel` nothing, hence the functions below, which write `a & b & wait`.
+- `xargs` exits with the code of the last job, hence the function `xargs` of the prelude, which records failed jobs.
 - A custom command overrides a built-in one, a function overrides both; `command NAME` skips the function.
 - Functions may be nested 16 levels deep, and 64 jobs may run in the background. A 65th job doesn't run, which is only
   reported by a line on stderr, like a limit that is reached in the background, and a loop of `sed` that is stopped.
@@ -49,12 +50,12 @@ if TYPE_CHECKING:
     Outcome = TypeVar("Outcome")
 
     from pegboard.scripts import programs
-    from pegboard.scripts.prelude import ERRORS, HEAD, IS_LONG_SEQ, JOBS, LONG_SEQ, TRAP, prelude
+    from pegboard.scripts.prelude import ERRORS, HEAD, IS_LONG_SEQ, JOB, JOBS, LONG_SEQ, TRAP, prelude
     from pegboard.scripts.unsupported import unsupported
 else:
     sys.path.insert(0, str(Path(__file__).parent))
     import programs
-    from prelude import ERRORS, HEAD, IS_LONG_SEQ, JOBS, LONG_SEQ, TRAP, prelude
+    from prelude import ERRORS, HEAD, IS_LONG_SEQ, JOB, JOBS, LONG_SEQ, TRAP, prelude
     from unsupported import unsupported
 
     del sys.path[0]
@@ -74,6 +75,13 @@ _XARGS = {
     "r": "no-run-if-empty", "t": "verbose", "x": "exit",
 }  # fmt: skip
 """Flags of `xargs` with their long names; `!` marks those with a value."""
+_PLAIN_XARGS = {**_XARGS, "E": "eof!", "a": "arg-file!"}
+"""Flags of `xargs` without `-P`; with `-s`, the name of a function would count."""
+_VERBOSE = re.compile(r"^-([0rx]*)t")
+_SAFE = frozenset({"echo", "printf", "basename", "dirname"})
+"""Commands that don't fail. A job that records a failure counts as five commands, and their number is limited."""
+_OPTIONAL_VALUES = frozenset({"replace!", "max-lines!", "eof!"})
+"""Flags whose long name has a value only behind `=`."""
 _BLANK = " \t\r\v\f"
 _PARALLEL = {"j": "jobs!", "k": "keep-order"}
 _REPLACED = re.compile(r"\{([1-9]\d?|)\}")
@@ -296,11 +304,13 @@ class _UsageError(Exception):
 
 
 async def _jobs(context: BuiltinContext) -> BuiltinResult:
-    """Return a script for `xargs -P` or `parallel` that runs the jobs of one round concurrently.
+    """Return a script for `xargs -P` or `parallel` that runs the jobs of one round concurrently, or for `xargs`.
 
     Each round is a separate text because the length of a text that is run is limited.
     """
     kind, *words = context.argv
+    if kind == "plain":
+        return BuiltinResult(_recorded(words))
     try:
         jobs, most = _wanted(kind, words, context.stdin or "")
     except (_UsageError, ValueError) as error:
@@ -313,6 +323,22 @@ async def _jobs(context: BuiltinContext) -> BuiltinResult:
         lines += [f"wait $__job{number} || {failed}" for number in range(len(batch))]
         rounds.append("eval " + shlex.quote("\n".join(lines)))
     return BuiltinResult("\n".join(["__failed=0", *rounds, "(exit $__failed)"]) + "\n")
+
+
+def _recorded(words: list[str]) -> str:
+    """Return an assignment of the words of `xargs` without `-P`; its jobs record failures, unless a flag is unknown."""
+    try:
+        flags, command = _flags(words, _PLAIN_XARGS)
+    except _UsageError:
+        return f"__words=({shlex.join(words)})"
+    given, job = words[: len(words) - len(command)], JOB
+    command = command or ["echo"]
+    if "verbose" in flags:  # bashkit would show the name of the function
+        given = [_VERBOSE.sub(r"-\1", word) for word in given if word != "--verbose"]
+        given, job = [word for word in given if word != "-"], f"{JOB}_verbose"
+    elif command[0] in _SAFE:
+        return f"__words=({shlex.join(words)})"
+    return f"__words=({shlex.join([*given, job, *command])})"
 
 
 def _wanted(kind: str, words: list[str], text: str) -> tuple[list[str], int]:
@@ -407,7 +433,7 @@ def _flags(words: list[str], known: dict[str, str]) -> tuple[dict[str, str], lis
         if long is None:
             raise _UsageError(f"{word} is not supported.")
         if long.endswith("!"):
-            if not value and not equals and left:
+            if not value and not equals and left and not (is_long and long in _OPTIONAL_VALUES):
                 value = left.pop(0)
         elif value and not is_long:
             left.insert(0, f"-{value}")
