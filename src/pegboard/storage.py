@@ -228,3 +228,17 @@ def _sync(folder: str) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def no_temporary_file(failed: str, error: OSError) -> str:
+    """Return that something failed because a temporary file can't be written, why, and what to do.
+
+    Args:
+        failed: A clause that says what failed.
+        error: The error of `tempfile`.
+    """
+    reason = error.strerror or error
+    return (
+        f"{failed} because no temporary file can be written: {reason}."
+        " Free space on the disk, or set TMPDIR to a writable folder."
+    )

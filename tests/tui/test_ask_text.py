@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 
 import pytest
@@ -94,6 +95,21 @@ async def test_changes_are_discarded_only_after_confirmation(given: GivenRuntime
         await stage.press("x", "backspace", "escape")
         await has_closed(stage, closed)
     assert closed == [None]
+
+
+async def test_a_text_is_unchanged_if_it_cannot_be_written_for_the_external_editor(
+    given: GivenRuntime, external_editor: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    external_editor('echo edited > "$file"')
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/nowhere"])  # as on a full disk
+    async with on_stage(given) as stage:
+        closed = await ask(stage, "Be brief")
+        await stage.press("f4")
+        await stage.until_seen("The editor was not opened because no temporary file")
+        await stage.press("!", "ctrl+s")
+        await has_closed(stage, closed)
+    assert [text.replace("!", "") for text in closed if text] == ["Be brief"]
 
 
 async def test_a_text_is_edited_in_the_external_editor(

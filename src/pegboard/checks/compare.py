@@ -33,6 +33,7 @@ from pegboard.errors import FormFaults
 from pegboard.models import CallRecord, DataModel, Fault, McpHandler, PackHandler, ToolSpec
 from pegboard.results.sizes import count
 from pegboard.runtime import Runtime
+from pegboard.storage import no_temporary_file
 
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d.*")
 _MOST_CALLS: Final = 1000
@@ -198,8 +199,12 @@ class Compatibility:
         for spec in specs:
             if isinstance(spec.handler, PackHandler) and repository_of(spec.handler.file) is not None:
                 files.setdefault(spec.handler.file, []).append(spec)
-        with TemporaryDirectory(prefix="pegboard-") as copy:
-            packs = PacksAtRevision(self._runtime, revision, Path(copy))
+        try:
+            copy = TemporaryDirectory(prefix="pegboard-")
+        except OSError as error:
+            raise CheckError(no_temporary_file("The packs were not compared", error)) from error
+        with copy:
+            packs = PacksAtRevision(self._runtime, revision, Path(copy.name))
             old = {file: await packs.tools(file) for file in files}
             lost = await self._removed_packs(packs) if removed == "" else []
         known = {name: version for tools in reversed([*old.values(), *lost]) for name, version in tools.items()}

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import termios
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
@@ -20,6 +20,7 @@ from pegboard.models import JsonObject, ToolCall, ToolSpec
 from pegboard.models.approval import Approval
 from pegboard.results.arguments import arguments_text
 from pegboard.results.clean import clean, clean_line
+from pegboard.storage import no_temporary_file
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -245,9 +246,14 @@ async def edit_arguments(args: JsonObject) -> JsonObject | None:
 async def _edit_in_editor(args: JsonObject) -> str | None:
     from pegboard.tui.widgets.external_editor import editor_command
 
-    with tempfile.TemporaryDirectory(prefix="pegboard-") as folder:
-        file = Path(folder) / "arguments.json"
-        await asyncio.to_thread(file.write_text, json.dumps(args, indent=2) + "\n", encoding="utf-8")
+    with ExitStack() as stack:
+        try:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="pegboard-"))
+            file = Path(folder) / "arguments.json"
+            await asyncio.to_thread(file.write_text, json.dumps(args, indent=2) + "\n", encoding="utf-8")
+        except OSError as error:
+            narrate(no_temporary_file("The editor was not opened", error))
+            return None
         command = editor_command(str(file), None, os.environ)
         try:
             process = await asyncio.create_subprocess_exec(*command)

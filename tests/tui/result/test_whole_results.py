@@ -8,6 +8,7 @@ import csv
 import io
 import json
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -88,6 +89,22 @@ async def test_a_wrong_jq_filter_is_explained_under_the_line_and_keeps_the_resul
         assert "a: [1, 2]" in on.text or "▾ a" in on.text
         await on.press("escape")
         assert "syntax error" not in on.text
+
+
+async def test_without_a_folder_for_temporary_files_filter_and_pager_say_what_to_do(
+    stage: OpenStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/nowhere"])  # as on a full disk
+    async with stage(width=120) as on:
+        await on.show({"a": [1, 2]})
+        await on.press("vertical_line", "a")
+        await on.until(lambda: "free space on the disk, or set TMPDIR" in on.text, "the filter failed")
+        await on.press("escape", "f3")
+        await on.until(
+            lambda: any("The pager was not opened because no temporary file" in one for one in on.app.notices),
+            "the pager failed",
+        )
 
 
 async def test_the_first_dot_of_a_jq_filter_may_be_typed_or_not(stage: OpenStage) -> None:

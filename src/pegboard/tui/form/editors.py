@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import ClassVar
 
@@ -22,6 +23,7 @@ from textual.widgets import Input, TextArea
 from pegboard.data.json_text import write
 from pegboard.forms import Field, MapField, TextField
 from pegboard.results.clean import clean_line
+from pegboard.storage import no_temporary_file
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.form.lines import SELECT_ALL, LineInput, Lines
 from pegboard.tui.form.messages import ConvertToBox, Edited, LineSubmitted
@@ -90,10 +92,15 @@ async def in_editor(app: App[object], text: str, suffix: str) -> str:
     """
     from pegboard.tui.widgets.external_editor import open_in_editor
 
-    with tempfile.TemporaryDirectory(prefix="pegboard-") as folder:
-        file = Path(folder) / f"value{suffix}"
+    with ExitStack() as stack:
         before = text.encode(errors="surrogatepass")
-        file.write_bytes(before)
+        try:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="pegboard-"))
+            file = Path(folder) / f"value{suffix}"
+            file.write_bytes(before)
+        except OSError as error:
+            app.notify(no_temporary_file("The editor was not opened", error), severity="error", markup=False)
+            return text
         await open_in_editor(app, str(file))
         after = file.read_bytes() if file.exists() else before
     if after == before:

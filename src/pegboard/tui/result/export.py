@@ -15,6 +15,7 @@ from pegboard.models import ToolCall, ToolResult
 from pegboard.results.clean import clean
 from pegboard.results.export import paged, paged_text, pager_command, save, suggested_name
 from pegboard.results.sizes import size
+from pegboard.storage import no_temporary_file
 from pegboard.tui.result.image import ImageView, save_image
 from pegboard.tui.result.pager import open_in_pager
 from pegboard.tui.result.table import TableView
@@ -61,8 +62,13 @@ async def page_result(widget: Widget, result: ToolResult, text: str | None) -> N
         result: The result.
         text: Text to open instead of the result's data.
     """
-    folder = Path(tempfile.gettempdir())
     file: Path | None = None
+    try:
+        folder = Path(tempfile.gettempdir())
+    except OSError as error:
+        message = no_temporary_file("The pager was not opened", error)
+        widget.notify(clean(message), severity="error", markup=False)
+        return
     try:
         file = await asyncio.to_thread(paged, result, folder) if text is None else paged_text(text, folder)
         await open_in_pager(widget.app, file)

@@ -76,8 +76,12 @@ class JqFilter:
             self._hint("")
             self._show(None)
             return
-        if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="pegboard-", ignore_cleanup_errors=True)
+        try:
+            self._folder = self._folder or tempfile.TemporaryDirectory(prefix="pegboard-", ignore_cleanup_errors=True)
+        except OSError:
+            self.failed = text
+            self._report("no temporary file can be written: free space on the disk, or set TMPDIR")  # in one line
+            return
         if original.meta.truncated is not None:
             self._hint("filtering the whole result…")
         try:
