@@ -19,7 +19,7 @@ from pegboard.results.ordering import matches, order
 from pegboard.results.paths import Path
 from pegboard.results.search import find, pattern
 from pegboard.results.sizes import count
-from pegboard.results.stored.values import StoredList
+from pegboard.results.stored.values import StoredList, in_memory
 from pegboard.results.text import json_bytes, preview, shortened, shown_key
 
 CELL = 40
@@ -192,10 +192,9 @@ class Table:
         return [*shown, *beside] if self.is_part else [*beside, *shown]
 
     def rows(self) -> Iterator[JsonObject]:
-        """Yield the rows that are shown, without hidden columns."""
+        """Yield the rows that are shown, without hidden columns, for encoders."""
         for number in self._numbers:
-            row = self._rows[number]
-            yield {key: value for key, value in row.items() if key not in self.hidden} if self.hidden else row
+            yield {key: in_memory(value) for key, value in self._rows[number].items() if key not in self.hidden}
 
     def find(self, wanted: re.Pattern[str], rows: int | None = None) -> Iterator[tuple[int, int] | None]:
         """Yield the row and column of each cell that contains a match at any depth, and None for the others.

@@ -576,6 +576,37 @@ async def test_a_search_says_that_it_covered_only_the_part_shown_and_can_cover_t
         assert on.app.clipboard == ".a.items[39999].n"
 
 
+async def test_a_large_list_in_a_large_result_is_copied_as_a_whole_unless_it_is_too_large(
+    stage: OpenStage, tmp_path: Path
+) -> None:
+    items: list[JsonValue] = [{"n": number, "of": ["x"] * 3} for number in range(20_000)]
+    more: JsonValue = ["y" * 1_000] * 11_000
+    async with stage(width=120) as on:
+        await on.show_result(truncated(tmp_path, {"a": {"items": items}, "more": more}))
+        await on.until(lambda: on.pane._views.is_whole, "the file is open")
+        await on.press("down", "c")
+        assert json.loads(on.app.clipboard) == {"items": items}
+        on.pane.query_one(TreeView).go(("a", "items"))
+        await on.press("c")
+        assert json.loads(on.app.clipboard) == items
+        await on.press("home", "c")
+        assert on.app.notices[-1] == "12 MB are too much to copy. Press s to save the complete result."
+        assert json.loads(on.app.clipboard) == items
+
+
+@pytest.mark.parametrize("suffix", ["csv", "md", "json"])
+async def test_rows_with_large_values_are_saved_as_a_whole(stage: OpenStage, tmp_path: Path, suffix: str) -> None:
+    rows: list[JsonValue] = [{"id": 2, "list": [*range(50_000)]}, {"id": 1, "list": [*range(60_000)]}]
+    file = tmp_path / f"saved.{suffix}"
+    async with stage(width=120) as on:
+        await on.show_result(truncated(tmp_path, rows))
+        await on.until(lambda: on.pane._views.is_whole, "the file is open")
+        await on.press("o")
+        await on.until(lambda: on.pane.query_one(TableView).table.is_arranged, "the rows are sorted")
+        await on.press("s", "ctrl+u", *str(file), "enter")
+    assert "59999]" in file.read_text().replace("\\", "")
+
+
 async def test_all_parts_of_a_large_text_are_reached(stage: OpenStage, tmp_path: Path) -> None:
     text = 'ein Wört \\ "x" 😀\t' * 60_000 + "needle at the end"
     async with stage(width=120) as on:

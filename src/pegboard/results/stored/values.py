@@ -43,6 +43,11 @@ class _Members:
     def __len__(self) -> int:
         return len(self._starts)
 
+    @property
+    def size(self) -> int:
+        """Size in the file in bytes."""
+        return self._end - self._starts[0] if self._starts else 0
+
     def values(self, first: int, stop: int) -> list[Any]:
         """Return consecutive members; those that are indexed themselves are not read."""
         stop = min(stop, len(self))
@@ -85,7 +90,7 @@ class StoredList(list[JsonValue]):
     """List whose items are in a file.
 
     It is a list for everything that iterates, counts or indexes. Functions written in C that read a list's memory
-    directly, such as JSON encoders, see an empty one; see `is_stored`.
+    directly, such as JSON encoders, see an empty one; see `in_memory`.
 
     Attributes:
         columns: Keys of its items if all of them are objects.
@@ -216,9 +221,20 @@ class StoredText:
         return min(bisect_right(self._characters, character), self.count) - 1
 
 
-def is_stored(value: object) -> bool:
-    """Return True for a value that reads its parts from a file."""
-    return isinstance(value, StoredList | StoredObject)
+def size_in_file(value: JsonValue) -> int:
+    """Return the size in bytes of a value that reads its parts from a file; 0 for any other value."""
+    return value.members.size if isinstance(value, StoredList | StoredObject) else 0
+
+
+def in_memory(value: JsonValue) -> JsonValue:
+    """Return a value with all parts that it reads from a file, for encoders; any other value is returned itself."""
+    match value:
+        case StoredObject():
+            return {key: in_memory(item) for key, item in value.items()}
+        case StoredList():
+            return [in_memory(item) for item in value]
+        case _:
+            return value
 
 
 def stored_value(file: FilePath, head: dict[str, Any], data: bytes) -> JsonValue | StoredText:

@@ -7,6 +7,7 @@ import tempfile
 from datetime import datetime
 from pathlib import Path
 
+from pydantic import JsonValue
 from textual.app import SuspendNotSupported
 from textual.widget import Widget
 
@@ -15,10 +16,17 @@ from pegboard.models import ToolCall, ToolResult
 from pegboard.results.clean import clean
 from pegboard.results.export import paged, paged_text, pager_command, save, suggested_name
 from pegboard.results.sizes import size
+from pegboard.results.stored.values import in_memory, size_in_file
+from pegboard.results.text import as_text
 from pegboard.storage import no_temporary_file
+from pegboard.tui.commands import key_of
 from pegboard.tui.result.image import ImageView, save_image
 from pegboard.tui.result.pager import open_in_pager
 from pegboard.tui.result.table import TableView
+from pegboard.tui.widgets.clipboard import copy
+
+_MOST_COPIED = 10_000_000
+"""Size in bytes up to which a value in a file is copied."""
 
 
 def suggested_path(call: ToolCall, result: ToolResult, view: object) -> str:
@@ -52,6 +60,23 @@ async def save_result(widget: Widget, result: ToolResult, name: str, view: Widge
         return False
     widget.notify(clean(f"Saved {size(written)} to {file}"), markup=False)
     return True
+
+
+async def copy_stored(widget: Widget, value: JsonValue, folder: Path) -> None:
+    """Copy a value that is read from the file of a large result, unless it is too large for a clipboard.
+
+    Args:
+        widget: Widget that shows a toast.
+        value: The value.
+        folder: Folder for the text if no clipboard is available.
+    """
+    if (length := size_in_file(value)) > _MOST_COPIED:
+        save = key_of(widget, "result.save")
+        message = f"{size(length)} are too much to copy. Press {save} to save the complete result."
+        widget.notify(message, severity="warning", markup=False)
+        return
+    text = await asyncio.to_thread(lambda: as_text(in_memory(value)))
+    await copy(widget.app, text, folder)
 
 
 async def page_result(widget: Widget, result: ToolResult, text: str | None) -> None:

@@ -30,6 +30,7 @@ from pegboard.results.file_type import code_file
 from pegboard.results.links import ResultLink, link_at
 from pegboard.results.log import LogLine
 from pegboard.results.paths import jq_path
+from pegboard.results.stored.values import size_in_file
 from pegboard.results.text import as_text
 from pegboard.tui import result as result_views
 from pegboard.tui.commands import Command, bindings, key_of
@@ -302,13 +303,7 @@ class ResultPane(Widget):
         """Update the hint."""
         self._update()
 
-    def watch_hint(self) -> None:
-        """Update the hint."""
-        self._update()
-
-    def watch_cancel_key(self) -> None:
-        """Update the hint."""
-        self._update()
+    watch_hint = watch_cancel_key = watch_run_key
 
     def on_view_bar_chosen(self, event: ViewBar.Chosen) -> None:
         """Show the clicked view."""
@@ -427,7 +422,11 @@ class ResultPane(Widget):
     def action_copy(self) -> None:
         """Copy the value at the cursor, or the text of the view."""
         view = self._views.capable
-        if isinstance(view, CursorView):
+        if isinstance(view, CursorView) and size_in_file(value := view.here):
+            from pegboard.tui.result.export import copy_stored
+
+            self.run_worker(copy_stored(self, value, self._folder), group="copy")
+        elif isinstance(view, CursorView):
             self.copy_text(as_text(view.here))
         elif self._views.shown in {"error", "log", "output"}:
             self.copy_text(self._views.text)
