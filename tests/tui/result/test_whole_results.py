@@ -594,6 +594,22 @@ async def test_a_large_list_in_a_large_result_is_copied_as_a_whole_unless_it_is_
         assert json.loads(on.app.clipboard) == items
 
 
+async def test_the_part_of_a_large_text_that_is_shown_is_copied(stage: OpenStage, tmp_path: Path) -> None:
+    text = "\n".join(f"line {number}\tof \x1b[1mtext" for number in range(50_000))
+    async with stage(width=120) as on:
+        await on.show_result(truncated(tmp_path, text))
+        await on.until(lambda: on.pane.query(SegmentView), "the file is open")
+        copied = []
+        for key in ("c", "C", "c"):
+            await on.press(key)
+            copied.append(on.app.clipboard)
+            message = "Copied only the part that is shown. Press s to save the complete result."
+            assert message in on.app.notices
+            await on.press("right")
+        assert text.startswith("".join(copied)), "each part is copied as it is"
+        assert len(set(copied)) == 3
+
+
 @pytest.mark.parametrize("suffix", ["csv", "md", "json"])
 async def test_rows_with_large_values_are_saved_as_a_whole(stage: OpenStage, tmp_path: Path, suffix: str) -> None:
     rows: list[JsonValue] = [{"id": 2, "list": [*range(50_000)]}, {"id": 1, "list": [*range(60_000)]}]

@@ -444,10 +444,12 @@ class ResultPane(Widget):
         result = self._result
         if result is None:
             return
-        has_data = result.ok or result.data is not None
-        self.copy_text(as_text(result.data) if has_data else self._views.text)
+        view, has_data = self._views.capable, result.ok or result.data is not None
+        part = view.part if isinstance(view, result_views.SegmentView) else ""
+        self.copy_text(part or (as_text(result.data) if has_data else self._views.text))
         if result.meta.truncated:
-            message = f"Copied only the shown part. Press {key_of(self, 'result.save')} to save the complete result."
+            copied = "part that is shown" if part else "beginning"
+            message = f"Copied only the {copied}. Press {key_of(self, 'result.save')} to save the complete result."
             self.notify(message, severity="warning", markup=False)
 
     def action_save(self) -> None:

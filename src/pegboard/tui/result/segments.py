@@ -51,6 +51,11 @@ class SegmentView(TextView):
         """Number of the part."""
         return f"part {self._number + 1:,} of {self._stored.count:,} · {count(len(self._stored), 'character')}"
 
+    @property
+    def part(self) -> str:
+        """The part of the text that is shown, not sanitized."""
+        return self._raw
+
     def _load(self, number: int) -> None:
         self._number = self.content = number
         self._raw = self._stored.segment(number)
