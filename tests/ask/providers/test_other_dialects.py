@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from dialects import CALL, TEXT, anthropic, block, candidate, claude, ends, gemini, google
@@ -274,6 +275,23 @@ async def test_an_invalid_call_of_a_model_of_google_is_reported_as_such(reason: 
     assert (failed.code, failed.detail) == ("server", reason)
     assert str(failed).endswith(f"in the middle of its answer: {reason}.")
     assert failed.fix == "Try again, or use another model: this one wrote an invalid call."
+
+
+@pytest.mark.parametrize(
+    ("chunk", "words"),
+    [
+        (candidate(finish="SAFETY"), "SAFETY"),
+        ({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}, "PROHIBITED_CONTENT"),
+        (
+            {"promptFeedback": {"blockReason": "OTHER", "blockReasonMessage": "Against our policy"}},
+            "Against our policy",
+        ),
+    ],
+)
+async def test_a_message_that_google_blocks_is_a_refusal_with_its_reason(chunk: dict[str, Any], words: str) -> None:
+    with FakeProvider(google(chunk)).running() as fake:
+        failed = (await hear(gemini(fake))).failed
+    assert (failed.code, str(failed)) == ("refused", f"gemini-test refused to answer: {words}.")
 
 
 async def test_an_unfinished_answer_of_google_is_a_failure() -> None:

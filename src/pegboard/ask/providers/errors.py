@@ -225,14 +225,14 @@ class ErrorFactory:
         message = f"{self._title} reported an error {'in the middle of its' if started else 'instead of an'} answer."
         return self._error("server", message, _AGAIN, detail=detail)
 
-    def refusal(self, words: object) -> ModelError:
+    def refusal(self, words: str) -> ModelError:
         """Return the error for a model that refuses to answer.
 
         Args:
-            words: Its explanation, if any.
+            words: Its explanation, or the reason of the provider's filter; empty if there is none.
         """
-        detail = self._without_key(words) if isinstance(words, str) else ""
-        return self._error("refused", f"{self._at.model} refused to answer", "Rephrase your message.", detail=detail)
+        message = f"{self._at.model} refused to answer"
+        return self._error("refused", message, "Rephrase your message.", detail=self._without_key(words))
 
     @property
     def _title(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import warnings
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 
 from pydantic_ai import messages as theirs
@@ -202,7 +202,7 @@ def _ended(stream: StreamedResponse, errors: ErrorFactory) -> TurnEnded:
     )
     if response.finish_reason == "content_filter":
         if not (text or calls):
-            raise errors.refusal(details.get("refusal"))
+            raise errors.refusal(_words_of_refusal(details))
         return TurnEnded(message=message, usage=usage, reason="filter")
     # If a stream ends without a reason, the library makes one up; only the details have the provider's own.
     if not details.get("finish_reason"):
@@ -224,6 +224,13 @@ def _ended(stream: StreamedResponse, errors: ErrorFactory) -> TurnEnded:
         case _:
             # Unknown to the library: the answer may be incomplete.
             return TurnEnded(message=message, usage=usage, reason="unknown")
+
+
+def _words_of_refusal(details: Mapping[str, object]) -> str:
+    """Return why there is no answer: in the model's words, or the reason of the provider's filter."""
+    given = (details.get(key) for key in ("refusal", "block_reason_message", "block_reason", "finish_reason"))
+    words = next((one for one in given if isinstance(one, str) and one), "")
+    return "" if words in ("content_filter", "refusal") else words
 
 
 def _text(response: theirs.ModelResponse) -> str:
