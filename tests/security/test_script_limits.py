@@ -102,6 +102,9 @@ WHOLE = {
     "an array": ("a=($(seq 50000)); echo ${#a[@]} ${a[49999]}", "50000 50000\n"),
     "a here-document": ("x=$(big 3000000); wc -c <<< $x; cat <<E | wc -c\n$x\nE", "3000001\n3000001\n"),
     "a file": ("big 9000000 > f; wc -c < f", "9000000\n"),
+    "jobs in a substitution": (
+        "x=$(seq 3 | xargs -P 2 -I{} big 900000); echo ${#x}; x=$(parallel big ::: 900000 900000); echo ${#x}",
+        "2700000\n1800000\n"),
     "a pipe": ("big 9000000 | tr x y | cat | wc -c", "9000000\n"),
 }  # fmt: skip
 

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 JOBS = "_pegboard_jobs"
 JOB = "_pegboard_job"
+ROUNDS = "_pegboard_rounds"
+ROUND = "_pegboard_round"
 TRAP = "_pegboard_trap"
 HEAD = "_pegboard_head"
 ERRORS = "_pegboard_errors"
@@ -18,7 +20,7 @@ LONG_SEQ = "_pegboard_long_seq"
 _JOB_FUNCTIONS = f"""
 xargs() {{
     case " ${{*/#/ }}" in
-        *" -P"*|*" -"[0rtx]P*|*" -"[0rtx][0rtx]P*|*" --max-procs"*) eval "$({JOBS} xargs "$@")" </dev/null ;;
+        *" -P"*|*" -"[0rtx]P*|*" -"[0rtx][0rtx]P*|*" --max-procs"*) {ROUNDS} xargs "$@" ;;
         *)
             local __failed=0 __code=0 __words=()
             eval "$({JOBS} plain "$@" </dev/null)"
@@ -43,7 +45,18 @@ xargs() {{
         *) __failed=123 ;;
     esac
 }}
-parallel() {{ eval "$({JOBS} parallel "$@")" </dev/null; }}
+parallel() {{ {ROUNDS} parallel "$@"; }}
+{ROUNDS}() {{
+    local __failed=0 __round __rounds=()
+    eval "$({JOBS} "$@")"
+    for __round in "${{__rounds[@]}}"; do
+        eval "{ROUND}() {{
+$__round
+}}"
+        {ROUND} </dev/null || return
+    done
+    return "$__failed"
+}}
 """
 _TRAPS = f"""
 trap() {{

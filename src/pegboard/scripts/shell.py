@@ -16,7 +16,8 @@ module relies on:
 - A limit that is reached in an `EXIT` trap ends the trap without a message, hence the function `trap` below.
 - Arrays have 100,000 entries together; `a+=(…)` drops further ones.
 - `add_command` commands write bytes while others read; see `programs`. Outside a plain pipe, as in `$(…)`, `<(…)` and
-  the background, their output is cut at 1 MiB without a flag; that of `custom_builtins` is not.
+  the background, their output is cut at 1 MiB without a flag; that of `custom_builtins` is not. So is all that `eval`,
+  `source` and `sh` print there, hence a function for each round of `xargs -P`.
 
 Requests and replies are lines of JSON on stdin: `{"run", "names", "env", "commands", "iterations", "output"}` and
 `{"reply", "out", "err", "code"}`. Messages on stdout are `{"call", "name", "argv", "stdin"}`, `{"drop"}` for cancelled
@@ -304,25 +305,27 @@ class _UsageError(Exception):
 
 
 async def _jobs(context: BuiltinContext) -> BuiltinResult:
-    """Return a script for `xargs -P` or `parallel` that runs the jobs of one round concurrently, or for `xargs`.
-
-    Each round is a separate text because the length of a text that is run is limited.
-    """
+    """Return what the functions `xargs` and `parallel` need: with `-P`, a script for the jobs of each round."""
     kind, *words = context.argv
     if kind == "plain":
         return BuiltinResult(_recorded(words))
     try:
         jobs, most = _wanted(kind, words, context.stdin or "")
     except (_UsageError, ValueError) as error:
-        return BuiltinResult(f"echo {shlex.quote(f'{kind}: {error}')} >&2; (exit 2)\n")
+        return BuiltinResult(_rounds([f"echo {shlex.quote(f'{kind}: {error}')} >&2; return 2"]))
     failed = "__failed=123" if kind == "xargs" else "__failed=$((__failed + 1))"
     rounds = []
     left = iter(jobs)
     while batch := list(islice(left, most)):
         lines = [f"{{ {job}; }} </dev/null & __job{number}=$!" for number, job in enumerate(batch)]
         lines += [f"wait $__job{number} || {failed}" for number in range(len(batch))]
-        rounds.append("eval " + shlex.quote("\n".join(lines)))
-    return BuiltinResult("\n".join(["__failed=0", *rounds, "(exit $__failed)"]) + "\n")
+        rounds.append("\n".join(lines))
+    return BuiltinResult(_rounds(rounds))
+
+
+def _rounds(scripts: list[str]) -> str:
+    """Return the assignment of the scripts of all rounds; each becomes a function, as `eval` cuts output at 1 MiB."""
+    return f"__rounds=({shlex.join(scripts)})"
 
 
 def _recorded(words: list[str]) -> str:
