@@ -56,3 +56,49 @@ def test_characters_that_xml_cannot_contain_are_shown_as_symbols(text: str, show
     case = ET.fromstring(junit([report])).find(".//testcase")
     assert case is not None
     assert case.attrib["name"] == shown
+
+
+REQUIRED: dict[str, set[str]] = {
+    "testsuites": set(),
+    "testsuite": {"name", "tests", "failures", "errors", "skipped"},
+    "testcase": {"name", "time"},
+    "failure": set(),
+    "error": set(),
+    "properties": set(),
+    "property": {"name", "value"},
+}
+ALLOWED: dict[str, set[str]] = {
+    "testsuites": {"name", "time", "tests", "failures", "errors"},
+    "testsuite": {"time", "timestamp"},
+    "testcase": {"classname"},
+    "failure": {"message", "type"},
+    "error": {"message", "type"},
+    "properties": set(),
+    "property": set(),
+}
+"""Attributes that the schemas of Jenkins' xUnit plugin (junit-10.xsd) and of Maven Surefire both know."""
+
+
+@pytest.mark.promise("BAT-3")
+def test_reports_are_valid_by_the_schemas_of_jenkins_and_surefire_and_name_the_files() -> None:
+    difference = FailedExpectation(expectation="exact", path="", message="Expected 1.")
+    passed = CheckReport(check="a", tool="t.a", file="checks/a.toml", status="passed", duration_ms=1234.5)
+    failed = CheckReport(check="b", tool="t.b", file="checks/b.toml", status="failed", differences=(difference,))
+    broken = CheckReport(
+        check="c", tool="t.c", file="checks/c.toml", status="error", problem=Problem(message="Broken.")
+    )
+    unreadable = Problem(message="No TOML.", file="checks/d.toml")
+    root = ET.fromstring(junit([passed, failed, broken], [unreadable]))
+    for element in root.iter():
+        assert REQUIRED[element.tag] <= element.attrib.keys() <= REQUIRED[element.tag] | ALLOWED[element.tag]
+    cases = {case.attrib["name"]: case for case in root.iter("testcase")}
+    assert {name: [child.tag for child in case] for name, case in cases.items()} == {
+        "a": [],
+        "b": ["failure"],
+        "c": ["error"],
+        "checks/d.toml": ["error"],
+    }
+    assert [child.tag for child in root[0]] == ["properties", *["testcase"] * 4]
+    files = {one.attrib["name"]: one.attrib["value"] for one in root.iter("property")}
+    assert files == {name: f"checks/{name}.toml" for name in "abc"}
+    assert cases["checks/d.toml"].attrib["time"] == "0.000"

@@ -18,6 +18,9 @@ _INVALID: Final = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010fff
 def junit(reports: Sequence[CheckReport], problems: Sequence[Problem] = ()) -> bytes:
     """Return a JUnit report; a test case per check, and one per file that can't be read.
 
+    It is valid by the schemas of Jenkins' xUnit plugin and, but for the root, of Maven Surefire. They allow no file of
+    a test case, so the properties of the suite name the file of each check.
+
     Args:
         reports: The reports on the checks.
         problems: Why files of checks are invalid.
@@ -30,21 +33,28 @@ def junit(reports: Sequence[CheckReport], problems: Sequence[Problem] = ()) -> b
         "time": _seconds(sum(report.duration_ms for report in reports)),
     }
     root = Element("testsuites", counts)
-    suite = SubElement(root, "testsuite", {"name": "pegboard", **counts})
+    suite = SubElement(root, "testsuite", {"name": "pegboard", **counts, "skipped": "0"})
+    files = SubElement(suite, "properties")
     for report in reports:
-        names = {"classname": _text(report.tool), "name": _text(report.title), "file": _text(report.file)}
-        case = SubElement(suite, "testcase", {**names, "time": _seconds(report.duration_ms)})
+        SubElement(files, "property", {"name": _text(report.title), "value": _text(report.file)})
+    for report in reports:
+        case = _case(suite, report.tool, report.title, report.duration_ms)
         if report.problem is not None:
             _outcome(case, "error", str(report.problem), "")
         elif report.status == "failed":
             lines = [f"{one.expectation}: {one.message}" for one in report.differences]
             _outcome(case, "failure", lines[0], "\n".join(lines))
     for problem in problems:
-        case = SubElement(suite, "testcase", {"classname": "checks", "name": _text(problem.file or "")})
+        case = _case(suite, "checks", problem.file or "", 0.0)
         _outcome(case, "error", str(problem), "")
     indent(root)
     xml: bytes = tostring(root, encoding="utf-8", xml_declaration=True)
     return xml + b"\n"
+
+
+def _case(suite: Element, tool: str, title: str, milliseconds: float) -> Element:
+    names = {"classname": _text(tool), "name": _text(title)}
+    return SubElement(suite, "testcase", {**names, "time": _seconds(milliseconds)})
 
 
 def _outcome(case: Element, tag: str, message: str, details: str) -> None:
