@@ -83,6 +83,9 @@ SCRIPTS = {
     "xargs at once with white space in lines": (
         "printf ' a b \\n\\n\\tc\\xe2\\x80\\xa8d\\x1de\\n' | xargs -P2 -I% echo '[%]'", "[a b ]\n[c\u2028d\x1de]\n",
     ),
+    "xargs at once without items": (
+        ": | xargs -P2 echo a; echo ' ' | xargs -P2 -n1 echo b; : | xargs -rP2 echo; : | xargs -P2 -I{} echo", "a\nb\n",
+    ),
     "xargs at once with quotes in lines": ("printf '\"a  b\" c\\\\ d\\n' | xargs -P2 -I% echo '[%]'", "[a  b c d]\n"),
     "parallel with white space in lines": (
         "printf ' a \\n\\nb\\xe2\\x80\\xa8c\\n' | parallel -k echo '[{}]'", "[ a ]\n[b\u2028c]\n",

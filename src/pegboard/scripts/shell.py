@@ -372,6 +372,8 @@ def _xargs(words: list[str], text: str) -> tuple[list[str], int]:
         batches = [items[start : start + size] for start in range(0, len(items), size)]
         if "max-lines" in flags:
             batches = [shlex.split(" ".join(batch)) for batch in batches]
+        if not batches and "no-run-if-empty" not in flags:
+            batches = [[]]
         jobs = [shlex.join([*command, *batch]) for batch in batches]
     return jobs, _concurrency("-P", flags.get("max-procs", "1"))
 
