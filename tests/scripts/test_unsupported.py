@@ -154,6 +154,10 @@ DIFFERENCES = {
         "no\nno\nyes\n",
     ),
     "-nt of absolute paths": ("touch /tmp/a; [[ /tmp/a -nt /tmp/b ]] && echo yes", "yes\n"),
+    "set -u": (
+        'set -u; a=(1); declare -A m=([x]=1); echo "${a[5]}${m[y]}-"; (echo "$none") 2>/dev/null || echo error',
+        "-\nerror\n",
+    ),
     "variables": ('echo "$BASH_COMMAND$BASH_LINENO$BASH_SOURCE$GROUPS$DIRSTACK-"; id -un; id -u', "-\nsandbox\n1000\n"),
     "umask": ("umask 077; touch a; stat -c %a a", "644\n"),
     "cut": ("echo é | cut -b1", "é\n"),
@@ -162,6 +166,10 @@ DIFFERENCES = {
     "-ef": (
         "touch a; ln -s a b; [ a -ef b ] || echo no; [[ a -ef b ]] || echo no; [ a -ef a ] && echo yes",
         "no\nno\nyes\n",
+    ),
+    "eval and sh": (
+        "x=$(eval 'seq 300000'); echo ${#x}; sh -c 'seq 300000' > a; wc -c <a; sh -c 'seq 300000' | wc -c",
+        "1048576\n1048576\n1988895\n",
     ),
     "awk": ("awk 'BEGIN { print 2 ^ 53 }'", "9007199254740992\n"),
 }
