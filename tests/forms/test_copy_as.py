@@ -20,7 +20,10 @@ from pegboard.forms import CopyKind, arguments_from_pairs, copied_as, pasted
 from pegboard.forms.flags import arguments_from_words
 from pegboard.models import JsonObject, McpHandler, PackHandler, ToolSpec
 
-SHELLS = [shell for shell in ("sh", "bash", "zsh") if shutil.which(shell)]
+SHELLS = [
+    pytest.param(shell, marks=pytest.mark.skipif(shutil.which(shell) is None, reason=f"{shell} is not installed"))
+    for shell in ("sh", "bash", "zsh")
+]
 
 SCHEMA: JsonObject = {
     "type": "object",
@@ -164,6 +167,10 @@ def test_special_characters_survive_in_every_argument(shell: str) -> None:
     called = run_in(shell, [copied_as("cli", TOOL, arguments) for arguments in batch])
     for words, arguments in zip(called, batch, strict=True):
         assert identical(arguments_of(words, TOOL), arguments)
+
+
+def test_a_word_that_zsh_would_replace_by_a_path_is_quoted() -> None:
+    assert copied_as("cli", TOOL, {"": 1}) == "pegboard tools invoke fs.list_dir --arg '=1'"
 
 
 def test_a_line_uses_the_simplest_notation() -> None:

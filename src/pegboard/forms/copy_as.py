@@ -85,7 +85,12 @@ def _through_stdin(name: str, where: Sequence[str], arguments: str) -> str:
 
 def _line(name: str, words: list[str]) -> str:
     ordered = [*words, "--", name] if name.startswith("-") else [name, *words]
-    return shlex.join(["pegboard", "tools", "invoke", *ordered])
+    return " ".join(map(_quoted, ["pegboard", "tools", "invoke", *ordered]))
+
+
+def _quoted(word: str) -> str:
+    """Return a word in quotes if a POSIX shell needs them, or zsh, where `=name` is the path of a program."""
+    return f"'{word}'" if word.startswith("=") and shlex.quote(word) == word else shlex.quote(word)
 
 
 def _split_arguments(spec: ToolSpec, arguments: JsonObject) -> tuple[list[str], JsonObject | None]:
