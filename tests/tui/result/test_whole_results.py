@@ -26,6 +26,7 @@ from pegboard.results.shorten import shorten
 from pegboard.results.stored.client import open_stored
 from pegboard.results.stored.values import StoredText
 from pegboard.tui.messages import OpenFile
+from pegboard.tui.result import export
 from pegboard.tui.result.chart import ChartView
 from pegboard.tui.result.image import ImageView, image_protocol
 from pegboard.tui.result.segments import SegmentView
@@ -244,6 +245,17 @@ async def test_a_saved_table_runs_no_formula_in_a_spreadsheet(stage: OpenStage, 
     assert raw.startswith(b"\xef\xbb\xbf"), "Excel reads UTF-8 only with a mark"
     saved = [row[0] for row in csv.reader(io.StringIO(raw.decode("utf-8-sig")))]
     assert saved == ["a", "'=1+1", "'+49 30 1", "-2", "'@x", "plain", "é"]
+
+
+async def test_a_result_that_takes_long_to_save_is_reported_meanwhile(
+    stage: OpenStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export, "NOTICE_SECONDS", 0)
+    async with stage() as on:
+        await on.show([{"a": 1}])
+        await on.press("s", "ctrl+u", *"r.csv", "enter")
+        await on.until(lambda: len(on.app.notices) == 2, "it is saved")
+        assert on.app.notices == ["Saving to r.csv…", "Saved 6 B to r.csv"]
 
 
 # Charts, images and code

@@ -25,6 +25,8 @@ from pegboard.tui.result.pager import open_in_pager
 from pegboard.tui.result.table import TableView
 from pegboard.tui.widgets.clipboard import copy
 
+NOTICE_SECONDS = 1.0
+"""Time after which a toast says that a result is still being saved."""
 _MOST_COPIED = 10_000_000
 """Size in bytes up to which a value in a file is copied."""
 
@@ -54,7 +56,11 @@ async def save_result(widget: Widget, result: ToolResult, name: str, view: Widge
         if image is not None and file.suffix.lower() not in {".json", ".txt"}:
             written = await asyncio.to_thread(save_image, image, file)
         else:
-            written = await asyncio.to_thread(save, result, file, table)
+            saving = asyncio.ensure_future(asyncio.to_thread(save, result, file, table))
+            _, unfinished = await asyncio.wait({saving}, timeout=NOTICE_SECONDS)
+            if unfinished:
+                widget.notify(clean(f"Saving to {file}…"), markup=False)
+            written = await saving
     except (OSError, ValueError) as error:
         widget.notify(clean(f"The result was not saved: {error}"), severity="error", markup=False)
         return False
