@@ -292,6 +292,30 @@ def test_arguments_are_edited_in_one_line_and_asked_about_again(on_terminal: OnT
 
 
 @pytest.mark.promise("ASK-7")
+def test_invalid_edited_arguments_are_explained_and_can_be_edited_again(
+    on_terminal: OnTerminal, tmp_path: Path
+) -> None:
+    with on_terminal("pad.scribble text=hello") as terminal:
+        terminal.until("\nRun pad.scribble? [y/N/e] ")
+        terminal.type("e\n")
+        terminal.until("in one line: ")
+        terminal.type('{"text": 5}\n')
+        terminal.until("[y/N/e] ", count=2)
+        assert "They are invalid: text: must be text, not 5. Edit them again, or reject the call." in terminal.seen
+        terminal.type("y\n")
+        terminal.until("[y/N/e] ", count=3)
+        assert not (tmp_path / "scribbled").exists()
+        terminal.type("e\n")
+        terminal.until("in one line: ", count=2)
+        terminal.type('{"text": "edited"}\n')
+        terminal.until("[y/N/e] ", count=4)
+        assert terminal.seen.count("They are invalid") == 2
+        terminal.type("y\n")
+        assert terminal.end() == 0
+    assert (tmp_path / "scribbled").read_text() == "edited"
+
+
+@pytest.mark.promise("ASK-7")
 def test_arguments_are_edited_in_the_editor(on_terminal: OnTerminal, tmp_path: Path) -> None:
     editor = tmp_path / "editor"
     editor.write_text('#!/bin/sh\necho \'{"text": "from the editor"}\' > "$1"\n')

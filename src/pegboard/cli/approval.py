@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
 from pegboard.cli.output import narrate
+from pegboard.errors import FormFaults
 from pegboard.models import JsonObject, ToolCall, ToolSpec
 from pegboard.models.approval import Approval
 from pegboard.results.arguments import arguments_text
@@ -118,12 +119,12 @@ class TerminalApprover:
         self._turns = turns
 
     async def decide(self, spec: ToolSpec, call: ToolCall) -> Approval:
-        """Show a call and wait for the answer; any answer but `y` or `e` rejects it."""
+        """Show a call and wait for the answer; any answer but `y` or `e` rejects it. `y` approves no invalid edit."""
         async with self._turns.turn():
             arguments = await asyncio.to_thread(MaskedArguments.of, self._runtime, call.args)
-            args, edited = arguments.shown, False
+            args, edited, problem = arguments.shown, False, ""
             while True:
-                _show(spec, call, args, edited=edited)
+                _show(spec, call, args, edited=edited, problem=problem)
                 try:
                     # With the name, because long arguments can scroll it away and imitate the call of another tool.
                     typed = await ask_line(f"Run {clean_line(spec.name)}? [y/N/e] ")
@@ -131,19 +132,31 @@ class TerminalApprover:
                     narrate("\nRejected.")
                     raise
                 match typed.strip().casefold():
+                    case "y" | "yes" if problem:
+                        pass
                     case "y" | "yes":
                         return Approval(answer="once", args=arguments.restored(args)[0] if edited else None)
                     case "e" | "edit":
                         changed = await arguments.edit(args)
-                        args, edited = (args, edited) if changed is None else (changed, True)
+                        if changed is not None:
+                            args, edited = changed, True
+                            problem = await asyncio.to_thread(self._problem, spec, arguments.restored(changed)[0])
                     case _:
                         if not typed and not _has_terminal():
                             return _NOT_ANSWERED
                         narrate("Rejected.")
                         return _REJECTED
 
+    def _problem(self, spec: ToolSpec, args: JsonObject) -> str:
+        """Return why edited arguments are invalid; empty if they are valid."""
+        try:
+            self._runtime.tools.prepare(spec, args)
+        except FormFaults as faults:
+            return f"They are invalid: {clean(str(faults))}. Edit them again, or reject the call."
+        return ""
 
-def _show(spec: ToolSpec, call: ToolCall, args: JsonObject, *, edited: bool) -> None:
+
+def _show(spec: ToolSpec, call: ToolCall, args: JsonObject, *, edited: bool, problem: str) -> None:
     manner = "may delete or overwrite data" if spec.hints.destructive else "may change data"
     manner = "read-only" if spec.hints.read_only else manner
     source = _SOURCES.get(call.source, call.source)
@@ -151,7 +164,7 @@ def _show(spec: ToolSpec, call: ToolCall, args: JsonObject, *, edited: bool) -> 
     if call.from_text:
         lines.append("The model wrote this call into its text, where it may only quote it.")
     lines.append("Edited arguments:" if edited else "Arguments:")
-    narrate("\n".join([*lines, clean(arguments_text(args))]))
+    narrate("\n".join([*lines, clean(arguments_text(args)), *filter(None, [problem])]))
 
 
 async def ask_line(question: str) -> str:
