@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from pegboard.results.paths import Path
+from pegboard.results.paths import Path, values_along
 
 _FILE = re.compile(r"[\w.+-]+/[\w.+-]+, [\d.,]+ \w+: (/.+)")
 """The line for an image or audio: its type, its size and its file."""
@@ -22,21 +22,13 @@ class ResultLink(NamedTuple):
 
 def link_at(data: JsonValue, path: Path) -> ResultLink | None:
     """Return the link at a path in a result, or around it; None if there is none."""
-    found = link_of(data)
-    value = data
-    for step in path:
-        match value, step:
-            case dict(), str() if step in value:
-                value = value[step]
-            case list(), int() if step < len(value):
-                value = value[step]
-            case _:
-                break
+    found = None
+    for value in values_along(data, path):
         found = link_of(value) or found
     return found
 
 
-def link_of(value: JsonValue) -> ResultLink | None:
+def link_of(value: object) -> ResultLink | None:
     """Return the link that a value is, or None."""
     if isinstance(value, str):
         match = _FILE.fullmatch(value)

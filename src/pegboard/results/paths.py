@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import TypeAlias
 
 Step: TypeAlias = str | int
@@ -22,8 +23,9 @@ def jq_path(path: Path) -> str:
     return named if named.startswith(".") else "." + named
 
 
-def value_at(value: object, path: Path) -> object:
-    """Return the value at a path, or None if it doesn't exist."""
+def values_along(value: object, path: Path) -> Iterator[object]:
+    """Yield a value and the values at the steps of a path, up to the first that doesn't exist."""
+    yield value
     for step in path:
         match value, step:
             case dict(), str() if step in value:
@@ -31,8 +33,14 @@ def value_at(value: object, path: Path) -> object:
             case list(), int() if step < len(value):
                 value = value[step]
             case _:
-                return None
-    return value
+                return
+        yield value
+
+
+def value_at(value: object, path: Path) -> object:
+    """Return the value at a path, or None if it doesn't exist."""
+    found = list(values_along(value, path))
+    return found[-1] if len(found) > len(path) else None
 
 
 def _step(step: Step) -> str:
