@@ -152,7 +152,8 @@ class TerminalApprover:
         try:
             self._runtime.tools.prepare(spec, args)
         except FormFaults as faults:
-            return f"They are invalid: {clean(str(faults))}. Edit them again, or reject the call."
+            found = clean_line(self._runtime.redacted(str(faults)))  # it quotes values, which may be secrets
+            return f"They are invalid: {found}. Edit them again, or reject the call."
         return ""
 
 
