@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -241,6 +242,23 @@ def test_an_answer_counts_only_with_enter(on_terminal: OnTerminal, tmp_path: Pat
     with on_terminal("pad.scribble text=hello") as terminal:
         terminal.until("\nRun pad.scribble? [y/N/e] ")
         terminal.type(typed)
+        assert terminal.end() == 0
+    assert (tmp_path / "scribbled").exists() is runs
+
+
+@pytest.mark.promise("ASK-7", "SEC-2")
+@pytest.mark.parametrize(("answer", "runs"), [("y\n", True), ("\n", False)])
+def test_the_question_is_asked_again_after_a_stop_and_only_an_answer_to_it_counts(
+    on_terminal: OnTerminal, tmp_path: Path, answer: str, runs: bool
+) -> None:
+    with on_terminal("pad.scribble text=hello") as terminal:
+        terminal.until("\nRun pad.scribble? [y/N/e] ")
+        terminal.type("y\x04")  # ctrl+d sends the `y` without the end of its line
+        terminal.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, terminal.process.pid, os.WSTOPPED)
+        terminal.process.send_signal(signal.SIGCONT)
+        terminal.until("Run pad.scribble? [y/N/e] ", count=2)
+        terminal.type(answer)
         assert terminal.end() == 0
     assert (tmp_path / "scribbled").exists() is runs
 

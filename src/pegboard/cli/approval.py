@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import select
+import signal
 import sys
 import tempfile
 import termios
@@ -172,14 +173,11 @@ async def ask_line(question: str) -> str:
     """Ask for a line and return it, empty at the end of input. Discard input typed before the question was shown.
 
     Text counts only with the line break after it: ctrl+d after a `y` doesn't approve. Several lines that arrive
-    together, such as a pasted text, don't count; the question is asked again.
+    together, such as a pasted text, don't count; the question is asked again. So it is after ctrl+z and `fg`.
     """
     descriptor = sys.stdin.fileno()
     while True:
-        with suppress(termios.error):
-            termios.tcflush(descriptor, termios.TCIFLUSH)
-        narrate(question, end="")
-        typed = await _line(descriptor)
+        typed = await _answer(descriptor, question)
         if not typed.endswith(b"\n"):
             narrate("")
             return typed.decode("utf-8", "replace")
@@ -206,10 +204,21 @@ def _has_more(descriptor: int) -> bool:
     return bool(select.select([descriptor], [], [], 0)[0])
 
 
-async def _line(descriptor: int) -> bytes:
-    """Read until the line break of a line; return nothing at the end of input."""
+async def _answer(descriptor: int, question: str) -> bytes:
+    """Show a question and read until the line break of a line; return nothing at the end of input."""
     line: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
     begun = bytearray()
+
+    def ask() -> None:
+        with suppress(termios.error):
+            termios.tcflush(descriptor, termios.TCIFLUSH)
+        narrate(question, end="")
+
+    def ask_again() -> None:
+        begun.clear()
+        with suppress(OSError):
+            if os.tcgetpgrp(descriptor) == os.getpgrp():  # Flushing from the background would stop the process.
+                ask()
 
     def read() -> None:
         try:
@@ -221,11 +230,14 @@ async def _line(descriptor: int) -> bytes:
             line.set_result(bytes(begun) if piece else b"")
 
     loop = asyncio.get_running_loop()
-    loop.add_reader(descriptor, read)
+    loop.add_signal_handler(signal.SIGCONT, ask_again)
     try:
+        ask()
+        loop.add_reader(descriptor, read)
         return await line
     finally:
         loop.remove_reader(descriptor)
+        loop.remove_signal_handler(signal.SIGCONT)
 
 
 def _has_terminal() -> bool:
