@@ -130,3 +130,14 @@ def test_the_configuration_is_read_once_when_it_is_first_needed() -> None:
     runtime.tools.scan()
     assert {spec.pack for spec in runtime.tools.all()} == {"fs"}
     assert [problem.message for problem in runtime.problems(packs=False)] == ["It is odd."]
+
+
+@pytest.mark.promise("CFG-1")
+async def test_a_reload_reads_the_configuration_from_which_the_runtime_was_built(tmp_path: Path) -> None:
+    file = tmp_path / "own.toml"
+    file.write_text('[ui]\ntheme = "nord"\n')
+    runtime = Runtime.from_environment({"PEGBOARD_CONFIG": str(file), "PEGBOARD_UI__FOCUS": "result"})
+    assert runtime.settings.ui.theme == "nord"
+    file.write_text('[ui]\ntheme = "dracula"\n')
+    await runtime.reload()
+    assert (runtime.settings.ui.theme, runtime.settings.ui.focus) == ("dracula", "result")

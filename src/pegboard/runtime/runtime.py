@@ -94,24 +94,21 @@ class Runtime:
         allow = None if tool_allow is None else AllowList.parse(tool_allow)
         return cls(partial(_read_settings, environ), paths, packs=packs, allow=allow)
 
-    async def reload(self, environ: Mapping[str, str] | None = None) -> SettingsChange:
+    async def reload(self) -> SettingsChange:
         """Read the configuration again, and apply what can change while Pegboard runs.
 
         Limits of tools never change before a restart, and MCP servers change only with `servers.configured`. If a part
         that limits tools or models can't be read, nothing changes.
-
-        Args:
-            environ: The environment; that of the process by default.
         """
         import asyncio
 
         async with self.servers.configured.changing, self.models.closing_retired():
-            return await asyncio.to_thread(self._reload, environ)
+            return await asyncio.to_thread(self._reload)
 
-    def _reload(self, environ: Mapping[str, str] | None) -> SettingsChange:
+    def _reload(self) -> SettingsChange:
         from pegboard.runtime.reload import changed_settings
 
-        read, problems = _read_settings(environ)
+        read, problems = self.configuration.read()
         settings, change = changed_settings(self.settings, read)
         if change.blocked is None:
             self.configuration.replace(settings, problems)
