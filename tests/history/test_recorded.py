@@ -147,6 +147,7 @@ def test_pages_continue_below_or_above_a_position_until_every_call_was_listed_on
         ("colour:red", (0, 10), "colour: is not a filter", "tool:"),
         ("x ###", (2, 5), "contains no letters or digits", None),
         ("tool:", (0, 5), "tool: has no value", None),
+        ("before:", (0, 7), "before: has no value", "2h"),
         ("parent:a0 parent:b0", (10, 19), "parent: can have only one value", None),
         ("since:2020-01-31 tool:fs since:2020-02-29", (25, 41), "since: can have only one value", None),
         ("slower:1s slower:2s", (10, 19), "slower: can have only one value", None),

@@ -14,6 +14,15 @@ KEYS: Final = ("agent", "before", "parent", "pinned", "session", "since", "slowe
 """Keys of structured filters."""
 SOURCES: Final[tuple[str, ...]] = get_args(CallSource)
 STATES: Final[tuple[CallState, ...]] = get_args(CallState)
+_TIMES: Final = ("30m", "2h", "7d", "YYYY-MM-DD")
+EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
+    "before": _TIMES,
+    "since": _TIMES,
+    "slower": ("500ms", "1s", "2m"),
+    "source": SOURCES,
+    "status": STATES,
+}
+"""Values of filters, by key; the letters in a date stand for digits."""
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
 _DURATION: Final = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*(ms|s|min|m|h|d|w)?")
 _WORD: Final = re.compile(r"\w")
@@ -96,7 +105,7 @@ def _add(term: _Term, found: dict[str, Any], now: datetime) -> None:
             *(f"{key}:" for key in KEYS),
         )
     if not term.value.strip() and term.key != "pinned":
-        raise _InvalidError(f"{term.key}: has no value.", *_ALLOWED.get(term.key, ()))
+        raise _InvalidError(f"{term.key}: has no value.", *EXAMPLES.get(term.key, ()))
     name, value = add(term.value.strip(), now)
     if isinstance(value, tuple):
         found[name] = (*found.get(name, ()), *value)
@@ -128,10 +137,7 @@ def _time(name: str) -> Callable[[str, datetime], tuple[str, object]]:
         except (ValueError, OverflowError):
             raise _InvalidError(
                 f"{value!r} is not a time. Use a duration such as 30m, 2h or 7d, or a date such as 2026-01-31.",
-                "30m",
-                "2h",
-                "7d",
-                "YYYY-MM-DD",
+                *EXAMPLES[name],
             ) from None
 
     return read
@@ -140,7 +146,7 @@ def _time(name: str) -> Callable[[str, datetime], tuple[str, object]]:
 def _duration(value: str, _now: datetime) -> tuple[str, object]:
     match = _DURATION.fullmatch(value)
     if match is None:
-        raise _InvalidError(f"{value!r} is not a duration. Use one such as 500ms, 1s or 2m.", "500ms", "1s", "2m")
+        raise _InvalidError(f"{value!r} is not a duration. Use one such as 500ms, 1s or 2m.", *EXAMPLES["slower"])
     return "slower", float(match[1]) * _UNITS[match[2] or "s"]
 
 
@@ -165,10 +171,4 @@ _FILTERS: Final[dict[str, Callable[[str, datetime], tuple[str, object]]]] = {
     "source": _choices("sources", "source", SOURCES),
     "status": _choices("states", "status", STATES),
     "tool": _names("tools"),
-}
-_ALLOWED: Final[dict[str, tuple[str, ...]]] = {
-    "source": SOURCES,
-    "status": STATES,
-    "since": ("30m", "2h", "7d", "YYYY-MM-DD"),
-    "slower": ("500ms", "1s", "2m"),
 }
