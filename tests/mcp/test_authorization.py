@@ -373,6 +373,14 @@ async def test_nothing_is_sent_to_an_authorization_server_without_encryption(
 
 
 @pytest.mark.promise("MCP-7")
+async def test_an_address_of_this_machine_needs_no_encryption(server: OAuthServer, session: object) -> None:
+    server.endpoints["token_endpoint"] = "http://127.0.0.2:9/token"
+    said = await session().log_in(Person())  # type: ignore[operator]
+    assert "http://127.0.0.2:9" in said
+    assert "encrypted" not in said
+
+
+@pytest.mark.promise("MCP-7")
 async def test_a_token_is_not_refreshed_without_encryption(server: OAuthServer, session: object, home: Path) -> None:
     server.expires_in = 1
     assert await session().log_in(Person()) == ""  # type: ignore[operator]

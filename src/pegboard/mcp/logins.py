@@ -11,6 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from pegboard.config.files import read_bytes, write_private
+from pegboard.config.loopback import is_loopback
 from pegboard.config.vault import Vault
 from pegboard.models import Problem
 
@@ -22,7 +23,7 @@ _DAMAGED: Final = "The login is damaged."
 def is_private(url: str) -> bool:
     """Return whether nothing sent to a URL can be read on the network: it is encrypted, or leads to this machine."""
     parts = urlsplit(url)
-    return parts.scheme == "https" or parts.hostname in {"localhost", "127.0.0.1", "::1"}
+    return parts.scheme == "https" or is_loopback(parts.hostname or "")
 
 
 class Login(BaseModel):
