@@ -18,7 +18,7 @@ from pegboard.config.layer import (
     respell,
 )
 from pegboard.config.paths import OVERLAY, Paths
-from pegboard.config.servers import is_server_name, server_complaints
+from pegboard.config.servers import NAME_RULE, is_server_name, server_complaints
 from pegboard.config.settings import Loaded, Origin, Settings, UiSettings, Unused
 from pegboard.config.trust import DOTENV, REVIEW, FolderFiles, TrustFile
 from pegboard.models import Problem
@@ -222,7 +222,7 @@ def _server_problems(settings: Settings, origins: Mapping[str, Origin]) -> Itera
         origin = next((origin for key, origin in origins.items() if key.startswith(f"mcp.servers.{name}.")), Origin())
         complaints = [*server_complaints(server)]
         if not is_server_name(name):
-            complaints.insert(0, "Its name may only have letters, digits, `_` and `-`, and starts with a letter.")
+            complaints.insert(0, NAME_RULE)
         for complaint in complaints:
             message = f"The MCP server {_shortened(name)} can't be used. {complaint}"
             yield name, origin.problem(message, f"Correct `[mcp.servers.{_shortened(name)}]`.")

@@ -25,11 +25,11 @@ def entry_complaint(name: str, entry: Mapping[str, object], packs: Collection[st
     """
     from pydantic import ValidationError
 
-    from pegboard.config.servers import is_server_name, server_complaints
+    from pegboard.config.servers import NAME_RULE, is_server_name, server_complaints
     from pegboard.config.settings import McpServer
 
     if not is_server_name(name):
-        return "A name has letters, digits, `_` and `-`, and starts with a letter or `_`."
+        return NAME_RULE
     if name in packs:
         return f"A pack named {name} exists; choose another name."
     try:

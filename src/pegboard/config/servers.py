@@ -30,6 +30,7 @@ STARTED: Final = "PEGBOARD_STARTED"
 be one of them, and would start itself without end."""
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+NAME_RULE: Final = "A name has letters, digits, `_` and `-`, at most 64, and starts with a letter or `_`."
 _GIVEN_NAME: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_-]{0,63})=(?!=)(.*)", re.DOTALL)
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
