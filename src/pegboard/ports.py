@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from pegboard.models import CallEvent, CallRecord, JsonObject, PackHandler, Problem, ToolCall, ToolResult, ToolSpec
+    from pegboard.models import CallEvent, JsonObject, PackHandler, Problem, ToolCall, ToolResult, ToolSpec
     from pegboard.models.approval import Approval
     from pegboard.models.conversation import ModelEvent, Prompt
     from pegboard.models.server import Elicitation, ElicitationAnswer, SamplingRequest
@@ -137,10 +137,6 @@ class Recorder(Protocol):
 
     def flush(self) -> None:
         """Write the queue. Blocks; never raises."""
-        ...
-
-    def records(self, *, tool: str | None = None, limit: int = 100) -> Sequence[CallRecord]:
-        """Return records, the newest first."""
         ...
 
     def keep_for_reuse(self, key: str, call_id: str) -> None:

@@ -49,11 +49,6 @@ def make_folder(folder: Path) -> None:
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), one) from error
 
 
-def opener(path: str, flags: int) -> int:
-    """Open a file for `open(..., opener=opener)`; a new one is readable by its owner only."""
-    return os.open(path, flags | os.O_CLOEXEC, PRIVATE_FILE)
-
-
 def open_lock(file: Path) -> int:
     """Open a lock file, create it if it is missing, and return its descriptor.
 

@@ -61,7 +61,7 @@ def test_a_record_has_arguments_error_duration_source_session_and_parent(history
 def test_the_history_is_a_recorder(history: History) -> None:
     recorder: Recorder = history
     recorder.record(call(), answer(), NOON)
-    assert len(recorder.records()) == 1
+    assert len(history.records()) == 1
 
 
 @pytest.mark.promise("STO-1")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -11,7 +10,7 @@ if TYPE_CHECKING:
 
     from pegboard.executor import Executor
     from pegboard.gateway import Gateway
-    from pegboard.models import CallRecord, ToolCall, ToolResult
+    from pegboard.models import ToolCall, ToolResult
     from pegboard.ports import Grants, Recorder, ToolRunner
     from pegboard.runtime.parts import Parts
 
@@ -38,31 +37,31 @@ class Pipelines:
         """Return the pipeline that every other call passes."""
         return self._parts.gateway
 
-    def through(self, runner: ToolRunner, records: GroupedRecords, *, is_remote: bool = False) -> Gateway:
+    def through(self, runner: ToolRunner, recorder: GroupedRecorder, *, is_remote: bool = False) -> Gateway:
         """Return a pipeline that runs the tools of packs with another runner.
 
         Args:
             runner: The runner.
-            records: From `records`; its user closes it.
+            recorder: From `grouped_recorder`; its user ends with `pass_on`.
             is_remote: Whether it runs tools on other machines, so that requirements of this one don't count.
         """
-        return self._parts.gateway_through(runner, is_remote=is_remote, recorder=records)
+        return self._parts.gateway_through(runner, is_remote=is_remote, recorder=recorder)
 
     @property
     def recorder(self) -> Recorder:
         """The history."""
         return self._parts.history
 
-    def records(self) -> GroupedRecords:
+    def grouped_recorder(self) -> GroupedRecorder:
         """Return the history as a recorder for many short calls."""
-        return GroupedRecords(self._parts.history)
+        return GroupedRecorder(self._parts.history)
 
     def executor(self, workers: int) -> Executor:
         """Return a new worker pool with a number of processes; its user closes it."""
         return self._parts.new_executor(workers)
 
 
-class GroupedRecords:
+class GroupedRecorder:
     """Recorder that passes records on in groups, because each write of the history interrupts the event loop.
 
     A killed process loses the records of at most a quarter of a second. A `pegboard.ports.Recorder`, used in one event
@@ -88,11 +87,11 @@ class GroupedRecords:
         self._started.pop(call.id, None)
         self._held.append((call, result, at))
         if len(self._held) >= _MOST_HELD:
-            self.close()
+            self.pass_on()
         else:
             self._schedule()
 
-    def close(self) -> None:
+    def pass_on(self) -> None:
         """Pass on the held records, and the starts of calls that still run."""
         if self._timer is not None:
             self._timer.cancel()
@@ -108,12 +107,7 @@ class GroupedRecords:
         if self._timer is None:
             import asyncio
 
-            self._timer = asyncio.get_running_loop().call_later(_HELD_SECONDS, self.close)
-
-    def records(self, *, tool: str | None = None, limit: int = 100) -> Sequence[CallRecord]:
-        """Return records, the newest first."""
-        self.close()
-        return self._recorder.records(tool=tool, limit=limit)
+            self._timer = asyncio.get_running_loop().call_later(_HELD_SECONDS, self.pass_on)
 
     def flush(self) -> None:
         """Write the records that were passed on."""

@@ -31,7 +31,7 @@ from pegboard.models import CallEvent, Finished, PackHandler, Started, ToolCall,
 if TYPE_CHECKING:
     from pegboard.ports import Calls, Granted
     from pegboard.runtime import Runtime
-    from pegboard.runtime.pipelines import GroupedRecords
+    from pegboard.runtime.pipelines import GroupedRecorder
 
 WORKER_LOST: Final = "worker_lost"
 """Detail of the error of a call whose worker was lost."""
@@ -59,7 +59,7 @@ class DaskEngine:
         self._runtime = runtime
         self._insecure = insecure
         self._id = os.urandom(16).hex()
-        self._records: GroupedRecords | None = None
+        self._recorder: GroupedRecorder | None = None
         self._dispatcher = DaskDispatcher(self._id, self._cluster)
         self._had_workers = 0.0
         self._rejected: dict[str, str] = {}
@@ -90,8 +90,8 @@ class DaskEngine:
         if self._rejected:  # checked first, so that no row fails because of the machine that it happens to run on
             raise EngineError(next(iter(self._rejected.values())))
         self._watching = asyncio.create_task(self._watch())
-        self._records = self._runtime.pipelines.records()
-        return self._runtime.pipelines.through(self, self._records, is_remote=True)
+        self._recorder = self._runtime.pipelines.grouped_recorder()
+        return self._runtime.pipelines.through(self, self._recorder, is_remote=True)
 
     async def close(self) -> None:
         """Cancel all calls, forget the pack on the workers, and close the cluster unless it was passed open."""
@@ -99,8 +99,8 @@ class DaskEngine:
             self._watching.cancel()
             await asyncio.gather(self._watching, return_exceptions=True)
         await self._dispatcher.close()
-        if self._records is not None:
-            self._records.close()
+        if self._recorder is not None:
+            self._recorder.pass_on()
         addresses = [*self._dispatcher.workers, *self._rejected]  # those that can't run the tool have the pack as well
         if addresses and self._gone is None:
             with suppress(OSError, TimeoutError):
