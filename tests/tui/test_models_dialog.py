@@ -13,7 +13,7 @@ from stage import Stage, on_stage
 from pegboard.ask.providers import LocalServer
 from pegboard.config import Paths, Settings
 from pegboard.config.settings import ModelSettings
-from pegboard.models.model_requirements import ModelNeeds
+from pegboard.models.model_requirements import ModelRequirements
 from pegboard.runtime import Runtime
 from pegboard.tui.chat.models import ModelChoice, ModelList, ModelsScreen
 
@@ -111,7 +111,7 @@ async def test_a_long_command_that_installs_a_library_hides_no_other_requirement
     known = machine.models.requirements
     command = f"uv pip install --python /home/{'ann/' * 25}bin/python 'pegboard[google]'"
 
-    def requirements(name: str, base_url: str | None = None) -> ModelNeeds:
+    def requirements(name: str, base_url: str | None = None) -> ModelRequirements:
         return known(name, base_url).model_copy(update={"extra": "google", "install": command})
 
     monkeypatch.setattr(machine.models, "requirements", requirements)

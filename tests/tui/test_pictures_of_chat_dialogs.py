@@ -16,12 +16,12 @@ from textual.screen import Screen
 
 from pegboard.ask.providers import LocalServer
 from pegboard.ask.providers.endpoint import PROVIDERS
-from pegboard.ask.providers.requirements import needs
+from pegboard.ask.providers.requirements import requirements_of
 from pegboard.config import Settings
 from pegboard.config.settings import ModelSettings
 from pegboard.history import History, Sessions
 from pegboard.models.conversation import Message, ModelMessage, ProposedCall, ToolMessage, UserMessage
-from pegboard.models.model_requirements import ModelNeeds
+from pegboard.models.model_requirements import ModelRequirements
 from pegboard.results.definition import token_weight
 from pegboard.tui.chat.models import ModelList, ModelsScreen
 from pegboard.tui.chat.offered_tools import OfferedScreen
@@ -149,11 +149,11 @@ class LocalModels:
         """Return the known providers."""
         return tuple(PROVIDERS)
 
-    def requirements(self, name: str, base_url: str | None = None) -> ModelNeeds:
+    def requirements(self, name: str, base_url: str | None = None) -> ModelRequirements:
         """Return one key and a missing library."""
         if name == "offline":
-            return ModelNeeds(title="Built in")
-        its = needs(name, base_url, lambda secret: "environment" if secret == "ANTHROPIC_API_KEY" else None)
+            return ModelRequirements(title="Built in")
+        its = requirements_of(name, base_url, lambda secret: "environment" if secret == "ANTHROPIC_API_KEY" else None)
         extra = "google" if its.title == "Google" else ""
         return its.model_copy(update={"extra": extra, "install": f"pip install 'pegboard[{extra}]'"})
 

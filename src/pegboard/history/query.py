@@ -22,7 +22,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "source": SOURCES,
     "status": STATES,
 }
-"""Values of filters, by key; the letters in a date stand for digits."""
+"""Values of filters that are offered, by key."""
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
 _DURATION: Final = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*(ms|s|min|m|h|d|w)?")
 _WORD: Final = re.compile(r"\w")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pegboard.models.model import DataModel
 
 
-class ModelNeeds(DataModel):
+class ModelRequirements(DataModel):
     """Requirements of a model and their status."""
 
     title: str

@@ -11,7 +11,7 @@ from pegboard.errors import ModelError
 if TYPE_CHECKING:
     from pegboard.ask.providers import LocalServer, ProviderModel
     from pegboard.models.conversation import Usage
-    from pegboard.models.model_requirements import ModelNeeds
+    from pegboard.models.model_requirements import ModelRequirements
     from pegboard.ports import Model
     from pegboard.runtime.parts import Parts
 
@@ -190,7 +190,7 @@ class Models:
 
         return tuple(PROVIDERS)
 
-    def requirements(self, name: str, base_url: str | None = None) -> ModelNeeds:
+    def requirements(self, name: str, base_url: str | None = None) -> ModelRequirements:
         """Return the requirements of a model and their status; block, up to 30 seconds for a locked keyring.
 
         Args:
@@ -200,15 +200,15 @@ class Models:
         Raises:
             ModelError: The name or its provider is unknown.
         """
-        from pegboard.ask.providers.requirements import needs
-        from pegboard.models.model_requirements import ModelNeeds
+        from pegboard.ask.providers.requirements import requirements_of
+        from pegboard.models.model_requirements import ModelRequirements
 
         if self.is_offline(name):
-            return ModelNeeds(title="Built in", is_local=True)
+            return ModelRequirements(title="Built in", is_local=True)
         where = self._base_url(name, base_url)
         has_key = self._is_configured(name, where)
         of_folder = self._parts.settings.is_base_url_from_folder(where)
-        return needs(
+        return requirements_of(
             name, where, lambda secret: self._parts.find_secret(secret, of_folder=of_folder)[0] if has_key else None
         )
 

@@ -7,14 +7,14 @@ from importlib.util import find_spec
 from typing import Final
 
 from pegboard.ask.providers.endpoint import Dialect, endpoint
-from pegboard.models.model_requirements import ModelNeeds
+from pegboard.models.model_requirements import ModelRequirements
 from pegboard.sdk.distributions import extra_command
 
 _LIBRARIES: Final[Mapping[Dialect, str]] = {"anthropic": "anthropic", "google": "google.genai"}
 """Dialect → library that is optional; the extra that installs it has the name of the dialect."""
 
 
-def needs(name: str, base_url: str | None, place: Callable[[str], str | None]) -> ModelNeeds:
+def requirements_of(name: str, base_url: str | None, place: Callable[[str], str | None]) -> ModelRequirements:
     """Return the requirements of a model.
 
     Args:
@@ -28,7 +28,7 @@ def needs(name: str, base_url: str | None, place: Callable[[str], str | None]) -
     its = endpoint(name, base_url)
     found = next(((secret, at) for secret in its.secrets if (at := place(secret))), (its.secrets[0], None))
     extra = "" if _is_installed(_LIBRARIES.get(its.dialect)) else its.dialect
-    return ModelNeeds(
+    return ModelRequirements(
         title=its.title,
         where=its.where,
         is_local=its.is_local,

@@ -16,7 +16,7 @@ from textual.widgets import Button, Input, Label, Static
 from pegboard.config import Secrets, set_values
 from pegboard.errors import ModelError
 from pegboard.models import Problem
-from pegboard.models.model_requirements import ModelNeeds
+from pegboard.models.model_requirements import ModelRequirements
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.form.lines import SELECT_ALL
@@ -81,7 +81,7 @@ class ModelSetup(Dialog[str | None]):
         self._key = _Entry("", placeholder="unchanged", password=True, id="key")
         self._hint = Static(id="hint")
         self._outcome = Static(id="outcome")
-        self._needs: ModelNeeds | None = None
+        self._required: ModelRequirements | None = None
 
     def compose_body(self) -> ComposeResult:
         """Compose the inputs, what the model requires, and the buttons."""
@@ -128,32 +128,33 @@ class ModelSetup(Dialog[str | None]):
         event.stop()
         self.focus_next()
 
-    @work(exclusive=True, group="needs")
+    @work(exclusive=True, group="requirements")
     async def _look_up(self) -> None:
         """Show what the model requires, and to which host its key goes."""
         await asyncio.sleep(_PAUSE)
-        self._needs = None
+        self._required = None
         if not (self._provider.value.strip() and self._model.value.strip()):
             known = ", ".join(await asyncio.to_thread(self._runtime.models.providers))
             self._hint.update(Content.styled(f"Providers: {known}. Any other name needs a base URL.", "$text-muted"))
             return
         try:
-            needs = await asyncio.to_thread(self._runtime.models.requirements, self._chosen_name, self._chosen_url)
+            required = await asyncio.to_thread(self._runtime.models.requirements, self._chosen_name, self._chosen_url)
         except ModelError as error:
             self._hint.update(
                 Content.assemble((f"✗ {clean_line(str(error))}", "$text-error"), f"\n{clean_line(error.fix)}")
             )
             return
-        self._needs = needs
-        lines = [f"{clean_line(needs.title)} at {clean_line(needs.where)}" if needs.where else clean_line(needs.title)]
-        if needs.extra:
-            lines.append(f"✗ Library not installed. Run `{needs.install}`.")
-        if needs.secret_place:
-            lines.append(f"✓ {needs.secret} from {clean_line(needs.secret_place)}")
-        elif needs.needs_key:
-            lines.append(f"✗ {needs.secret} is not set. Enter the key above; it is stored in the keyring.")
+        self._required = required
+        where = f" at {required.where}" if required.where else ""
+        lines = [clean_line(required.title + where)]
+        if required.extra:
+            lines.append(f"✗ Library not installed. Run `{required.install}`.")
+        if required.secret_place:
+            lines.append(f"✓ {required.secret} from {clean_line(required.secret_place)}")
+        elif required.needs_key:
+            lines.append(f"✗ {required.secret} is not set. Enter the key above; it is stored in the keyring.")
         if self._key.value:
-            lines.append(f"The key is stored as {needs.secret} and sent only to {clean_line(needs.where)}.")
+            lines.append(f"The key is stored as {required.secret} and sent only to {clean_line(required.where)}.")
         self._hint.update(Content("\n".join(lines)))
 
     @on(Button.Pressed)
@@ -201,13 +202,13 @@ class ModelSetup(Dialog[str | None]):
             return
         name, url, key = self._chosen_name, self._chosen_url, self._key.value
         try:
-            needs = await asyncio.to_thread(self._runtime.models.requirements, name, url)
+            required = await asyncio.to_thread(self._runtime.models.requirements, name, url)
         except ModelError as error:
             self._show_outcome(f"✗ {error} {error.fix}", "$text-error")
             return
         problem: Problem | None = None
         if key:
-            problem = await asyncio.to_thread(Secrets(self._runtime.paths).set, needs.secret, key)
+            problem = await asyncio.to_thread(Secrets(self._runtime.paths).set, required.secret, key)
         if problem is None:
             values: dict[str, JsonValue] = {"model.name": name, "model.base_url": url}
             problem = await asyncio.to_thread(set_values, self._runtime.paths.config_file, values)

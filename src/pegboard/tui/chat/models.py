@@ -16,7 +16,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from pegboard.errors import ModelError
-from pegboard.models.model_requirements import ModelNeeds
+from pegboard.models.model_requirements import ModelRequirements
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count
 from pegboard.tui.commands import Command, bindings
@@ -200,11 +200,11 @@ class ModelsScreen(Dialog[ModelChoice | None]):
         self._show()
         for provider in self._notes:
             try:
-                needs = await asyncio.to_thread(self._runtime.models.requirements, f"{provider}:{_ANY_ACCEPTED}")
+                required = await asyncio.to_thread(self._runtime.models.requirements, f"{provider}:{_ANY_ACCEPTED}")
             except ModelError as error:
                 self._notes[provider] = clean_line(str(error))
             else:
-                self._notes[provider] = _provider_note(needs)
+                self._notes[provider] = _provider_note(required)
             self._show()
 
     def _show(self) -> None:
@@ -286,44 +286,44 @@ class ModelsScreen(Dialog[ModelChoice | None]):
         if row is not None:
             try:
                 name = f"{row.provider}:{_ANY_ACCEPTED}" if row.provider else row.choice.name
-                needs = await asyncio.to_thread(self._runtime.models.requirements, name, row.choice.base_url)
+                required = await asyncio.to_thread(self._runtime.models.requirements, name, row.choice.base_url)
             except ModelError as error:
                 text = Content.assemble((f"✗ {error}", "$text-error"), f"\n{error.fix}")
             else:
-                text = _requirements_text(row, needs, answers=row.choice.name.partition(":")[0] in self._servers)
+                text = _requirements_text(row, required, answers=row.choice.name.partition(":")[0] in self._servers)
         self._requirements.update(text)
 
 
-def _provider_note(needs: ModelNeeds) -> str:
+def _provider_note(required: ModelRequirements) -> str:
     """Return what a provider requires, or where its key comes from."""
-    if needs.extra:
-        return f"requires pegboard[{needs.extra}]"
-    if needs.secret_place:
-        return clean_line(f"key from {needs.secret_place}")
-    if needs.needs_key:
-        return f"requires {needs.secret}"
-    return "requires a local server" if needs.is_local else "no key required"
+    if required.extra:
+        return f"requires pegboard[{required.extra}]"
+    if required.secret_place:
+        return clean_line(f"key from {required.secret_place}")
+    if required.needs_key:
+        return f"requires {required.secret}"
+    return "requires a local server" if required.is_local else "no key required"
 
 
-def _requirements_text(row: ModelRow, needs: ModelNeeds, *, answers: bool) -> Content:
+def _requirements_text(row: ModelRow, required: ModelRequirements, *, answers: bool) -> Content:
     """Return the requirements of a model, and how to meet the missing ones."""
     title = Content.assemble((clean_line(row.choice.name), "bold"))
     if row.choice.name == _OFFLINE:
         return title + "\nRequires no key and no network. It doesn't reason: it matches your words to tools."
-    where = f" at {needs.where}" if needs.where else ""
-    lines = [title + Content.styled(f"  {clean_line(needs.title)}{where}", "$text-muted")]
+    where = f" at {required.where}" if required.where else ""
+    lines = [title + Content.styled(f"  {clean_line(required.title)}{where}", "$text-muted")]
     if row.provider:
         lines.append(Content("Press enter, then type the name of the model."))
-    if needs.extra:
-        lacks = f"✗ Library not installed. Run `{needs.install}`."
+    if required.extra:
+        lacks = f"✗ Library not installed. Run `{required.install}`."
         lines.append(Content.styled(lacks, "$text-warning"))
-    if needs.secret_place:
-        lines.append(Content.styled(f"✓ {needs.secret} from {clean_line(needs.secret_place)}", "$text-success"))
-    elif needs.needs_key:
-        lacks = f"✗ {needs.secret} is not set. Run `pegboard auth set {needs.secret}`."
+    if required.secret_place:
+        lines.append(Content.styled(f"✓ {required.secret} from {clean_line(required.secret_place)}", "$text-success"))
+    elif required.needs_key:
+        lacks = f"✗ {required.secret} is not set. Run `pegboard auth set {required.secret}`."
         lines.append(Content.styled(lacks, "$text-warning"))
     else:
-        lines.append(Content(f"No key required; {needs.secret} is sent if set."))
-    if needs.start and not answers:
-        lines.append(Content(f"Start its server with {needs.start}."))
+        lines.append(Content(f"No key required; {required.secret} is sent if set."))
+    if required.start and not answers:
+        lines.append(Content(f"Start its server with {required.start}."))
     return Content("\n").join(lines)
