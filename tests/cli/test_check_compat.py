@@ -13,7 +13,7 @@ import commands
 import pygit2
 import pytest
 
-from pegboard.checks.compat import schema_changes
+from pegboard.checks.schema_changes import schema_changes
 
 Command = Callable[..., commands.Done]
 

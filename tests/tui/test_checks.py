@@ -12,7 +12,7 @@ import pytest
 from provider import Answer, FakeProvider, delta, proposes, says
 from stage import Stage, on_stage
 
-from pegboard.checks.compare import Compatibility
+from pegboard.checks.compatibility import Compatibility
 from pegboard.models import JsonObject, ToolCall
 from pegboard.runtime import Runtime
 from pegboard.tui.dialogs.ask_name import AskName

@@ -9,8 +9,8 @@ import pytest
 from stage import GivenRuntime, Stage, as_runtime
 from test_health_pictures import SIZES, Compare, after
 
-from pegboard.checks.compare import BrokenCall, ToolCompatibility
-from pegboard.checks.compat import SchemaChange
+from pegboard.checks.compatibility import BrokenCall, ToolCompatibility
+from pegboard.checks.schema_changes import SchemaChange
 from pegboard.models import ResultMeta, ToolResult
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.tools.checks import ChecksScreen

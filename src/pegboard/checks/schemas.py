@@ -19,7 +19,7 @@ from typing import Final, Literal, TypeVar
 from pydantic import Field
 
 from pegboard import storage
-from pegboard.checks.compat import SchemaChange, schema_changes
+from pegboard.checks.schema_changes import SchemaChange, schema_changes
 from pegboard.checks.schema_parts import bare
 from pegboard.config.files import read_bytes
 from pegboard.data.pointer import pointer

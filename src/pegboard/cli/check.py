@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
     from pegboard.checks import Check, CheckReport, Checks
-    from pegboard.checks.compare import ToolCompatibility
+    from pegboard.checks.compatibility import ToolCompatibility
     from pegboard.runtime import Runtime
 
 _CALLS_PRINTED = 10
@@ -291,7 +291,7 @@ def compat(
 
     from pegboard.checks import CheckError
     from pegboard.checks.comparable import is_comparable
-    from pegboard.checks.compare import Compatibility, is_date
+    from pegboard.checks.compatibility import Compatibility, is_date
     from pegboard.cli.output import narrate, narrate_problems, print_json
     from pegboard.cli.servers import narrate_not_compared
 

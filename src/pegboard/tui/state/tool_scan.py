@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pegboard.tui.state.catalogue import Catalogue
 
 if TYPE_CHECKING:
-    from pegboard.checks.compare import ToolCompatibility
+    from pegboard.checks.compatibility import ToolCompatibility
     from pegboard.models import Problem
 
 

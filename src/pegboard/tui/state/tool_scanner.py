@@ -16,7 +16,7 @@ from pegboard.tui.state.catalogue import Catalogue, ToolEntry
 from pegboard.tui.state.tool_scan import ToolScan
 
 if TYPE_CHECKING:
-    from pegboard.checks.compare import Compatibility, ToolCompatibility
+    from pegboard.checks.compatibility import Compatibility, ToolCompatibility
     from pegboard.models import Problem, ToolSpec
     from pegboard.runtime import Runtime
 
@@ -115,7 +115,7 @@ class ToolScanner:
         specs = self._runtime.tools.all()
         if not any(map(is_comparable, specs)):
             return {}
-        from pegboard.checks.compare import Compatibility
+        from pegboard.checks.compatibility import Compatibility
 
         self._comparison = self._comparison or Compatibility(self._runtime)
         found: dict[str, ToolCompatibility] = {}

@@ -15,7 +15,7 @@ from textual.binding import BindingType
 from textual.content import Content
 
 from pegboard.checks import Check, CheckError, CheckReport, Checks, FailedExpectation
-from pegboard.checks.compare import BrokenCall, Compatibility, ToolCompatibility
+from pegboard.checks.compatibility import BrokenCall, Compatibility, ToolCompatibility
 from pegboard.checks.file import read_check
 from pegboard.checks.model import QuestionReport
 from pegboard.data.json_text import write

@@ -16,9 +16,9 @@ from tempfile import TemporaryDirectory
 from typing import Final, Literal
 
 from pegboard.checks.comparable import is_comparable
-from pegboard.checks.compat import SchemaChange
 from pegboard.checks.file import CheckError, Checks
 from pegboard.checks.revision import PacksAtRevision, UnparsablePackError, is_built_in, repository_of, resolved
+from pegboard.checks.schema_changes import SchemaChange
 from pegboard.checks.schemas import (
     SchemaVersion,
     SeenPack,
