@@ -306,7 +306,7 @@ TOUR = (
 """Scenes of the tour: the keys that lead to each one, and the seconds for which it is shown."""
 ANSWERS, ANSWER_PAUSE = ("@confirm.yes", "@talk.approve_once"), 1.5
 """Commands that answer a question, and the seconds before them: the app ignores answers to a question not yet read."""
-PATIENCE_SECONDS = 60.0
+TIMEOUT_SECONDS = 60.0
 _DAY = datetime.now().astimezone().replace(hour=9, minute=41, second=0, microsecond=0)
 """Time of the first recorded call; of today, because calls of other days are listed with a date."""
 
@@ -337,10 +337,10 @@ class Stage:
         Raises:
             StuckError: It doesn't hold within a minute.
         """
-        end = time.monotonic() + PATIENCE_SECONDS
+        end = time.monotonic() + TIMEOUT_SECONDS
         while not condition():
             if time.monotonic() > end:
-                raise StuckError(f"{self.name}: {what} did not happen within {PATIENCE_SECONDS:g} s.\n{self.text}")
+                raise StuckError(f"{self.name}: {what} did not happen within {TIMEOUT_SECONDS:g} s.\n{self.text}")
             await self.pilot.pause(0.01)
 
     @property

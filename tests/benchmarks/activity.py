@@ -31,7 +31,7 @@ Row = tuple[str, float, float, str]
 _LIVE_CALLS = 60
 _HOLD_SECONDS = 0.5
 _CALLS = 1_000_000
-_PATIENCE = 60.0
+_TIMEOUT_SECONDS = 60.0
 _TICK_SECONDS = 0.002
 _SCROLLS = 150
 _OPENINGS = 5
@@ -79,7 +79,7 @@ def _move_to(home: Path) -> None:
 
 
 async def _until(true: Callable[[], object], what: str) -> None:
-    end = time.monotonic() + _PATIENCE
+    end = time.monotonic() + _TIMEOUT_SECONDS
     while not true():
         assert time.monotonic() < end, f"not in time: {what}"
         await asyncio.sleep(0.002)
@@ -168,14 +168,14 @@ async def _live() -> list[Row]:
         assert caller.stdout is not None
         for number in range(_LIVE_CALLS):
             caller.stdin.write(f"{number}\n".encode())
-            began, ended = json.loads(await asyncio.wait_for(caller.stdout.readline(), _PATIENCE))
+            began, ended = json.loads(await asyncio.wait_for(caller.stdout.readline(), _TIMEOUT_SECONDS))
             await _until(lambda number=number: (number, "✓ ok") in seen, "the call is done")  # type: ignore[misc]
             await pilot.press("home")  # the selected call stays visible, and newer ones would be above
             await _until(lambda: screen.settled, "the call is selected")
             waits["running"].append(seen[number, "running"] - began)
             waits["done"].append(seen[number, "✓ ok"] - ended)
         caller.stdin.close()
-        await asyncio.wait_for(caller.wait(), _PATIENCE)
+        await asyncio.wait_for(caller.wait(), _TIMEOUT_SECONDS)
     return [
         (
             f"activity: a call of another process until its row shows it as {state}: p95 ms",

@@ -270,7 +270,7 @@ def test_servers_that_answer_at_the_last_moment_are_not_reported(
         await asyncio.Event().wait()
 
     monkeypatch.setattr(runtime.servers, "connect", connect_slowly)
-    monkeypatch.setattr(cli_servers, "_PATIENCE", 0.5)
+    monkeypatch.setattr(cli_servers, "_TIMEOUT_SECONDS", 0.5)
     cli_servers.connect(runtime, [shlex.join(start_of(SDK_SERVER))], ["fixture.add"])
     assert runtime.tools.get("fixture.add") is not None
     cli_servers.close(runtime)

@@ -239,7 +239,7 @@ def test_a_keyring_that_stores_nothing_is_detected(place: Place) -> None:
 def test_a_keyring_that_never_answers_is_waited_for_once(tmp_path: Path) -> None:
     silent = Silent()
     keyring.set_keyring(silent)
-    vault = Vault(tmp_path / "names", patience=0.1)
+    vault = Vault(tmp_path / "names", timeout=0.1)
     try:
         for _ in range(3):
             assert why(vault.get("KEY")).startswith("The keyring didn't answer within 0.1 seconds.")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from provider import FakeProvider
 
-from pegboard.ask.providers import Patience, ProviderModel, model
+from pegboard.ask.providers import ModelTimeouts, ProviderModel, model
 from pegboard.errors import ModelError
 from pegboard.models.conversation import (
     CallDelta,
@@ -88,10 +88,10 @@ def reach(
     name: str = "openai:fake",
     *,
     key: str | None = KEY,
-    patience: Patience = Patience(),  # noqa: B008 - it can't be changed
+    timeouts: ModelTimeouts = ModelTimeouts(),  # noqa: B008 - it can't be changed
 ) -> ProviderModel:
     """Return a model of a fake provider."""
-    return model(name, base_url=fake.url, key=lambda _: key, patience=patience)
+    return model(name, base_url=fake.url, key=lambda _: key, timeouts=timeouts)
 
 
 async def hear(

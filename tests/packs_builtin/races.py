@@ -12,7 +12,7 @@ from pathlib import Path
 
 SECONDS = float(os.environ.get("PEGBOARD_RACE_SECONDS", "0.3"))
 """How long one race lasts."""
-PATIENCE = 30.0
+TIMEOUT_SECONDS = 30.0
 
 _SWAP = """
 import os, sys
@@ -55,7 +55,7 @@ def race(attempt: Callable[[], object], is_enough: Callable[[], object] = lambda
         is_enough: Returns whether the attempts so far suffice; without it, one does.
     """
     tries, end = 0, time.monotonic() + SECONDS
-    while time.monotonic() < end or (not is_enough() and time.monotonic() < end + PATIENCE):
+    while time.monotonic() < end or (not is_enough() and time.monotonic() < end + TIMEOUT_SECONDS):
         attempt()
         tries += 1
     print(f"{tries} tries")

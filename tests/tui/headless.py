@@ -42,7 +42,7 @@ from textual.widgets import Input, TextArea
 _parse_rules = Stylesheet._parse_rules
 _render_update = Compositor.render_update
 _send_message = Driver.send_message
-PATIENCE = 60.0
+TIMEOUT_SECONDS = 60.0
 """Seconds that a test waits for a condition; a machine under load is several times slower."""
 _SOON = 0.06
 """Seconds; a timer with at most this interval is waited for."""
@@ -150,7 +150,7 @@ def _update(app: App[Any]) -> bool:
     return False
 
 
-async def _handled(pilot: Pilot[Any], timeout: float = PATIENCE) -> bool:  # noqa: ASYNC109 - as in Textual
+async def _handled(pilot: Pilot[Any], timeout: float = TIMEOUT_SECONDS) -> bool:  # noqa: ASYNC109 - as in Textual
     """Wait until every widget has handled its messages; return whether the app still runs."""
     app: App[Any] = pilot.app
     crashed: asyncio.Event = app._exception_event

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from given_activity import GivenActivity
 from given_servers import GivenServers
-from headless import PATIENCE, compose_at_end, compose_frame
+from headless import TIMEOUT_SECONDS, compose_at_end, compose_frame
 
 from pegboard.config import Paths, Settings
 from pegboard.errors import PresetError
@@ -414,7 +414,7 @@ class Stage:
 
     async def until(self, true: Callable[[], object], what: str) -> None:
         """Wait until a condition is true."""
-        end, pause = monotonic() + PATIENCE, 0.005
+        end, pause = monotonic() + TIMEOUT_SECONDS, 0.005
         while not true():
             assert monotonic() < end, f"not so in time: {what}; on the screen:\n{self.text}"
             with self.app._context():

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from chat_stage import on_chat
-from headless import PATIENCE
+from headless import TIMEOUT_SECONDS
 from models import calls, says
 from stage import GivenRuntime, Stage, as_runtime, on_stage, tool
 from textual import events
@@ -100,7 +100,7 @@ async def test_enter_before_the_tools_are_found_opens_the_best_match_once_they_a
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given, found = GivenRuntime(tmp_path), threading.Event()
-    monkeypatch.setattr(given.tools, "scan", lambda: found.wait(PATIENCE))
+    monkeypatch.setattr(given.tools, "scan", lambda: found.wait(TIMEOUT_SECONDS))
     app = PegboardApp(as_runtime(given))
     async with app.run_test(size=(80, 24)) as pilot:
         stage = Stage(app, pilot)
@@ -119,8 +119,8 @@ async def test_run_before_the_tool_page_is_built_runs_only_a_tool_that_was_selec
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_found: bool
 ) -> None:
     given, loaded, found = GivenRuntime(tmp_path), threading.Event(), threading.Event()
-    monkeypatch.setattr(screen, "_load_panes", lambda: loaded.wait(PATIENCE))
-    monkeypatch.setattr(given.tools, "scan", lambda: found.wait(PATIENCE))
+    monkeypatch.setattr(screen, "_load_panes", lambda: loaded.wait(TIMEOUT_SECONDS))
+    monkeypatch.setattr(given.tools, "scan", lambda: found.wait(TIMEOUT_SECONDS))
     app = PegboardApp(as_runtime(given))
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
         stage = Stage(app, pilot)
@@ -142,7 +142,7 @@ async def test_run_before_the_tool_page_is_built_runs_only_a_tool_that_was_selec
 
 async def wait(true: Callable[[], object]) -> None:
     """Wait until a condition is true; the pilot would wait for threads, too."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT_SECONDS):
         while not true():  # noqa: ASYNC110 - the screen raises no event here
             await asyncio.sleep(0.005)
 
@@ -183,7 +183,7 @@ async def test_keys_after_a_tab_from_a_list_without_matches_continue_the_filter(
 async def test_keys_after_a_tool_is_chosen_in_the_palette_go_into_its_first_field(
     tmp_path: Path, page: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(input_order, "_LONGEST_PREPARATION", PATIENCE)
+    monkeypatch.setattr(input_order, "_LONGEST_PREPARATION", TIMEOUT_SECONDS)
     given = GivenRuntime(tmp_path)
     async with on_stage(given, page=page) as stage:
         await stage.press("ctrl+p")
@@ -364,10 +364,10 @@ async def test_keys_after_a_click_that_lists_the_options_of_a_choice_filter_them
 async def test_a_key_that_runs_the_tool_waits_for_the_last_arguments_that_the_key_before_it_loads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(input_order, "_LONGEST_PREPARATION", PATIENCE)
+    monkeypatch.setattr(input_order, "_LONGEST_PREPARATION", TIMEOUT_SECONDS)
     given, found = GivenRuntime(tmp_path), threading.Event()
     last: JsonObject = {"path": "last.txt"}
-    monkeypatch.setattr(given.history, "last_arguments", lambda _: last if found.wait(PATIENCE) else None)
+    monkeypatch.setattr(given.history, "last_arguments", lambda _: last if found.wait(TIMEOUT_SECONDS) else None)
     async with on_stage(given) as stage:
         await stage.open("list_dir")
         type_at_once(stage, "ctrl+up", "ctrl+r")
@@ -385,7 +385,7 @@ async def test_a_key_that_runs_the_tool_waits_for_arguments_that_are_read_for_lo
     monkeypatch.setattr(input_order, "_LONGEST_PREPARATION", 0.0)
     given, found = GivenRuntime(tmp_path), threading.Event()
     last: JsonObject = {"path": "last.txt"}
-    monkeypatch.setattr(given.history, "last_arguments", lambda _: last if found.wait(PATIENCE) else None)
+    monkeypatch.setattr(given.history, "last_arguments", lambda _: last if found.wait(TIMEOUT_SECONDS) else None)
     async with on_stage(given) as stage:
         await stage.open("list_dir")
         type_at_once(stage, "ctrl+up", "ctrl+r")

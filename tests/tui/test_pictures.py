@@ -8,7 +8,7 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
-from headless import PATIENCE
+from headless import TIMEOUT_SECONDS
 from pydantic import JsonValue
 from stage import GivenRuntime, as_runtime
 from textual.pilot import Pilot
@@ -53,7 +53,7 @@ def presses(*keys: str, until: Callable[[ToolsScreen], bool] = lambda screen: sc
         assert isinstance(app, PegboardApp)
         screen = app.screen_stack[0]
         assert isinstance(screen, ToolsScreen)
-        end = monotonic() + PATIENCE
+        end = monotonic() + TIMEOUT_SECONDS
         while app.tool_scan.scanning or not screen.settled or not true(screen):
             assert monotonic() < end, "the screen never came to rest"
             await pilot.pause(0.01)
@@ -202,7 +202,7 @@ def test_the_views_of_a_result(
             await pilot.press(key)
             await pilot.pause()
             if key in {"o", "f", "enter", "vertical_line"}:
-                end = monotonic() + PATIENCE
+                end = monotonic() + TIMEOUT_SECONDS
                 while not views_are_ready(screen):
                     assert monotonic() < end, "the result was never filtered"
                     await pilot.pause(0.05)

@@ -39,7 +39,7 @@ async def test_a_picture_that_cannot_be_taken_fails_with_its_name_and_the_screen
     make: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(make, "PATIENCE_SECONDS", 10.0)
+    monkeypatch.setattr(make, "TIMEOUT_SECONDS", 10.0)
     picture = make.Picture("waits", [*"overview"], result=True)
     with pytest.raises(make.StuckError, match=r"(?s)waits-80x24: a result did not happen.*overview"):
         await make.take(picture, (80, 24), tmp_path)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from chat_stage import on_chat
-from headless import PATIENCE
+from headless import TIMEOUT_SECONDS
 from models import calls, says
 from oauth_server import OAuthServer
 from provider import FakeProvider
@@ -451,7 +451,7 @@ async def test_the_instructions_of_a_server_are_shown_as_plain_text_and_can_be_s
         assert "Rule 59 of the server." not in stage.text
         assert "Reconnect" in stage.text.partition("Resources and prompts")[0], "the buttons stay visible"
         facts.focus()
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             while "Rule 59 of the server.␛]0;owned␇␛[2J[bold" not in stage.text:
                 await stage.press("end")  # problems may still be added above
 

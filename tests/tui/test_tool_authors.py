@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from headless import PATIENCE
+from headless import TIMEOUT_SECONDS
 from stage import on_stage
 from textual import events
 
@@ -26,7 +26,7 @@ def write(*, body: str) -> str:
 
 async def wait(true: Callable[[], object]) -> None:
     """Wait until a condition is true; the pilot would wait for the end of the editor."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT_SECONDS):
         while not true():  # noqa: ASYNC110 - the file system raises no event here
             await asyncio.sleep(0.005)
 

@@ -18,7 +18,7 @@ from pegboard.runtime import Runtime
 
 _QUIET: Final = 0.3
 """Seconds without a change after which changes are reported."""
-_PATIENCE: Final = 2.0
+_TIMEOUT_SECONDS: Final = 2.0
 """Longest time that further changes delay the report, in seconds."""
 
 
@@ -71,7 +71,7 @@ async def changed_packs(runtime: Runtime) -> AsyncGenerator[frozenset[str]]:
 async def _gathered(waiting: asyncio.Queue[frozenset[str]]) -> frozenset[str]:
     """Return the next changed files, with those that follow quickly."""
     files = await waiting.get()
-    end = asyncio.get_running_loop().time() + _PATIENCE
+    end = asyncio.get_running_loop().time() + _TIMEOUT_SECONDS
     with suppress(TimeoutError):
         while (left := end - asyncio.get_running_loop().time()) > 0:
             async with asyncio.timeout(min(_QUIET, left)):

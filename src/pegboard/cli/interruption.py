@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pegboard.runtime import Runtime
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_PATIENCE_SECONDS = 10.0
+_TIMEOUT_SECONDS = 10.0
 """Seconds that a command has to finish after a signal, before another signal ends the program."""
 
 
@@ -55,7 +55,7 @@ def interruptible(interrupt: Callable[[], None]) -> Iterator[Interruption]:
             loop.remove_signal_handler(number)
         if found.signal is None:
             found.signal = number
-            loop.call_later(_PATIENCE_SECONDS, let_go)
+            loop.call_later(_TIMEOUT_SECONDS, let_go)
             interrupt()
 
     for number in handled:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pegboard.models.server_message import ServerMessage
     from pegboard.runtime import Runtime
 
-_PATIENCE = 5.0
+_TIMEOUT_SECONDS = 5.0
 """Seconds after which a message names the servers that are still waited for."""
 _STDERR_SECONDS = 0.2
 """Time that stderr may lag behind a response; it comes through another pipe."""
@@ -109,7 +109,7 @@ def _wait(runtime: Runtime, given: Sequence[str], names: Collection[str] | None 
     async def wait() -> None:
         connecting = asyncio.create_task(runtime.servers.connect())
         is_said = False
-        while not (await asyncio.wait({connecting}, timeout=_PATIENCE))[0]:
+        while not (await asyncio.wait({connecting}, timeout=_TIMEOUT_SECONDS))[0]:
             await asyncio.to_thread(runtime.tools.scan)
             statuses = runtime.servers.all()
             needed = statuses[: len(statuses) - len(given)]
@@ -132,7 +132,7 @@ def _narrate_waiting(runtime: Runtime, given: Sequence[str], *, is_known: bool) 
     from pegboard.models import ServerState
 
     names = ", ".join(_names(runtime, given, ServerState.CONNECTING))
-    after = f"after {_PATIENCE:g} s"
+    after = f"after {_TIMEOUT_SECONDS:g} s"
     if not names:  # the last one has answered since
         return
     if is_known:

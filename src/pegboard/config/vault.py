@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from keyring.backend import KeyringBackend
 
 _SERVICE: Final = "pegboard"
-_PATIENCE: Final = 30.0
+_TIMEOUT: Final = 30.0
 """Timeout in seconds: users type a password to unlock the keyring."""
 _INSTEAD: Final = "Set the secret in the environment or in a `.env` file instead."
 
@@ -26,12 +26,12 @@ class Vault:
 
     Args:
         names: Folder of the secrets' names, an empty file for each; it needn't exist.
-        patience: Timeout in seconds.
+        timeout: Timeout in seconds.
     """
 
-    def __init__(self, names: Path, patience: float = _PATIENCE) -> None:
+    def __init__(self, names: Path, timeout: float = _TIMEOUT) -> None:
         self._names = names
-        self._patience = patience
+        self._timeout = timeout
         self._asking = Lock()
         self._last: Thread | None = None
 
@@ -101,10 +101,10 @@ class Vault:
             if self._last is None or not self._last.is_alive():
                 self._last = Thread(target=lambda: answers.append(_answer(question)), daemon=True, name="keyring")
                 self._last.start()
-                self._last.join(self._patience)
+                self._last.join(self._timeout)
             if answers:
                 return answers[0]
-            message = f"The keyring didn't answer within {self._patience:g} seconds."
+            message = f"The keyring didn't answer within {self._timeout:g} seconds."
             return Problem(message=message, fix=f"Unlock it if it asks for a password. {_INSTEAD}")
 
 

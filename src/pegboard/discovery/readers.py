@@ -26,7 +26,7 @@ _FEW_BYTES = 30_000
 """Maximum total size of files read in this process, such as a changed pack or two."""
 _CHUNK_BYTES = 100_000
 _MOST_PROCESSES = 8
-_PATIENCE = 60.0
+_TIMEOUT_SECONDS = 60.0
 """Time limit for one chunk, in seconds."""
 
 
@@ -144,7 +144,7 @@ class _Process:
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
         assert stdout is not None
-        watchdog = threading.Timer(_PATIENCE, self._process.kill)
+        watchdog = threading.Timer(_TIMEOUT_SECONDS, self._process.kill)
         watchdog.daemon = True
         watchdog.start()
         try:

@@ -43,7 +43,7 @@ LogIn = Callable[[str], Awaitable[bool]]
 Learn = Callable[[dict[str, str]], object]
 """Receives secrets to redact, by name."""
 
-_PATIENCE: Final = 600.0
+_TIMEOUT_SECONDS: Final = 600.0
 """Seconds that the user has to log in."""
 _ANSWER_SECONDS: Final = 20.0
 """Seconds that an authorization server may be silent before it answers a request."""
@@ -370,10 +370,10 @@ class ServerAuthorization(OAuthClientProvider):
     async def _receive(self) -> AuthorizationCodeResult:
         assert self._redirect is not None, "as above"
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(_TIMEOUT_SECONDS):
                 answer = await self._redirect.answer()
         except TimeoutError:
-            raise LoginError(f"The browser didn't return within {_PATIENCE / 60:g} minutes.") from None
+            raise LoginError(f"The browser didn't return within {_TIMEOUT_SECONDS / 60:g} minutes.") from None
         if "error" in answer:
             said = answer.get("error_description") or answer["error"]
             raise LoginError(f"The authorization server refused the login: {said}.")

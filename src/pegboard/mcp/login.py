@@ -16,7 +16,7 @@ from pegboard.mcp.messages import MessageLog
 from pegboard.mcp.texts import quotation
 from pegboard.models import Problem, ServerConfig
 
-_PATIENCE = 900.0
+_TIMEOUT_SECONDS = 900.0
 """Seconds for the whole login."""
 
 
@@ -42,7 +42,7 @@ async def log_in(config: ServerConfig, logins: Logins, ask: LogIn, learn: Learn)
         known_as = Implementation(name="pegboard", version=__version__)
         mode = "auto" if config.protocol is None else "legacy"
         async with (
-            asyncio.timeout(_PATIENCE),
+            asyncio.timeout(_TIMEOUT_SECONDS),
             Client(streams, client_info=known_as, cache=None, mode=mode) as client,
         ):
             if not authorization.is_logged_in:
@@ -52,7 +52,7 @@ async def log_in(config: ServerConfig, logins: Logins, ask: LogIn, learn: Learn)
                 authorization.is_forced = True
                 await client.list_tools()
     except TimeoutError:
-        reason = f"It took more than {_PATIENCE / 60:g} minutes."
+        reason = f"It took more than {_TIMEOUT_SECONDS / 60:g} minutes."
     except ERRORS as error:
         unreachable = authorization_unreachable(authorization.unanswered, error)
         reason, fix = (unreachable or explain(config, error, None, last))[:2]

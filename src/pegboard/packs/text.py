@@ -101,7 +101,7 @@ def find(
     given = _given(text, file)
     found: list[TextMatch] = []
     line, begin, seen = 1, 0, 0
-    with _patience(seconds):
+    with _time_limit(seconds):
         for match in _compiled(pattern, flags).finditer(given, timeout=seconds):
             if len(found) == max_matches:
                 return {"matches": found, "truncated": True}
@@ -148,7 +148,7 @@ def replace(
 
     given = _given(text, file)
     compiled = _compiled(pattern, flags)
-    with _patience(seconds):
+    with _time_limit(seconds):
         try:
             changed, count = compiled.subn(replacement, given, count=limit, timeout=seconds)
         except (regex.error, IndexError) as error:  # an invalid escape, or a missing group
@@ -237,7 +237,7 @@ def _compiled(pattern: str, flags: Sequence[Flag]) -> "Pattern[str]":
 
 
 @contextmanager
-def _patience(seconds: float) -> Iterator[None]:
+def _time_limit(seconds: float) -> Iterator[None]:
     try:
         yield
     except TimeoutError:

@@ -11,7 +11,7 @@ from dialects import CALL, anthropic, candidate, claude, ends, gemini, google
 from listening import KEY, hear, reach
 from provider import Answer, FakeProvider, call, delta
 
-from pegboard.ask.providers import Patience, limits
+from pegboard.ask.providers import ModelTimeouts, limits
 from pegboard.models.conversation import TurnEnded
 
 MIB = b"x" * 2**20
@@ -69,7 +69,7 @@ async def test_headers_without_an_end_are_a_failure() -> None:
 async def test_pings_do_not_keep_a_silent_answer_alive() -> None:
     pings = Answer(endless(b": ping\n\n", b'data: {"choices": [{"index": 0, "delta": {"content": "One"}}]}\n\n'))
     with FakeProvider(pings).running() as fake:
-        heard = await hear(reach(fake, patience=Patience(silence=0.5)))
+        heard = await hear(reach(fake, timeouts=ModelTimeouts(silence=0.5)))
     assert heard.failed.code == "timeout"
 
 

@@ -16,7 +16,7 @@ from provider import Answer, FakeProvider, call, delta, fails, proposes, says
 from web import Answer as Page
 from web import Web
 
-from pegboard.ask.providers import Patience, model
+from pegboard.ask.providers import ModelTimeouts, model
 from pegboard.errors import ModelError, ModelErrorCode
 from pegboard.models.conversation import UserMessage
 
@@ -25,7 +25,7 @@ HTML = b"<html><head><title>502 Bad Gateway</title></head><body><h1>Bad Gateway<
 WHOLE = b'{"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}]}'
 EXTRA = b'{"detail": [{"type": "extra_forbidden", "loc": ["body", "tools"], "msg": "Extra inputs are not permitted"}]}'
 LEAKS = f"Incorrect API key provided: {KEY[:10]}***************{KEY[-8:]}. You sent {KEY}!"
-PATIENT = Patience(connect=5, first=30, silence=30)
+LONG_TIMEOUTS = ModelTimeouts(connect=5, first=30, silence=30)
 
 
 def errors(body: object) -> Answer:
@@ -344,7 +344,7 @@ def assert_keeps_the_key(failure: ModelError) -> None:
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
 async def test_every_failure_is_a_sentence_with_what_to_do_and_the_next_turn_works(fault: Fault) -> None:
     with FakeProvider(*fault.answers).running() as fake:
-        speaker = reach(fake, patience=PATIENT)
+        speaker = reach(fake, timeouts=LONG_TIMEOUTS)
         heard = await hear(speaker)
         failure = heard.failed
         assert failure.code == fault.code, texts_of(failure)
@@ -421,14 +421,14 @@ async def test_no_text_contains_a_piece_of_the_key_even_if_the_provider_quotes_i
 
 async def test_a_hang_before_the_answer_ends() -> None:
     with FakeProvider(Answer(end="hang")).running() as fake:
-        heard = await hear(reach(fake, patience=Patience(first=1.0)))
+        heard = await hear(reach(fake, timeouts=ModelTimeouts(first=1.0)))
         assert await asyncio.to_thread(fake.left.wait, 30)
     assert_failed(heard, "timeout", "sent nothing within 1 s")
 
 
 async def test_a_hang_in_the_middle_of_an_answer_ends() -> None:
     with FakeProvider(Answer([ONE, HALF_A_CALL], end="hang")).running() as fake:
-        heard = await hear(reach(fake, patience=Patience(silence=0.3)))
+        heard = await hear(reach(fake, timeouts=ModelTimeouts(silence=0.3)))
         assert await asyncio.to_thread(fake.left.wait, 30)
     assert_failed(heard, "timeout", "stopped in the middle of its answer: nothing arrived for 0.3 s")
     assert heard.text == "One "

@@ -33,7 +33,7 @@ async def test_servers_are_found_with_models_whose_names_work() -> None:
         FakeProvider(says("Fine."), models=["qwen3:8b", "nomic-embed-text", "qwen3:8b"]).running() as ollama,
         FakeProvider(says("Fine."), models=[]).running() as studio,
     ):
-        found = await discover({"ollama": ollama.port, "lmstudio": studio.port}, patience=LONG)
+        found = await discover({"ollama": ollama.port, "lmstudio": studio.port}, seconds=LONG)
         assert [(server.title, server.names) for server in found] == [
             ("Ollama", ("ollama:qwen3:8b",)),
             ("LM Studio", ()),
@@ -70,21 +70,21 @@ async def test_several_servers_that_hang_delay_discovery_by_one_timeout() -> Non
         hanging = int(web.url.rpartition(":")[2])
         ports = {"ollama": hanging, "lmstudio": hanging, "llamacpp": well.port}
         async with asyncio.timeout(30):
-            found = await discover(ports, patience=3.0)
+            found = await discover(ports, seconds=3.0)
     assert [server.names for server in found] == [("llamacpp:m",)]
     assert len(web.asked) == 2
 
 
 async def test_a_server_without_models_may_answer_null() -> None:
     with Web(lambda _: Page(b'{"object": "list", "data": null}')).running() as web:
-        (server,) = await discover({"ollama": int(web.url.rpartition(":")[2])}, patience=LONG)
+        (server,) = await discover({"ollama": int(web.url.rpartition(":")[2])}, seconds=LONG)
     assert server.models == ()
 
 
 async def test_a_proxy_from_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     with FakeProvider(Answer(), models=["m"]).running() as fake:
-        assert len(await discover({"ollama": fake.port}, patience=LONG)) == 1
+        assert len(await discover({"ollama": fake.port}, seconds=LONG)) == 1
 
 
 def test_every_provider_whose_server_runs_on_this_machine_is_looked_for_at_its_port() -> None:

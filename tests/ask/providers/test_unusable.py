@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 from listening import KEY, hear
 
-from pegboard.ask.providers import Patience, model
+from pegboard.ask.providers import ModelTimeouts, model
 from pegboard.errors import ModelError
 
 NAMES = [
@@ -52,7 +52,7 @@ GOOD_URLS = [
     f"http://127.0.0.1:9/?key={KEY}",
 ]  # fmt: skip
 
-BRIEF = Patience(connect=5, first=20, silence=5)
+BRIEF = ModelTimeouts(connect=5, first=20, silence=5)
 
 
 def texts(failure: ModelError) -> str:
@@ -72,7 +72,7 @@ def assert_clear(failure: ModelError) -> None:
 async def assert_all_clear(names: Sequence[str], urls: Sequence[str]) -> None:
     """Check the failures of all combinations, concurrently, because the libraries wait before they retry."""
     pairs = [(name, url) for name in names for url in urls]
-    models = [model(name, base_url=url, key=lambda _: KEY, patience=BRIEF) for name, url in pairs]
+    models = [model(name, base_url=url, key=lambda _: KEY, timeouts=BRIEF) for name, url in pairs]
     for pair, heard in zip(pairs, await asyncio.gather(*map(hear, models)), strict=True):
         assert heard.failure is not None, pair
         assert_clear(heard.failed)
@@ -125,6 +125,6 @@ async def test_an_environment_in_which_no_client_can_be_built_is_a_model_error(
 ) -> None:
     monkeypatch.setenv(variable, value)
     failure = (
-        await hear(model(f"{provider}:x", base_url="https://x.invalid/v1", key=lambda _: KEY, patience=BRIEF))
+        await hear(model(f"{provider}:x", base_url="https://x.invalid/v1", key=lambda _: KEY, timeouts=BRIEF))
     ).failed
     assert_clear(failure)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from time import monotonic
 
 import pytest
-from headless import PATIENCE, compose_frame
+from headless import TIMEOUT_SECONDS, compose_frame
 from pydantic import JsonValue
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
@@ -94,7 +94,7 @@ async def settled(pilot: Pilot[None]) -> None:
 
 async def until(pilot: Pilot[None], condition: Callable[[], object]) -> None:
     """Wait until `condition` holds."""
-    end = monotonic() + PATIENCE
+    end = monotonic() + TIMEOUT_SECONDS
     while not condition():
         if monotonic() > end:
             app = pilot.app

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from time import monotonic
 from typing import Any
 
-from headless import PATIENCE
+from headless import TIMEOUT_SECONDS
 from pydantic import JsonValue
 from textual import events
 from textual.app import ComposeResult
@@ -339,7 +339,7 @@ class Hands:
 
 async def wait_for(app: FormApp, condition: Callable[[], object], doing: Callable[[], str]) -> None:
     """Wait until `condition` holds, without Textual's slow check of every widget; fail with the current step."""
-    end = monotonic() + PATIENCE
+    end = monotonic() + TIMEOUT_SECONDS
     while not condition():
         if monotonic() > end:
             raise AssertionError(f"the condition never held: {doing()}; on the screen:\n{app.text}")

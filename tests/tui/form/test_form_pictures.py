@@ -7,7 +7,7 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
-from headless import PATIENCE, compose_frame
+from headless import TIMEOUT_SECONDS, compose_frame
 from stage import TOOLS, GivenRuntime, as_runtime
 from textual.pilot import Pilot
 
@@ -143,7 +143,7 @@ def is_whole(form: FormPane) -> bool:
 
 async def until(pilot: Pilot[None], condition: Callable[[], object]) -> None:
     """Wait until a condition holds."""
-    end = monotonic() + PATIENCE
+    end = monotonic() + TIMEOUT_SECONDS
     while not condition():
         assert monotonic() < end, f"the condition never held; on the screen:\n{text_of(pilot)}"
         await pilot.pause(0.01)

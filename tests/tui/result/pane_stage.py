@@ -8,7 +8,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from headless import PATIENCE, compose_frame
+from headless import TIMEOUT_SECONDS, compose_frame
 from pydantic import JsonValue
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
@@ -82,7 +82,7 @@ class Stage:
 
     async def until(self, true: Callable[[], object], what: str) -> None:
         """Wait until a condition is true."""
-        end = monotonic() + PATIENCE
+        end = monotonic() + TIMEOUT_SECONDS
         while not true():
             assert monotonic() < end, f"not so in time: {what}; on the screen:\n{self.text}"
             await self.pilot.pause(0.01)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyperclip
 import pytest
-from headless import PATIENCE
+from headless import TIMEOUT_SECONDS
 
 from pegboard.tui.widgets import clipboard
 from pegboard.tui.widgets.clipboard import copy, terminal_accepts
@@ -64,7 +64,7 @@ async def test_a_clipboard_program_that_never_ends_occupies_no_thread_that_other
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
         try:
             assert await copy(on.app, "text", tmp_path) == "Copied 4 B to the terminal (OSC 52)."
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(TIMEOUT_SECONDS):
                 assert await asyncio.to_thread(tmp_path.is_dir)
         finally:
             ended.set()

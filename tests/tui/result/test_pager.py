@@ -12,7 +12,7 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
-from headless import PATIENCE
+from headless import TIMEOUT_SECONDS
 
 from pegboard.results.export import pager_command
 
@@ -72,7 +72,7 @@ class Terminal:
 
     def wait_for(self, text: bytes) -> None:
         """Read until `text` has been written since the last call."""
-        end = monotonic() + PATIENCE
+        end = monotonic() + TIMEOUT_SECONDS
         while text not in self._said:
             ready, _, _ = select.select([self._ours], [], [], max(end - monotonic(), 0))
             assert ready, f"{text!r} was not written; but: {self._said[-2000:]!r}"
@@ -108,7 +108,7 @@ def test_the_pager_owns_the_terminal_while_calls_and_timers_continue(tmp_path: P
         assert (tmp_path / "content").read_text() == '{\n  "secret of the pane": "\\u001b[31m' + "x" * 3000 + '"\n}'
         assert list(tmp_path.glob("result-*")) == []
         terminal.press(b"\x11")
-        assert terminal.process.wait(timeout=PATIENCE) == 0
+        assert terminal.process.wait(timeout=TIMEOUT_SECONDS) == 0
     finally:
         terminal.close()
 
@@ -122,7 +122,7 @@ def test_the_app_has_the_terminal_again_if_the_pager_cannot_be_started(tmp_path:
         terminal.press(b"\x1bOR")
         terminal.wait_for(b"no-such-pager was not opened")
         terminal.press(b"\x11")
-        assert terminal.process.wait(timeout=PATIENCE) == 0
+        assert terminal.process.wait(timeout=TIMEOUT_SECONDS) == 0
     finally:
         terminal.close()
 

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 from pegboard.on_demand import on_demand
 
 if TYPE_CHECKING:
-    from pegboard.ask.providers.endpoint import Patience, allowed_name
+    from pegboard.ask.providers.endpoint import ModelTimeouts, allowed_name
     from pegboard.ask.providers.provider_model import ProviderModel, model, preload
     from pegboard.ask.providers.servers import LocalServer, discover
 
-__all__ = ["LocalServer", "Patience", "ProviderModel", "allowed_name", "discover", "model", "preload"]
+__all__ = ["LocalServer", "ModelTimeouts", "ProviderModel", "allowed_name", "discover", "model", "preload"]
 
 _ON_DEMAND = {
     "LocalServer": "servers",
-    "Patience": "endpoint",
+    "ModelTimeouts": "endpoint",
     "ProviderModel": "provider_model",
     "allowed_name": "endpoint",
     "discover": "servers",

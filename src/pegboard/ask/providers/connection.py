@@ -25,7 +25,7 @@ from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 from pydantic_ai.providers.openrouter import OpenRouterProvider
 
 from pegboard.ask.providers.compatible_model import CompatibleModel, RoutedModel
-from pegboard.ask.providers.endpoint import Dialect, Endpoint, Patience
+from pegboard.ask.providers.endpoint import Dialect, Endpoint, ModelTimeouts
 from pegboard.ask.providers.errors import ErrorFactory
 from pegboard.ask.providers.limits import bounded, is_foreign
 from pegboard.errors import ModelError
@@ -51,7 +51,7 @@ class ModelConnection:
     Args:
         endpoint: The model.
         key: The key to send; None sends none.
-        patience: Timeouts.
+        timeouts: Timeouts for the provider.
 
     Attributes:
         declares_calls: Whether the provider may reject a conversation with calls unless tools are declared.
@@ -62,7 +62,7 @@ class ModelConnection:
         ModelError: `not_configured` if the provider's library isn't installed or rejects the model.
     """
 
-    def __init__(self, endpoint: Endpoint, key: str | None, patience: Patience) -> None:
+    def __init__(self, endpoint: Endpoint, key: str | None, timeouts: ModelTimeouts) -> None:
         self.declares_calls = endpoint.dialect == "anthropic" or (
             endpoint.provider == "openrouter" and endpoint.model.startswith("anthropic/")
         )
@@ -71,7 +71,7 @@ class ModelConnection:
         self._redirects = _Redirects()
         failure: ModelError | None = None
         try:
-            self._http = self._client(endpoint, key, patience)
+            self._http = self._client(endpoint, key, timeouts)
             self.model = self._model(endpoint, key)
         except ModelError:
             raise
@@ -93,9 +93,9 @@ class ModelConnection:
             return _IDS_OF_ANTHROPIC
         return _IDS_OF_OPENAI if endpoint.provider == "openai" and not endpoint.own_url else None
 
-    def _client(self, endpoint: Endpoint, key: str | None, patience: Patience) -> httpx2.AsyncClient:
+    def _client(self, endpoint: Endpoint, key: str | None, timeouts: ModelTimeouts) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(
-            timeout=httpx2.Timeout(None, connect=patience.connect),
+            timeout=httpx2.Timeout(None, connect=timeouts.connect),
             follow_redirects=True,
             # A proxy from the environment can't reach servers of this machine.
             trust_env=not endpoint.is_local,

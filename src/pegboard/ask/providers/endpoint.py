@@ -32,7 +32,7 @@ _UNSAFE_IN_URL: Final = frozenset(' \\<>"^`')
 """Characters that libraries parse differently, so that a URL could lead elsewhere than it seems."""
 
 
-class Patience(NamedTuple):
+class ModelTimeouts(NamedTuple):
     """Timeouts for a provider, in seconds."""
 
     connect: float = 10.0

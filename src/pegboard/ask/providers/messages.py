@@ -14,7 +14,7 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
-from pegboard.ask.providers.endpoint import Patience, allowed_name
+from pegboard.ask.providers.endpoint import ModelTimeouts, allowed_name
 from pegboard.data.unicode import encodable
 from pegboard.models.conversation import (
     Message,
@@ -81,9 +81,9 @@ def their_tools(prompt: Prompt, *, declares_calls: bool) -> ModelRequestParamete
     )
 
 
-def their_settings(prompt: Prompt, patience: Patience) -> ModelSettings:
+def their_settings(prompt: Prompt, timeouts: ModelTimeouts) -> ModelSettings:
     """Return the settings of one turn."""
-    settings = ModelSettings(first_event_timeout=patience.first)
+    settings = ModelSettings(first_event_timeout=timeouts.first)
     if not prompt.tools:
         settings["tool_choice"] = "none"  # not sent if no tool is declared
     if prompt.max_tokens is not None:

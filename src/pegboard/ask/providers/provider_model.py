@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import TYPE_CHECKING, NamedTuple
 
-from pegboard.ask.providers.endpoint import Endpoint, Patience, endpoint
+from pegboard.ask.providers.endpoint import Endpoint, ModelTimeouts, endpoint
 from pegboard.errors import ModelError
 from pegboard.models.conversation import ModelEvent, Prompt
 
@@ -21,7 +21,7 @@ def model(
     *,
     base_url: str | None,
     key: Callable[[str], str | None],
-    patience: Patience = Patience(),  # noqa: B008 - it is immutable
+    timeouts: ModelTimeouts = ModelTimeouts(),  # noqa: B008 - it is immutable
 ) -> ProviderModel:
     """Return a model by its name; load and connect nothing yet.
 
@@ -30,12 +30,12 @@ def model(
         base_url: The provider's URL, if not the usual one.
         key: Function that returns a secret by its name, or None; it may block, and is called in a thread before each
             turn.
-        patience: Timeouts.
+        timeouts: Timeouts for the provider.
 
     Raises:
         ModelError: `not_configured` if the name or the URL is invalid.
     """
-    return ProviderModel(endpoint(name, base_url), key, patience)
+    return ProviderModel(endpoint(name, base_url), key, timeouts)
 
 
 def preload() -> None:
@@ -57,13 +57,13 @@ class ProviderModel:
     Args:
         endpoint: The model.
         key: Function that returns a secret by its name, or None.
-        patience: Timeouts.
+        timeouts: Timeouts for the provider.
     """
 
-    def __init__(self, endpoint: Endpoint, key: Callable[[str], str | None], patience: Patience) -> None:
+    def __init__(self, endpoint: Endpoint, key: Callable[[str], str | None], timeouts: ModelTimeouts) -> None:
         self._endpoint = endpoint
         self._find_key = key
-        self._patience = patience
+        self._timeouts = timeouts
         self._kept: list[_KeptConnection] = []
         self._connecting = threading.Lock()
         self._turns = 0
@@ -93,7 +93,7 @@ class ProviderModel:
             from pegboard.ask.providers.stream import turn
 
             errors = ErrorFactory(self._endpoint, kept.key)
-            async with aclosing(turn(kept.connection, prompt, self._patience, errors)) as events:
+            async with aclosing(turn(kept.connection, prompt, self._timeouts, errors)) as events:
                 async for event in events:
                     yield event
         finally:
@@ -118,7 +118,7 @@ class ProviderModel:
             for kept in self._kept:
                 if kept.key == key and kept.loop is loop:
                     return kept
-            kept = _KeptConnection(key, loop, ModelConnection(self._endpoint, key, self._patience))
+            kept = _KeptConnection(key, loop, ModelConnection(self._endpoint, key, self._timeouts))
             self._kept.append(kept)
             return kept
 

@@ -45,19 +45,19 @@ class _Listing(BaseModel):
     data: list[_Listed] | None
 
 
-async def discover(ports: Mapping[str, int] = USUAL_PORTS, *, patience: float = 1.0) -> list[LocalServer]:
+async def discover(ports: Mapping[str, int] = USUAL_PORTS, *, seconds: float = 1.0) -> list[LocalServer]:
     """Find model servers on this machine; query all ports concurrently.
 
     Args:
         ports: Provider's name → port of its server.
-        patience: Timeout for each server, in seconds.
+        seconds: Timeout for each server, in seconds.
 
     Returns:
         The servers that answered with a list of models, in the order of `ports`.
     """
     client = await asyncio.to_thread(_client)
     async with client:
-        found = await asyncio.gather(*(_look(client, provider, port, patience) for provider, port in ports.items()))
+        found = await asyncio.gather(*(_look(client, provider, port, seconds) for provider, port in ports.items()))
     return [server for server in found if server]
 
 
@@ -65,15 +65,15 @@ def _client() -> httpx.AsyncClient:
     import httpx
 
     # Without the environment's proxies, which can't reach servers of this machine, and without TLS.
-    return httpx.AsyncClient(trust_env=False, verify=False, timeout=None, headers={"accept-encoding": "identity"})  # noqa: S113, S501 - see `patience`; no TLS here
+    return httpx.AsyncClient(trust_env=False, verify=False, timeout=None, headers={"accept-encoding": "identity"})  # noqa: S113, S501 - see `seconds`; no TLS here
 
 
-async def _look(client: httpx.AsyncClient, provider: str, port: int, patience: float) -> LocalServer | None:
+async def _look(client: httpx.AsyncClient, provider: str, port: int, seconds: float) -> LocalServer | None:
     from httpx import HTTPError
 
     base_url = f"http://127.0.0.1:{port}/v1"
     try:
-        async with asyncio.timeout(patience):
+        async with asyncio.timeout(seconds):
             listing = _Listing.model_validate_json(await _read(client, f"{base_url}/models"))
     except (HTTPError, ValidationError, TimeoutError):
         return None

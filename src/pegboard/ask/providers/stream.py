@@ -17,7 +17,7 @@ from pydantic_ai.models import StreamedResponse
 
 from pegboard.ask.providers.call_deltas import CompatibleResponse
 from pegboard.ask.providers.connection import ModelConnection
-from pegboard.ask.providers.endpoint import Patience
+from pegboard.ask.providers.endpoint import ModelTimeouts
 from pegboard.ask.providers.errors import ErrorFactory
 from pegboard.ask.providers.limits import closed_at_end
 from pegboard.ask.providers.messages import their_messages, their_settings, their_tools
@@ -42,7 +42,7 @@ warnings.filterwarnings("ignore", module=r"(pydantic_ai|google\.genai)\.")
 
 
 async def turn(
-    connection: ModelConnection, prompt: Prompt, patience: Patience, errors: ErrorFactory
+    connection: ModelConnection, prompt: Prompt, timeouts: ModelTimeouts, errors: ErrorFactory
 ) -> AsyncGenerator[ModelEvent]:
     """Send a prompt to a model and yield its answer piece by piece, `TurnEnded` last.
 
@@ -56,11 +56,11 @@ async def turn(
             model_request_stream(
                 connection.model,
                 their_messages(prompt.messages, ids=connection.ids, accepts_blank=connection.accepts_blank),
-                model_settings=their_settings(prompt, patience),
+                model_settings=their_settings(prompt, timeouts),
                 model_request_parameters=their_tools(prompt, declares_calls=connection.declares_calls),
             ) as stream,
         ):
-            async with aclosing(_events(stream, patience.silence)) as events:
+            async with aclosing(_events(stream, timeouts.silence)) as events:
                 pieces = _without_unopened(events) if isinstance(stream, CompatibleResponse) else events
                 async with aclosing(pieces):
                     async for event in pieces:
@@ -68,7 +68,7 @@ async def turn(
                         yield event
             ended = _ended(stream, errors)
     except TimeoutError:
-        failure = errors.silence(patience.silence)
+        failure = errors.silence(timeouts.silence)
     except ModelError as error:
         failure = error
     except Exception as error:  # noqa: BLE001 - the libraries rely on the shape of what a server sends, and raise anything
