@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from pegboard.errors import FormFaults, RulesError
 from pegboard.gateway.cache import ResultCache
-from pegboard.gateway.redacted import check_redacted
 from pegboard.gateway.redaction import Redacting
 from pegboard.gateway.rules import Rules, Verdict, is_unsaved
+from pegboard.gateway.stored_arguments import check_redacted
 from pegboard.gateway.timeouts import Timeouts
 from pegboard.models import (
     ApprovalRequested,

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pegboard.data.pointer import steps
-from pegboard.gateway.matching import (
+from pegboard.gateway.rule_match import (
     Arguments,
     ArgumentValue,
     Folders,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pegboard import storage
 from pegboard.config.files import read_text, shown, unusable
 from pegboard.errors import RulesError, UnknownRuleError
-from pegboard.gateway.matching import Folders, matches, unknown_argument
+from pegboard.gateway.rule_match import Folders, matches, unknown_argument
 from pegboard.gateway.rule_text import HEAD, RuleText, line_of, line_of_error, read_rules
 from pegboard.models import McpHandler, Problem
 from pegboard.models.rule import RuleFile

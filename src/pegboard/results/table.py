@@ -15,8 +15,8 @@ from rich.cells import cell_len
 
 from pegboard.models import JsonObject
 from pegboard.results.clean import clean_line
-from pegboard.results.ordering import matches, order
 from pegboard.results.paths import Path
+from pegboard.results.row_order import matches, order
 from pegboard.results.search import find, pattern
 from pegboard.results.sizes import count
 from pegboard.results.stored.values import StoredList, in_memory

@@ -157,7 +157,7 @@ class Activity:
         Args:
             value: The value, at least 6 characters.
         """
-        from pegboard.runtime.retrospect import redact
+        from pegboard.runtime.erase import redact
 
         return redact(self._parts, value)
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 
-from pegboard.results.ordering import matches, order
+from pegboard.results.row_order import matches, order
 from pegboard.results.search import find, pattern
 from pegboard.results.shorten import shorten
 from pegboard.results.stored.offsets import containers, members, segments, skip_space

@@ -10,10 +10,10 @@ from pegboard.config.paths import working_directory
 from pegboard.models import ExpectedCall, ToolSpec
 from pegboard.results.clean import clean_line
 from pegboard.results.text import preview
-from pegboard.tui.script.api import OfferedCommand, Orchestrator, spec_of
 from pegboard.tui.script.completion import Known
 from pegboard.tui.script.editor import ScriptEditor
 from pegboard.tui.script.findings import ScriptFinding, findings
+from pegboard.tui.script.offered_commands import OfferedCommand, Orchestrator, spec_of
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime

@@ -12,7 +12,7 @@ from textual.widgets import Static
 
 from pegboard.results.clean import clean, clean_line
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.script.api import OfferedCommand
+from pegboard.tui.script.offered_commands import OfferedCommand
 from pegboard.tui.widgets.dialog import Dialog
 
 

@@ -17,7 +17,7 @@ from textual.widgets import Static
 
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.script.api import OfferedCommand
+from pegboard.tui.script.offered_commands import OfferedCommand
 from pegboard.tui.widgets.filter_line import FilterLine
 from pegboard.tui.widgets.pick_list import PickLine, PickList
 

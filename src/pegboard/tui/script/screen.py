@@ -20,7 +20,6 @@ from pegboard.results.quotation import quoted
 from pegboard.tui.commands import Command, bindings, key_of
 from pegboard.tui.messages import OpenCall, Scripting, TalkAbout
 from pegboard.tui.script.analyzer import ScriptAnalyzer
-from pegboard.tui.script.api import OfferedCommand, call_to_fill_in
 from pegboard.tui.script.calls import CallsTree
 from pegboard.tui.script.commands import CommandsPane
 from pegboard.tui.script.completion import complete
@@ -28,6 +27,7 @@ from pegboard.tui.script.completion_popup import CompletionPopup
 from pegboard.tui.script.document import EXAMPLE, ScriptDocument
 from pegboard.tui.script.editor import ScriptEditor
 from pegboard.tui.script.findings_line import FindingsLine
+from pegboard.tui.script.offered_commands import OfferedCommand, call_to_fill_in
 from pegboard.tui.script.output import OutputPane
 from pegboard.tui.script.run import CallNode
 from pegboard.tui.script.runner import OpenScriptRunner

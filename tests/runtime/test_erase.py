@@ -189,7 +189,7 @@ def test_a_value_in_json_within_json_is_redacted(runtime: Runtime, value: str) -
 def test_a_value_is_found_wherever_it_is_in_a_file_that_is_read_in_pieces(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pegboard.runtime.retrospect._CHUNK", 100)
+    monkeypatch.setattr("pegboard.runtime.erase._CHUNK", 100)
     runtime.paths.scripts.mkdir(parents=True)
     for start in range(101):
         (runtime.paths.scripts / f"at{start}.sh").write_text(f"{'#' * start}{VALUE}", encoding="utf-8")
