@@ -44,7 +44,7 @@ class Gateway:
 
     Args:
         registry: All tools by name.
-        runners: Runners of calls, by the kind of the tool's handler (`pack`, `mcp`).
+        runners: Runners of calls, by the kind of the tool's handler (`pack`, `mcp`, `script`).
         recorder: Stores the record.
         allow: The tools that can be called.
         timeouts: Timeouts of calls.
@@ -53,10 +53,6 @@ class Gateway:
         readiness: Checks requirements; without it, every tool is ready.
         redaction: Removes secrets from events and records; without it, none are known.
         cache: Whether to reuse results of cacheable tools within a session.
-
-    Attributes:
-        approver: Decides on calls that need approval.
-        rule_added: Receives every rule that an approval adds, and every one that couldn't be added.
     """
 
     def __init__(
@@ -85,6 +81,7 @@ class Gateway:
         self.unattended: set[str] = set()
         """Sessions whose calls are rejected if they need approval, because no person watches them."""
         self.rule_added: Callable[[AddedRule], object] | None = None
+        """Receives every rule that an approval adds, and every one that couldn't be added."""
         self._readiness = readiness
         self._redaction = redaction
         self._cache = ResultCache(recorder, enabled=cache)

@@ -291,10 +291,8 @@ def value_matches(pattern: str, value: ArgumentValue, folders: Folders, *, stric
     if data is None:
         return literal(pattern) == "null" or (not strict and pattern in {"*", "**"})
     if isinstance(data, bool):
-        word = literal(pattern)
-        return (word.casefold() if word is not None else None) == str(data).lower() or (
-            word is None and _text_matches(pattern, str(data).lower(), strict=strict)
-        )
+        word, text = literal(pattern), str(data).lower()
+        return _text_matches(pattern, text, strict=strict) if word is None else word.casefold() == text
     if isinstance(data, int | float):
         return _number_matches(pattern, data, strict=strict)
     if isinstance(data, str):
