@@ -11,7 +11,7 @@ from pegboard.on_demand import on_demand
 
 if TYPE_CHECKING:
     from pegboard.brake.presence import Presence
-    from pegboard.brake.question import Answer, AnswerKind, AnswerTerm, Question, RuleOutcome
+    from pegboard.brake.question import Answer, AnswerTerm, Question, RuleOutcome
     from pegboard.brake.questions import NOT_SHOWN, RESUMED, RULE, AnsweredError, AskedQuestion, BrakeError, Questions
     from pegboard.brake.state import Brake, BrakeState
 
@@ -20,7 +20,6 @@ __all__ = [
     "RESUMED",
     "RULE",
     "Answer",
-    "AnswerKind",
     "AnswerTerm",
     "AnsweredError",
     "AskedQuestion",
@@ -35,7 +34,6 @@ __all__ = [
 
 _ON_DEMAND = {
     "Answer": "question",
-    "AnswerKind": "question",
     "AnswerTerm": "question",
     "AnsweredError": "questions",
     "AskedQuestion": "questions",

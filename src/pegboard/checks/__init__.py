@@ -9,18 +9,16 @@ from pegboard.on_demand import on_demand
 
 if TYPE_CHECKING:
     from pegboard.checks.file import CheckError, Checks
-    from pegboard.checks.model import Check, CheckReport, Expectations, FailedExpectation, StoredSnapshot
+    from pegboard.checks.model import Check, CheckReport, FailedExpectation
 
-__all__ = ["Check", "CheckError", "CheckReport", "Checks", "Expectations", "FailedExpectation", "StoredSnapshot"]
+__all__ = ["Check", "CheckError", "CheckReport", "Checks", "FailedExpectation"]
 
 _ON_DEMAND = {
     "Check": "model",
     "CheckError": "file",
     "CheckReport": "model",
     "Checks": "file",
-    "Expectations": "model",
     "FailedExpectation": "model",
-    "StoredSnapshot": "model",
 }
 """Name → module, imported on first use: an idle app needs none of them."""
 

@@ -29,10 +29,6 @@ if TYPE_CHECKING:
         resolve_server,
     )
     from pegboard.config.settings import (
-        AskSettings,
-        McpServer,
-        McpSettings,
-        ModelSettings,
         PacksSettings,
         Settings,
         ToolsSettings,
@@ -42,10 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Appearance",
-    "AskSettings",
-    "McpServer",
-    "McpSettings",
-    "ModelSettings",
     "PacksSettings",
     "Paths",
     "Redactor",
@@ -78,10 +70,6 @@ __all__ = [
 
 _ON_DEMAND = {
     "Appearance": "appearance",
-    "AskSettings": "settings",
-    "McpServer": "settings",
-    "McpSettings": "settings",
-    "ModelSettings": "settings",
     "PacksSettings": "settings",
     "Paths": "paths",
     "Redactor": "redaction",

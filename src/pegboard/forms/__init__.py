@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pegboard.forms.lists import ListField, MultiChoiceField, TupleField
     from pegboard.forms.masks import Masks
     from pegboard.forms.pairs import arguments_from_pairs
-    from pegboard.forms.paste import Pasted, PasteKind, pasted
+    from pegboard.forms.paste import Pasted, pasted
     from pegboard.forms.scalars import ChoiceField, ConstField, JsonField, NumberField, Option, SwitchField, TextField
     from pegboard.forms.sections import MapEntry, MapField, SectionField
     from pegboard.forms.variants import VariantField
@@ -38,7 +38,6 @@ __all__ = [
     "MultiChoiceField",
     "NumberField",
     "Option",
-    "PasteKind",
     "Pasted",
     "SectionField",
     "State",
@@ -66,7 +65,6 @@ _ON_DEMAND = {
     "MultiChoiceField": "lists",
     "NumberField": "scalars",
     "Option": "scalars",
-    "PasteKind": "paste",
     "Pasted": "paste",
     "SectionField": "sections",
     "State": "fields",

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     )
     from pegboard.models.server_state import ServerState
     from pegboard.models.spec import (
-        Handler,
         Hints,
         Location,
         McpHandler,
@@ -74,7 +73,6 @@ __all__ = [
     "ExpectedCall",
     "Fault",
     "Finished",
-    "Handler",
     "HealthRow",
     "Hints",
     "HistoryPage",
@@ -130,7 +128,6 @@ _ON_DEMAND = {
     "ExpectedCall": "script",
     "Fault": "problem",
     "Finished": "events",
-    "Handler": "spec",
     "HealthRow": "requirement",
     "Hints": "spec",
     "HistoryPage": "record",
