@@ -110,9 +110,9 @@ class Activity:
         """Return the calls with these ids that exist, the newest first."""
         return self._calls.find(ids)
 
-    def calls_of(self, call_id: str, *, before: int | None = None, limit: int = 1000) -> HistoryPage:
+    def calls_of(self, call_id: str, *, limit: int = 1000) -> HistoryPage:
         """Return the calls that a call, or a turn, made itself."""
-        return self._calls.page(models.HistoryQuery(parent=call_id), before=before, limit=limit)
+        return self._calls.page(models.HistoryQuery(parent=call_id), limit=limit)
 
     def result(self, call_id: str) -> ToolResult | None:
         """Return the result of a call as its caller received it; None while it runs or if it is not stored."""

@@ -231,14 +231,14 @@ class _Scan:
             self.at = len(line)
         elif sign == "\\":
             self.at = at + 2
-            self._note_word("")
+            self._note_unknown_word()
             return at + 1 == len(line)
         elif sign in "'\"":
-            self._note_word("")
+            self._note_unknown_word()
             self._push(sign)
             self.at = at + 1
         elif line.startswith("$'", at):
-            self._note_word("")
+            self._note_unknown_word()
             self._push("$'")
             self.at = at + 2
         elif self._open_within(at):
@@ -292,10 +292,10 @@ class _Scan:
         else:
             self.is_target = True
 
-    def _note_word(self, word: str) -> None:
+    def _note_unknown_word(self) -> None:
         """Record a word that isn't a known command name."""
         if not self.is_value:
-            self.command = word
+            self.command = ""
             self.wants = self.is_target = False
 
     def _word(self, found: re.Match[str], *, is_start: bool) -> None:
@@ -314,9 +314,9 @@ class _Scan:
                 self.words.append(Word(found.start(), self.at, word, is_command=False))
             elif is_whole and self.command == "function":
                 self.functions.append(word)
-                self._note_word("")
+                self._note_unknown_word()
             elif self.wants:
-                self._note_word("")
+                self._note_unknown_word()
         elif definition := _FUNCTION.match(line, self.at):
             self.functions.append(word)
             self.at = definition.end()
