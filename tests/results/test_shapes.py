@@ -16,7 +16,7 @@ from pegboard.models import ToolError
 from pegboard.results.advice import advice
 from pegboard.results.chart import chart
 from pegboard.results.markdown import pieces
-from pegboard.results.paths import Path, jq_path
+from pegboard.results.paths import JsonPath, jq_path
 from pegboard.results.search import find, pattern
 from pegboard.results.sizes import amount, count, duration, size, tokens
 from pegboard.results.table import Table, nearest_list
@@ -29,7 +29,7 @@ SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False,
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20)
 
 
-def at(value: JsonValue, path: Path) -> JsonValue:
+def at(value: JsonValue, path: JsonPath) -> JsonValue:
     """Return the value at a path."""
     for step in path:
         assert isinstance(value, dict | list)
@@ -104,7 +104,7 @@ def test_only_an_empty_text_has_no_tokens() -> None:
         (('say "hi"', "a\\(b)"), '."say \\"hi\\""."a\\\\(b)"'),
     ],
 )
-def test_a_path_is_in_the_syntax_of_jq(path: Path, name: str) -> None:
+def test_a_path_is_in_the_syntax_of_jq(path: JsonPath, name: str) -> None:
     assert jq_path(path) == name
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from pegboard.results.paths import Path, values_along
+from pegboard.results.paths import JsonPath, values_along
 
 _FILE = re.compile(r"[\w.+-]+/[\w.+-]+, [\d.,]+ \w+: (/.+)")
 """The line for an image or audio: its type, its size and its file."""
@@ -20,7 +20,7 @@ class ResultLink(NamedTuple):
     uri: str | None = None
 
 
-def link_at(data: JsonValue, path: Path) -> ResultLink | None:
+def link_at(data: JsonValue, path: JsonPath) -> ResultLink | None:
     """Return the link at a path in a result, or around it; None if there is none."""
     found = None
     for value in values_along(data, path):

@@ -9,13 +9,13 @@ from typing import TypeAlias
 
 Step: TypeAlias = str | int
 """Key of an object or index of a list."""
-Path: TypeAlias = tuple[Step, ...]
+JsonPath: TypeAlias = tuple[Step, ...]
 """Steps from the root of a value to one of its parts."""
 
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def jq_path(path: Path) -> str:
+def jq_path(path: JsonPath) -> str:
     """Return a path in the syntax of `jq`: `.results[3].title`, `."a key"`, or `.` for the root."""
     if not path:
         return "."
@@ -23,7 +23,7 @@ def jq_path(path: Path) -> str:
     return named if named.startswith(".") else "." + named
 
 
-def values_along(value: object, path: Path) -> Iterator[object]:
+def values_along(value: object, path: JsonPath) -> Iterator[object]:
     """Yield a value and the values at the steps of a path, up to the first that doesn't exist."""
     yield value
     for step in path:
@@ -37,7 +37,7 @@ def values_along(value: object, path: Path) -> Iterator[object]:
         yield value
 
 
-def value_at(value: object, path: Path) -> object:
+def value_at(value: object, path: JsonPath) -> object:
     """Return the value at a path, or None if it doesn't exist."""
     found = list(values_along(value, path))
     return found[-1] if len(found) > len(path) else None

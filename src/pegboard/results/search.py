@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from pegboard.results.paths import Path, Step
+from pegboard.results.paths import JsonPath, Step
 
 TYPE_CHECKING = False  # processes for large results import this module, and pydantic is too heavy for them
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ def pattern(wanted: str) -> re.Pattern[str]:
     return re.compile(re.escape(wanted), 0 if wanted != wanted.lower() else re.IGNORECASE)
 
 
-def find(value: JsonValue, wanted: re.Pattern[str]) -> Iterator[Path | None]:
+def find(value: JsonValue, wanted: re.Pattern[str]) -> Iterator[JsonPath | None]:
     """Yield the path of every key or scalar that matches, in reading order.
 
     Yields None for every other node, so that callers can pause, stop or count between any two.

@@ -15,7 +15,7 @@ from rich.cells import cell_len
 
 from pegboard.models import JsonObject
 from pegboard.results.clean import clean_line
-from pegboard.results.paths import Path
+from pegboard.results.paths import JsonPath
 from pegboard.results.row_order import matches, order
 from pegboard.results.search import find, pattern
 from pegboard.results.sizes import count
@@ -47,7 +47,7 @@ class Table:
         columns_left_out: Number of omitted keys.
     """
 
-    def __init__(self, rows: Sequence[JsonObject], path: Path = (), beside: str = "") -> None:
+    def __init__(self, rows: Sequence[JsonObject], path: JsonPath = (), beside: str = "") -> None:
         self._rows = rows
         self._numbers: Sequence[int] = range(len(rows))
         """Index of each row in the list."""
@@ -63,7 +63,7 @@ class Table:
         self._keys = keys
 
     @classmethod
-    def of(cls, value: JsonValue, path: Path = ()) -> Table | None:
+    def of(cls, value: JsonValue, path: JsonPath = ()) -> Table | None:
         """Return the table in a value: the value itself, or the only member of an object that is a list of objects.
 
         Args:
@@ -82,7 +82,7 @@ class Table:
         return cls(rows, (*path, key), _beside(value, key))
 
     @classmethod
-    def of_rows(cls, rows: StoredList, path: Path, beside: str) -> Table:
+    def of_rows(cls, rows: StoredList, path: JsonPath, beside: str) -> Table:
         """Return the table of a list in a file."""
         return cls(rows, path, beside)  # type: ignore[arg-type] # its columns say that its items are objects
 
@@ -127,7 +127,7 @@ class Table:
     def _row(self, row: int) -> JsonObject:
         return self._rows[self._numbers[row]]
 
-    def cell_path(self, row: int, column: int) -> Path:
+    def cell_path(self, row: int, column: int) -> JsonPath:
         """Return the path of a cell in the value that contains the table."""
         return (*self.path, self._numbers[row], self.columns[column])
 
@@ -283,7 +283,7 @@ def begins_as_table(value: JsonValue) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(item, dict) and item for item in value[:_SHORT])
 
 
-def nearest_list(value: JsonValue, path: Path = ()) -> tuple[Path, JsonValue] | None:
+def nearest_list(value: JsonValue, path: JsonPath = ()) -> tuple[JsonPath, JsonValue] | None:
     """Return the path and value of the first list of objects in a value or a few levels below it, or None.
 
     Args:

@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import JsonValue
 
 from pegboard.results.clean import clean_line
-from pegboard.results.paths import Path, Step
+from pegboard.results.paths import JsonPath, Step
 from pegboard.results.sizes import count
 from pegboard.results.stored.values import StoredObject
 from pegboard.results.text import TokenKind, preview, quoted, shown_key
@@ -48,7 +48,7 @@ class TreeRow:
     hidden: range = range(0)
 
     @property
-    def path(self) -> Path:
+    def path(self) -> JsonPath:
         """Path of the value, or of the value that a line or placeholder belongs to."""
         steps: list[Step] = []
         row: TreeRow | None = self
@@ -155,7 +155,7 @@ class Tree:
             index -= 1
         return index
 
-    def reveal(self, path: Path) -> int:
+    def reveal(self, path: JsonPath) -> int:
         """Open the containers of the value at `path` and return the value's index.
 
         Raises:

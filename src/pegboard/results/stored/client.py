@@ -10,7 +10,7 @@ import signal
 import sys
 from array import array
 from dataclasses import dataclass
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -19,7 +19,7 @@ from pydantic_core import from_json
 
 from pegboard.models import ResultMeta, ToolResult, Truncation
 from pegboard.results.images import ResultImage
-from pegboard.results.paths import Path
+from pegboard.results.paths import JsonPath
 from pegboard.results.sizes import size
 from pegboard.results.stored.values import StoredText, stored_value
 from pegboard.results.text import TokenKind, json_bytes
@@ -51,7 +51,7 @@ class WholeHits:
         is_cut: Whether there are more.
     """
 
-    paths: tuple[Path, ...] = ()
+    paths: tuple[JsonPath, ...] = ()
     ranges: tuple[tuple[int, int], ...] = ()
     is_cut: bool = False
 
@@ -59,7 +59,7 @@ class WholeHits:
         return len(self.paths) or len(self.ranges)
 
 
-async def run_filter(result: ToolResult, filter: str, folder: FilePath) -> tuple[ToolResult, int]:  # noqa: A002 - jq's own word
+async def run_filter(result: ToolResult, filter: str, folder: Path) -> tuple[ToolResult, int]:  # noqa: A002 - jq's own word
     """Run a jq filter on the whole data of a result; return the filtered result and the number of jq's results.
 
     Several results become a list.
@@ -92,12 +92,12 @@ async def open_stored(result: ToolResult) -> JsonValue | StoredText:
     """
     assert result.meta.truncated is not None, "only a truncated result has a file"
     head, data = await _ask("index", {}, result, _SECONDS)
-    file = FilePath(result.meta.truncated.file)
+    file = Path(result.meta.truncated.file)
     return await asyncio.to_thread(stored_value, file, head, data)
 
 
 async def arrange(
-    result: ToolResult, path: Path, *, column: str | None, descending: bool = False, wanted: str = ""
+    result: ToolResult, path: JsonPath, *, column: str | None, descending: bool = False, wanted: str = ""
 ) -> array[int]:
     """Return the numbers of the rows of a list that match a text, in the order of a column.
 

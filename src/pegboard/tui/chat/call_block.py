@@ -29,7 +29,7 @@ from pegboard.tui.chat.call_lines import LINE_CHARACTERS, argument_lines, expect
 
 Unfold = Literal["never", "failed", "always"]
 """Which finished calls are expanded, unless the user expanded or collapsed one."""
-CallState = Literal["writing", "waiting", "asking", "running", "done"]
+BlockState = Literal["writing", "waiting", "asking", "running", "done"]
 """Stages of a call: the model writes it, it is queued, it awaits approval, it runs, it has a result."""
 
 ARGUMENT_LINES: Final = 12
@@ -81,7 +81,7 @@ class CallBlock(Block):
     """Name as the model writes it; later the name of the tool."""
     written: str = ""
     """JSON text of the arguments so far."""
-    state: CallState = "writing"
+    state: BlockState = "writing"
     call: ToolCall | None = None
     result: ToolResult | None = None
     model_text: str = ""

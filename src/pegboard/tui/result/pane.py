@@ -43,7 +43,7 @@ from pegboard.tui.result.views import TITLES, CursorView, ResultViews, ViewName
 from pegboard.tui.result.whole import WholeResult
 from pegboard.tui.widgets.clipboard import copy
 
-CallState: TypeAlias = Literal["empty", "waiting", "running", "finished"]
+PaneState: TypeAlias = Literal["empty", "waiting", "running", "finished"]
 """State of the call: none yet, requested, running in a worker, finished."""
 
 _TICK = 0.1
@@ -75,7 +75,7 @@ class ResultPane(Widget):
     }
     """
 
-    state: reactive[CallState] = reactive[CallState]("empty")
+    state: reactive[PaneState] = reactive[PaneState]("empty")
     """State of the call."""
     run_key: reactive[str] = reactive("")
     """Key that runs a tool."""

@@ -16,7 +16,7 @@ from textual.message import Message
 from textual.reactive import var
 
 from pegboard.results.clean import clean_line
-from pegboard.results.paths import Path
+from pegboard.results.paths import JsonPath
 from pegboard.results.sizes import count
 from pegboard.results.stored.client import StoredResultError
 from pegboard.results.table import CELL, Table
@@ -90,7 +90,7 @@ class TableView(LineView):
     class CellChosen(Message):
         """A cell should be shown in the tree."""
 
-        def __init__(self, path: Path) -> None:
+        def __init__(self, path: JsonPath) -> None:
             super().__init__()
             self.path = path
 
@@ -150,7 +150,7 @@ class TableView(LineView):
         return self._table
 
     @property
-    def path(self) -> Path:
+    def path(self) -> JsonPath:
         """Path of the cell at the cursor; of the list if no row is shown."""
         return self._table.cell_path(*self.cursor) if self.row_count else self._table.path
 
@@ -236,7 +236,7 @@ class TableView(LineView):
         """Yield each matching cell of the searched rows, and None for each other cell."""
         return self._table.find(wanted, self._searched)
 
-    def cell_of(self, path: Path) -> tuple[int, int] | None:
+    def cell_of(self, path: JsonPath) -> tuple[int, int] | None:
         """Return the cell that contains the value at a path, or None if it is not shown."""
         at = len(self._table.path)
         if path[:at] != self._table.path or len(path) < at + 2 or path[at + 1] not in self._table.columns:

@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.reactive import var
 
 from pegboard.results.clean import clean_line
-from pegboard.results.paths import Path, jq_path
+from pegboard.results.paths import JsonPath, jq_path
 from pegboard.results.search import find
 from pegboard.results.table import Table, begins_as_table, nearest_list
 from pegboard.results.tree import Tree, TreeRow
@@ -96,7 +96,7 @@ class TreeView(LineView):
         self.scroll_to(y=0, animate=False, immediate=True)
 
     @property
-    def path(self) -> Path:
+    def path(self) -> JsonPath:
         """Path of the value at the cursor."""
         return self._current.path
 
@@ -131,11 +131,11 @@ class TreeView(LineView):
         """Return the style of the row at the cursor."""
         return "line-view--cursor" if index == self.cursor else None
 
-    def find(self, wanted: re.Pattern[str]) -> Iterator[Path | None]:
+    def find(self, wanted: re.Pattern[str]) -> Iterator[JsonPath | None]:
         """Yield the path of each matching key or scalar, open or not, and None for each other one."""
         return find(self._searched, wanted)
 
-    def go(self, hit: Path) -> None:
+    def go(self, hit: JsonPath) -> None:
         """Open the ancestors of a hit and move the cursor there."""
         index = self._tree.reveal(hit)
         row = self._tree.rows[index]
@@ -144,7 +144,7 @@ class TreeView(LineView):
         self.rows_changed()
         self.cursor = index
 
-    def nearest(self, hits: list[Path]) -> int:
+    def nearest(self, hits: list[JsonPath]) -> int:
         """Return the index of the hit to show first."""
         here = self._current.path
         return hits.index(here) if here in hits else 0
@@ -200,7 +200,7 @@ class TreeView(LineView):
             self.notify(f"{name} can't be a table: not all of its items are objects.", severity="warning", markup=False)
 
     @property
-    def _list_here(self) -> tuple[Path, JsonValue] | None:
+    def _list_here(self) -> tuple[JsonPath, JsonValue] | None:
         """The nearest list that could be a table, with its path: at or around the cursor, else below it."""
         row: TreeRow | None = self._current
         while row is not None:

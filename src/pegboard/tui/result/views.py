@@ -16,8 +16,7 @@ from textual.widgets import Static
 
 from pegboard.models import ToolResult
 from pegboard.results.clean import clean
-from pegboard.results.paths import Path as JsonPath
-from pegboard.results.paths import jq_path, value_at
+from pegboard.results.paths import JsonPath, jq_path, value_at
 from pegboard.results.text import as_text, json_parts
 from pegboard.tui import result as result_views
 from pegboard.tui.result.search import Search, Searchable
