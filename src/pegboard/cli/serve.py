@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from pegboard.runtime import Runtime
-    from pegboard.serve.entries import Entry
+    from pegboard.serve.entries import OwnEntry
     from pegboard.serve.service import Service
     from pegboard.serve.token import Token
 
@@ -161,7 +161,7 @@ def _print_entry(context: typer.Context, client: str, allow: list[str] | tuple[(
     ]
     variables = Paths.from_environment().variables()
     if url is None:
-        entry: Entry | None = stdio_entry(client, [*pegboard_command(), "serve", *options], variables)
+        entry: OwnEntry | None = stdio_entry(client, [*pegboard_command(), "serve", *options], variables)
     else:
         entry = http_entry(client, url)
     if entry is None:

@@ -25,7 +25,7 @@ CLIENTS: Final = tuple(_FILES)
 """Clients whose configuration is known."""
 
 
-class Entry(NamedTuple):
+class OwnEntry(NamedTuple):
     """Entry for a client's file."""
 
     content: JsonObject
@@ -48,7 +48,7 @@ class Entry(NamedTuple):
         return document.as_string()
 
 
-def stdio_entry(client: str, command: Sequence[str], variables: Mapping[str, str]) -> Entry:
+def stdio_entry(client: str, command: Sequence[str], variables: Mapping[str, str]) -> OwnEntry:
     """Return the entry with which a client starts `pegboard serve`.
 
     Args:
@@ -63,10 +63,10 @@ def stdio_entry(client: str, command: Sequence[str], variables: Mapping[str, str
         entry["environment" if client == "opencode" else "env"] = dict(variables)
     if client in ("claude-code", "vscode"):
         entry = {"type": "stdio", **entry}
-    return Entry({_key(client): {NAME: entry}}, _FILES[client])
+    return OwnEntry({_key(client): {NAME: entry}}, _FILES[client])
 
 
-def http_entry(client: str, url: str) -> Entry | None:
+def http_entry(client: str, url: str) -> OwnEntry | None:
     """Return the entry with which a client connects to a running `pegboard serve --http`; None if it can't.
 
     The entry refers to the token, and doesn't contain it.
@@ -87,7 +87,7 @@ def http_entry(client: str, url: str) -> Entry | None:
         }
         entry: JsonObject = {"type": "http", "url": url, "headers": _headers("${input:pegboard-token}")}
         note = "VS Code asks for the token once, and stores it."
-        return Entry({"inputs": [asked], "servers": {NAME: entry}}, _FILES[client], note)
+        return OwnEntry({"inputs": [asked], "servers": {NAME: entry}}, _FILES[client], note)
     entries: dict[str, JsonObject] = {
         "codex": {"url": url, "bearer_token_env_var": VARIABLE},
         "cursor": {"url": url, "headers": _headers(f"${{env:{VARIABLE}}}")},
@@ -96,7 +96,7 @@ def http_entry(client: str, url: str) -> Entry | None:
         "windsurf": {"serverUrl": url, "headers": _headers(f"${{env:{VARIABLE}}}")},
     }
     entry = entries.get(client) or {"type": "http", "url": url, "headers": _headers(f"${{{VARIABLE}}}")}
-    return Entry({_key(client): {NAME: entry}}, _FILES[client], set_)
+    return OwnEntry({_key(client): {NAME: entry}}, _FILES[client], set_)
 
 
 def _key(client: str) -> str:

@@ -18,7 +18,7 @@ _DISGUISES = (b"\\u", b"\\/", b"\0")
 _START_SECONDS = 10.0
 """Time for the observer to start and to decide on a call. Without a decision, the call is rejected."""
 
-Mark = tuple[int, ...] | None
+FileMark = tuple[int, ...] | None
 
 
 class Decision:
@@ -57,7 +57,7 @@ class Gate:
         self._hello = threading.Event()
         self._rules = ""
         self._state = ""
-        self._harmless: Mark = ()
+        self._harmless: FileMark = ()
         self.edits = EditNotes()
         """Notes for the responses to edited calls."""
         self.link = ObserverLink(self._receive, self._lose)
@@ -241,7 +241,7 @@ def print_message(text: str) -> None:
         os.write(2, f"pegboard watch: {text}\n".encode(sys.stderr.encoding if sys.stderr else "utf-8", "replace"))
 
 
-def mark_of(file: str) -> Mark:
+def mark_of(file: str) -> FileMark:
     """Return what changes when a file changes; None if it is missing. A link to a missing file is a file."""
     try:
         status = os.stat(file)  # noqa: PTH116 - on the way of every call

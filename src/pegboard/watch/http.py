@@ -52,9 +52,9 @@ _NO_LOGIN: Final = (
 )
 _COMPRESSED: Final = b"Pegboard rejected this message: it is compressed, so it can't be checked against the rules."
 
-Message = MutableMapping[str, Any]  # of ASGI
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
+AsgiMessage = MutableMapping[str, Any]  # of ASGI
+Receive = Callable[[], Awaitable[AsgiMessage]]
+Send = Callable[[AsgiMessage], Awaitable[None]]
 
 
 class HttpProxy:
@@ -104,7 +104,7 @@ class HttpProxy:
             await asyncio.to_thread(self._link.close, 2.0)
         return exit_code
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiMessage, receive: Receive, send: Send) -> None:
         """Handle one request."""
         if scope["type"] != "http":
             return
@@ -137,7 +137,7 @@ class HttpProxy:
         """The client of the server."""
         return self._client
 
-    def address(self, scope: Message) -> str:
+    def address(self, scope: AsgiMessage) -> str:
         """Return the server's address for a request."""
         path: bytes = scope.get("raw_path") or scope["path"].encode()
         own: bytes = scope.get("query_string") or b""
@@ -247,7 +247,7 @@ class _Exchange:
     """One request and its response."""
 
     def __init__(
-        self, proxy: HttpProxy, scope: Message, headers: list[tuple[bytes, bytes]], receive: Receive, send: Send
+        self, proxy: HttpProxy, scope: AsgiMessage, headers: list[tuple[bytes, bytes]], receive: Receive, send: Send
     ) -> None:
         self._proxy = proxy
         self._scope = scope

@@ -18,7 +18,7 @@ from pegboard.gateway.rules import Rules
 from pegboard.models import JsonObject, ToolCall
 from pegboard.results.edits import edit_note
 from pegboard.watch.connection import ClientConnection
-from pegboard.watch.gate import Mark, mark_of, rejections
+from pegboard.watch.gate import FileMark, mark_of, rejections
 from pegboard.watch.link import HOLD, PASS, REJECT
 from pegboard.watch.messages import has_repeated_keys, items, read
 from pegboard.watch.record import moment
@@ -68,7 +68,7 @@ class Judge:
     approved: Callable[[int], object] = field(default=lambda _: None)
     _held: dict[int, _Held] = field(default_factory=dict)
     _released: dict[int, tuple[ClientConnection, list[str]]] = field(default_factory=dict)
-    _harmless: Mark = ()
+    _harmless: FileMark = ()
 
     @property
     def is_waiting(self) -> bool:

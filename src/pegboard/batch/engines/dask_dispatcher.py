@@ -28,7 +28,7 @@ _LARGEST_GROUP: Final = 32
 _LARGEST_MESSAGE: Final = 1_000_000
 """Bytes of the arguments or results of a group, unless one call alone has more."""
 
-Answer = dict[str, Any]
+WorkerAnswer = dict[str, Any]
 """JSON object from `pegboard.batch.node`."""
 
 
@@ -71,10 +71,10 @@ class RemoteCall:
         described = call.model_dump(mode="json", include={"id", "name", "args", "source"})
         self.message = json.dumps({**described, "timeout": timeout}, default=str)
         self.worker: asyncio.Future[DaskWorker | None] = loop.create_future()
-        self.answer: asyncio.Future[Answer | None] = loop.create_future()
+        self.answer: asyncio.Future[WorkerAnswer | None] = loop.create_future()
         self.is_cancelled = False
 
-    def end(self, answer: Answer | None) -> None:
+    def end(self, answer: WorkerAnswer | None) -> None:
         """Set the answer, unless it has one or its caller has left."""
         if not self.worker.done():
             self.worker.set_result(None)
@@ -103,7 +103,7 @@ class DaskDispatcher:
         self._waiting: deque[RemoteCall] = deque()
         self._sent: dict[str, tuple[RemoteCall, DaskWorker]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._answering: set[asyncio.Task[Answer | None]] = set()
+        self._answering: set[asyncio.Task[WorkerAnswer | None]] = set()
         self._to_cancel: dict[str, list[str]] = {}
         self._is_scheduled = False
         self._is_stopped = False
@@ -231,7 +231,7 @@ class DaskDispatcher:
         self._waiting.extendleft(reversed(again))
         self._schedule()
 
-    async def _answers(self, worker: DaskWorker, group: list[RemoteCall]) -> list[Answer | None]:
+    async def _answers(self, worker: DaskWorker, group: list[RemoteCall]) -> list[WorkerAnswer | None]:
         """Return the answer to each call, or None for all if the worker was lost."""
         attempt = os.urandom(8).hex()
         granted = group[0].granted
@@ -261,7 +261,7 @@ class DaskDispatcher:
             future.release()
         if answer is None or node.REFUSED in answer:
             return [None] * len(group)
-        answers: list[Answer | None] = answer["answers"]
+        answers: list[WorkerAnswer | None] = answer["answers"]
         started = sum(one is not None and node.WAITS not in one for one in answers)
         fitting = int(_GROUP_SECONDS * started / max(answer["seconds"], 1e-6))
         larger = 2 * self._size if started == len(group) else started
@@ -277,12 +277,12 @@ class DaskDispatcher:
                     await self._cluster.client.run(node.cancel_calls, ids, workers=[address], on_error="ignore")
 
 
-async def _result(future: Any) -> Answer | None:  # noqa: ANN401 - Dask has no types
+async def _result(future: Any) -> WorkerAnswer | None:  # noqa: ANN401 - Dask has no types
     """Return the answer of a task, or None if the cluster lost it."""
     from distributed.scheduler import KilledWorker
 
     try:
-        answer: Answer = json.loads(await future)
+        answer: WorkerAnswer = json.loads(await future)
     except (KilledWorker, OSError, EOFError):
         return None
     except Exception as error:

@@ -26,7 +26,7 @@ _MOST_RESULTS = 1_000_000
 _BIGGEST_IMAGE = 50_000_000
 
 Request = dict[str, object]
-Answer = tuple[dict[str, object], bytes]
+ProcessAnswer = tuple[dict[str, object], bytes]
 
 
 def main() -> None:
@@ -60,7 +60,7 @@ def _source(request: Request) -> bytes:
         return source.read()
 
 
-def _index(request: Request) -> Answer:
+def _index(request: Request) -> ProcessAnswer:
     raw = _source(request)
     if raw.lstrip()[:1] == b'"':
         places, characters = segments(raw)
@@ -72,7 +72,7 @@ def _index(request: Request) -> Answer:
     return {"kind": "value", "containers": heads, "counts": counts}, b"".join(map(array.tobytes, positions))
 
 
-def _filter(request: Request) -> Answer:
+def _filter(request: Request) -> ProcessAnswer:
     from pegboard.packs._jq import compile_filter
 
     try:
@@ -102,7 +102,7 @@ def _first_line(message: str) -> str:
     return line.replace(" at <top-level>,", " at").removesuffix(":")
 
 
-def _arrange(request: Request) -> Answer:
+def _arrange(request: Request) -> ProcessAnswer:
     text = _source(request).decode()
     at = _position(text, request["path"])
     wanted = pattern(str(request["wanted"])) if request["wanted"] else None
@@ -127,7 +127,7 @@ def _may_match(text: str, wanted: re.Pattern[str], begin: int, end: int) -> bool
     return wanted.search(text, begin, end) is not None or text.find("\\", begin, end) >= 0
 
 
-def _search(request: Request) -> Answer:
+def _search(request: Request) -> ProcessAnswer:
     text = _source(request).decode()
     wanted = pattern(str(request["wanted"]))
     at = skip_space(text, 0)
@@ -166,7 +166,7 @@ def _position(text: str, path: object) -> int:
     return at
 
 
-def _image(request: Request) -> Answer:
+def _image(request: Request) -> ProcessAnswer:
     from pegboard.results.stored.picture import thumbnail
 
     file = request.get("file")
@@ -177,13 +177,13 @@ def _image(request: Request) -> Answer:
     return thumbnail(_source(request), int(str(request["width"])), int(str(request["height"])))
 
 
-def _highlight(request: Request) -> Answer:
+def _highlight(request: Request) -> ProcessAnswer:
     from pegboard.results.stored.code import token_spans
 
     return {"lines": token_spans(_source(request).decode("utf-8", "replace"), str(request["name"]))}, b""
 
 
-_OPERATIONS: dict[str, Callable[[Request], Answer]] = {
+_OPERATIONS: dict[str, Callable[[Request], ProcessAnswer]] = {
     "index": _index,
     "filter": _filter,
     "arrange": _arrange,

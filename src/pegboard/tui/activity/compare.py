@@ -22,7 +22,7 @@ from pegboard.tui.activity.differences import DifferenceLayout, DifferenceSectio
 from pegboard.tui.activity.rows import CallRow
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.widgets.dialog import Dialog
-from pegboard.tui.widgets.line_view import LineView, Span
+from pegboard.tui.widgets.line_view import LineSpan, LineView
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -103,7 +103,7 @@ class DifferenceView(LineView):
         """Number of rows."""
         return len(self.layout_of_rows.rows)
 
-    def row(self, index: int) -> tuple[str, Sequence[Span]]:
+    def row(self, index: int) -> tuple[str, Sequence[LineSpan]]:
         """Return the text of a row and its spans."""
         row = self.layout_of_rows.rows[index]
         return row.text, row.spans

@@ -14,8 +14,7 @@ from rich.cells import cell_len, chop_cells
 from pegboard.models.difference import CallDiff, JsonDifference, ValueDiff
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.sizes import count
-
-Span = tuple[int, int, str]
+from pegboard.tui.widgets.line_view import LineSpan
 
 _VALUE: Final = 200_000
 """Characters of one value that are shown."""
@@ -61,7 +60,7 @@ class DifferenceRow:
     """A row of the view: its text, its styled spans and its kind."""
 
     text: str
-    spans: Sequence[Span] = ()
+    spans: Sequence[LineSpan] = ()
     kind: str = ""
 
 
@@ -222,7 +221,7 @@ def _unified(block: DifferenceBlock, width: int) -> Iterator[DifferenceRow]:
 def _side_by_side(block: DifferenceBlock, width: int) -> Iterator[DifferenceRow]:
     digits = _digits(block)
     left_width = (width - 3) // 2
-    nothing: tuple[str, Sequence[Span]] = ("", ())
+    nothing: tuple[str, Sequence[LineSpan]] = ("", ())
     for pair in block.pairs:
         left = _cells(pair, _BEFORE, left_width, digits)
         right = _cells(pair, _AFTER, width - 3 - left_width, digits)
@@ -238,7 +237,7 @@ def _digits(block: DifferenceBlock) -> int:
     return len(str(max(numbers))) if numbers else 0
 
 
-def _cells(pair: LinePair, side: _Side, width: int, digits: int) -> Iterator[tuple[str, Sequence[Span]]]:
+def _cells(pair: LinePair, side: _Side, width: int, digits: int) -> Iterator[tuple[str, Sequence[LineSpan]]]:
     """Yield the rows of one line of a value, with its number and sign before the first."""
     text = side.text(pair)
     if text is None:
@@ -250,7 +249,10 @@ def _cells(pair: LinePair, side: _Side, width: int, digits: int) -> Iterator[tup
     first, last = (0, 0) if pair.is_equal else _changed_part(pair, side)
     for index, (part, start) in enumerate(_wrapped(text, max(width - len(gutter), 8))):
         lead = gutter if index == 0 else " " * len(gutter)
-        spans: list[Span] = [(0, max(len(lead) - 2, 0), "muted"), (max(len(lead) - 2, 0), len(lead) + len(part), kind)]
+        spans: list[LineSpan] = [
+            (0, max(len(lead) - 2, 0), "muted"),
+            (max(len(lead) - 2, 0), len(lead) + len(part), kind),
+        ]
         emphasized = max(first - start, 0), min(last - start, len(part))
         if emphasized[0] < emphasized[1]:
             spans.append((len(lead) + emphasized[0], len(lead) + emphasized[1], f"{kind}-part"))

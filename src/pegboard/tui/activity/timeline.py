@@ -30,7 +30,7 @@ from pegboard.tui.activity.rows import CallRow
 from pegboard.tui.activity.timeline_rows import TimelineItem, TimelineRow, TimeScale, rows_of
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.widgets.dialog import Dialog
-from pegboard.tui.widgets.line_view import LineView, Span
+from pegboard.tui.widgets.line_view import LineSpan, LineView
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -142,7 +142,7 @@ class TimelineView(LineView):
         axis = f"0{total:─>{max(width - 1, 0)}}" if len(total) < width - 2 else " " * width
         return f"{'start':>{_OFFSET - 1}} {'  call':<{label}}{axis}{'duration':>{_DURATION}}"
 
-    def row(self, index: int) -> tuple[str, Sequence[Span]]:
+    def row(self, index: int) -> tuple[str, Sequence[LineSpan]]:
         """Return a row with its offset, label, bar and duration."""
         row = self.rows[index]
         item = row.item
@@ -164,7 +164,7 @@ class TimelineView(LineView):
         text = f"{offset:>{_OFFSET - 1}} {named} "
         at = len(text)
         text += " " * first + block * (last - first) + " " * (width - last) + f"{lasted:>{_DURATION}}"
-        spans: list[Span] = [(0, _OFFSET, "muted"), (at + first, at + last, kind)]
+        spans: list[LineSpan] = [(0, _OFFSET, "muted"), (at + first, at + last, kind)]
         spans.append((_OFFSET, at, "plain" if kind not in {"failed", "muted"} else kind))
         spans.append((_OFFSET + len(indent), _OFFSET + len(indent) + 1, kind))
         return text, spans
@@ -241,7 +241,7 @@ class ToolTotals(LineView):
         """Return the headings."""
         return self._line("tool", "calls", "failed", "duration", "≈ tokens")
 
-    def row(self, index: int) -> tuple[str, Sequence[Span]]:
+    def row(self, index: int) -> tuple[str, Sequence[LineSpan]]:
         """Return the totals of one tool."""
         tool = self.tools[index]
         text = self._line(

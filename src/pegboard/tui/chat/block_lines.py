@@ -16,7 +16,7 @@ from textual.strip import Strip
 
 from pegboard.tui.chat.blocks import Block, BlockRow
 from pegboard.tui.result.markdown_lines import MarkedLines
-from pegboard.tui.widgets.line_view import Span
+from pegboard.tui.widgets.line_view import LineSpan
 
 _FRAME_SECONDS = 1 / 30
 _SHARE = 4
@@ -135,7 +135,7 @@ class BlockLines(MarkedLines):
         row = rows[index] if 0 <= index < len(rows) else ""
         return row.strip() if row.startswith(EXAMPLE_INDENT) else ""
 
-    def row(self, index: int) -> tuple[str, Sequence[Span]]:
+    def row(self, index: int) -> tuple[str, Sequence[LineSpan]]:
         """Return a row with the mark of its block before it."""
         if not self._blocks:
             line = self._greeting_rows[index]

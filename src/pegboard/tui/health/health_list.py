@@ -8,7 +8,7 @@ from textual.binding import BindingType
 from textual.content import Content
 
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.health.report import Key, Report, ReportLine, RequirementLine, ServerLine, sift
+from pegboard.tui.health.report import HealthReport, Key, ReportLine, RequirementLine, ServerLine, sift
 from pegboard.tui.widgets.pick_list import PickLine, PickList
 from pegboard.tui.widgets.server_text import SERVER_SIGNS
 
@@ -60,7 +60,7 @@ class HealthList(PickList):
 
     def __init__(self, *, vim_keys: bool = False) -> None:
         super().__init__(own_keys=_OWN_KEYS, vim_keys=vim_keys)
-        self._report = Report()
+        self._report = HealthReport()
         self._was_moved = False
 
     @property
@@ -68,7 +68,7 @@ class HealthList(PickList):
         """The selected line."""
         return None if self.marked is None else self._report[self.marked]
 
-    def show_report(self, report: Report) -> None:
+    def show_report(self, report: HealthReport) -> None:
         """Show a new report. After the user has moved the selection, it stays on its line."""
         marked = self.line.key if self.line is not None and self._was_moved else None
         self._report = report

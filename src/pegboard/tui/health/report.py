@@ -331,7 +331,7 @@ class Requirements:
         }
 
 
-class Report(Sequence[ReportLine]):
+class HealthReport(Sequence[ReportLine]):
     """Lines in order, also by key. Immutable.
 
     Args:
@@ -359,7 +359,7 @@ class Report(Sequence[ReportLine]):
         return len(self._lines)
 
 
-def by_requirement(requirements: Requirements, known: HealthState, ranks: dict[Key, int]) -> Report:
+def by_requirement(requirements: Requirements, known: HealthState, ranks: dict[Key, int]) -> HealthReport:
     """Return one line per requirement and per problem of a pack, worst first.
 
     Args:
@@ -372,10 +372,10 @@ def by_requirement(requirements: Requirements, known: HealthState, ranks: dict[K
         *requirements.servers,
         *(RequirementLine(state) for state in requirements.states(known).values()),
     ]
-    return Report(sorted(lines, key=lambda line: _order(line, ranks)))
+    return HealthReport(sorted(lines, key=lambda line: _order(line, ranks)))
 
 
-def by_tool(requirements: Requirements, known: HealthState, ranks: dict[Key, int]) -> Report:
+def by_tool(requirements: Requirements, known: HealthState, ranks: dict[Key, int]) -> HealthReport:
     """Return each tool with requirements, followed by its requirements; see `by_requirement`."""
     groups: list[ToolLine | ProblemLine | ServerLine] = [*requirements.problems, *requirements.servers]
     states = requirements.states(known)
@@ -384,7 +384,7 @@ def by_tool(requirements: Requirements, known: HealthState, ranks: dict[Key, int
         lines = [RequirementLine(states[key], entry.spec.name) for key in own]
         groups.append(ToolLine.of(entry, sorted(lines, key=lambda line: _rank(line, ranks))))
     groups.sort(key=lambda line: _order(line, ranks))
-    return Report([line for group in groups for line in _with_requirements(group)])
+    return HealthReport([line for group in groups for line in _with_requirements(group)])
 
 
 def sift(lines: Sequence[ReportLine], query: str) -> list[int]:

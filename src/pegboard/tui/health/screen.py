@@ -20,9 +20,9 @@ from pegboard.tui.commands import Command, bindings
 from pegboard.tui.health.health_list import LEGEND, HealthList
 from pegboard.tui.health.remedy import RemedyPane, remedy
 from pegboard.tui.health.report import (
+    HealthReport,
     Key,
     ProblemLine,
-    Report,
     RequirementLine,
     Requirements,
     ServerLine,
@@ -194,7 +194,7 @@ class HealthScreen(PageScreen):
         finally:
             self._is_writing = False
 
-    def _show(self, report: Report) -> None:
+    def _show(self, report: HealthReport) -> None:
         self._list.empty = self._why_empty()
         self._list.show_report(report)
         title = "Requirements by tool" if self.view_by_tool else "Requirements"

@@ -8,7 +8,7 @@ from typing import Final
 
 from pegboard.results.log import LogLine, LogLines, Stream
 from pegboard.tui.result.text import TextView
-from pegboard.tui.widgets.line_view import Span
+from pegboard.tui.widgets.line_view import LineSpan
 
 LOG_LINES: Final = 5_000
 """Maximum number of lines kept; the oldest are removed."""
@@ -63,5 +63,5 @@ def _text(line: LogLine) -> str:
     return _SIGNS[line.stream] + line.text
 
 
-def _spans(line: str) -> list[Span]:
+def _spans(line: str) -> list[LineSpan]:
     return [(0, len(line), "warning")] if line.startswith(_SIGNS["stderr"]) else [(0, len(_SIGNS["log"]), "muted")]

@@ -10,7 +10,7 @@ from textual import events
 from textual.geometry import Size
 
 from pegboard.results.markdown_lines import MarkdownLine, MarkdownRow, lines_of, rows_of
-from pegboard.tui.widgets.line_view import LineView, Span
+from pegboard.tui.widgets.line_view import LineSpan, LineView
 
 
 class MarkedLines(LineView):
@@ -78,7 +78,7 @@ class MarkedView(MarkedLines):
         """Number of rows at the current width."""
         return len(self._rows)
 
-    def row(self, index: int) -> tuple[str, Sequence[Span]]:
+    def row(self, index: int) -> tuple[str, Sequence[LineSpan]]:
         """Return a row and its styled spans; the last visible one ends in an ellipsis if rows are hidden below it."""
         row = self._rows[index]
         if index + 1 < len(self._rows) and index == self.scroll_offset.y + self.page - 1:

@@ -21,7 +21,7 @@ from pegboard.results.sizes import count
 from pegboard.results.stored.client import StoredResultError
 from pegboard.results.table import CELL, Table
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.widgets.line_view import LineView, Span
+from pegboard.tui.widgets.line_view import LineSpan, LineView
 
 _GAP = "  "
 _NARROWEST = 4
@@ -212,7 +212,7 @@ class TableView(LineView):
         shown = text.rstrip()
         return " " * (width - cell_len(shown)) + shown
 
-    def row(self, index: int) -> tuple[str, list[Span]]:
+    def row(self, index: int) -> tuple[str, list[LineSpan]]:
         """Return the visible cells of a row."""
         return "".join(text for _, text in self._cells(index)), []
 

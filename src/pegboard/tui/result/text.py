@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from textual import events
 
 from pegboard.results.wrap import wrap
-from pegboard.tui.widgets.line_view import LineView, Span
+from pegboard.tui.widgets.line_view import LineSpan, LineView
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class TextView(LineView):
         self,
         text: str = "",
         *,
-        highlight: Callable[[str], Sequence[Span]] | None = None,
+        highlight: Callable[[str], Sequence[LineSpan]] | None = None,
         lead: Callable[[str], str] | None = None,
         keep: int | None = None,
         placeholder: str = "",
@@ -50,7 +50,7 @@ class TextView(LineView):
         self._lines = text.split("\n") if text else []
         self.highlight = highlight
         """Returns the styled spans of a line."""
-        self._line_spans: Sequence[Sequence[Span]] = ()
+        self._line_spans: Sequence[Sequence[LineSpan]] = ()
         self._lead = lead
         self._keep = keep
         self._placeholder = placeholder
@@ -71,7 +71,7 @@ class TextView(LineView):
         """Number of rows at the current width."""
         return len(self._rows) or bool(self._placeholder)
 
-    def row(self, index: int) -> tuple[str, list[Span]]:
+    def row(self, index: int) -> tuple[str, list[LineSpan]]:
         """Return a row and its styled spans."""
         if not self._rows:
             return self._placeholder[: self.row_width], [(0, len(self._placeholder), "muted")]
@@ -102,7 +102,7 @@ class TextView(LineView):
         """Return whether a row is the rest of a line that the row before it begins."""
         return 0 < index < len(self._rows) and self._rows[index][0] == self._rows[index - 1][0]
 
-    def set_spans(self, spans: Sequence[Sequence[Span]]) -> None:
+    def set_spans(self, spans: Sequence[Sequence[LineSpan]]) -> None:
         """Set the styled spans of each line."""
         self._line_spans = spans
         self.refresh()

@@ -19,7 +19,7 @@ from pegboard.results.search import find
 from pegboard.results.table import Table, begins_as_table, nearest_list
 from pegboard.results.tree import Tree, TreeRow
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.widgets.line_view import LineView, Span
+from pegboard.tui.widgets.line_view import LineSpan, LineView
 
 _OPEN, _CLOSED, _LEAF = "▾ ", "▸ ", "  "
 _LEAST_ROOM = 24
@@ -115,13 +115,13 @@ class TreeView(LineView):
         """Number of visible rows."""
         return len(self._tree.rows)
 
-    def row(self, index: int) -> tuple[str, list[Span]]:
+    def row(self, index: int) -> tuple[str, list[LineSpan]]:
         """Return an indented row with its marker, and its styled spans."""
         row = self._tree.rows[index]
         room = self.row_width
         indent = min(2 * row.depth, max(room - _LEAST_ROOM, 0))
         text = " " * indent + (_OPEN if row.open else _CLOSED if row.can_open or row.kind == "more" else _LEAF)
-        spans: list[Span] = [(indent, len(text), "muted")]
+        spans: list[LineSpan] = [(indent, len(text), "muted")]
         for piece, part in row.label(room - len(text)):
             spans.append((len(text), len(text) + len(piece), part))
             text += piece

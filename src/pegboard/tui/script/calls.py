@@ -23,7 +23,7 @@ from pegboard.results.text import preview
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.result.markdown_lines import MarkedLines
 from pegboard.tui.script.run import CallNode, ScriptRun
-from pegboard.tui.widgets.line_view import Span
+from pegboard.tui.widgets.line_view import LineSpan
 
 _FRAME_SECONDS: Final = 1 / 20
 _TICK_SECONDS: Final = 0.1
@@ -152,7 +152,7 @@ class CallsTree(MarkedLines):
         """Number of rows."""
         return (len(self._run.rows) if self._run is not None else 0) + len(self._detail_rows)
 
-    def row(self, index: int) -> tuple[str, Sequence[Span]]:
+    def row(self, index: int) -> tuple[str, Sequence[LineSpan]]:
         """Return the text and spans of a row: a call, or a detail of the selected one."""
         assert self._run is not None, "rows require a run"
         node = self._node(index)
@@ -259,7 +259,7 @@ class CallsTree(MarkedLines):
             self.post_message(self.Requested(self.cursor, action))
 
 
-def _row(node: CallNode, run: ScriptRun, width: int) -> tuple[str, Sequence[Span]]:
+def _row(node: CallNode, run: ScriptRun, width: int) -> tuple[str, Sequence[LineSpan]]:
     """Return the row of a call: sign, name, arguments that fit, and status at the right."""
     sign, mark = _sign(node)
     name = "script" if node.within is None else clean_line(node.call.name)
@@ -274,7 +274,7 @@ def _row(node: CallNode, run: ScriptRun, width: int) -> tuple[str, Sequence[Span
     most = max(width - cell_len(left) - cell_len(facts) - 2, 4)
     if cell_len(name) > most:
         name = f"{fitted(name, most - 1).rstrip()}…"
-    spans: list[Span] = [(len(indent), len(indent) + 1, mark), (len(indent) + 1, len(left), "muted")]
+    spans: list[LineSpan] = [(len(indent), len(indent) + 1, mark), (len(indent) + 1, len(left), "muted")]
     spans.append((len(left), len(left) + len(name), "strong"))
     text = left + name
     space = width - cell_len(text) - cell_len(facts) - 4

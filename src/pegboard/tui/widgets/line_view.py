@@ -19,7 +19,7 @@ from textual.strip import Strip
 
 from pegboard.tui.widgets.double_click import word_at
 
-Span = tuple[int, int, str]
+LineSpan = tuple[int, int, str]
 """Start, end and kind of a span of a row; the component class `line-view--KIND` styles it."""
 
 
@@ -94,7 +94,7 @@ class LineView(ScrollView, can_focus=True):
         """Number of rows."""
 
     @abstractmethod
-    def row(self, index: int) -> tuple[str, Sequence[Span]]:
+    def row(self, index: int) -> tuple[str, Sequence[LineSpan]]:
         """Return the text of a row, clean and no wider than the view, and its colored spans."""
 
     def row_style(self, index: int) -> str | None:

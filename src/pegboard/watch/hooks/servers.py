@@ -9,7 +9,7 @@ from pegboard.config.client_files import CLIENTS, client_files, folder_file
 from pegboard.config.client_formats import ClientFormatError, parsed, server_places, value_at
 from pegboard.config.paths import Paths
 from pegboard.watch.adoption import Adoption, is_own_server, is_served, is_watched
-from pegboard.watch.gate import Mark, mark_of
+from pegboard.watch.gate import FileMark, mark_of
 from pegboard.watch.hooks.events import name_in_tools
 
 _AGENTS: Final = frozenset({*CLIENTS, "qwen"})
@@ -29,7 +29,7 @@ class WatchedServers:
     def __init__(self, agent: str, state: Path) -> None:
         self._agent = agent
         self._adoption = Adoption(state)
-        self._read: dict[Path, tuple[Mark, frozenset[tuple[str, str, bool]]]] = {}
+        self._read: dict[Path, tuple[FileMark, frozenset[tuple[str, str, bool]]]] = {}
         """For each file, its state and, for each server, the project, the name and whether it is watched."""
 
     def has(self, server: str, folder: Path) -> bool:
