@@ -62,7 +62,8 @@ def open_lock(file: Path) -> int:
 def locked(file: Path) -> Iterator[None]:
     """Lock a file against changes by other Pegboard processes; create its folder if it is missing.
 
-    The folder is locked, because a write replaces the file. All files of a folder share its lock.
+    The folder is locked, because a write replaces the file. All files of a folder share its lock. Of a symbolic link,
+    the target is locked.
 
     Args:
         file: The file to read, change and write within the block.
@@ -72,7 +73,7 @@ def locked(file: Path) -> Iterator[None]:
     """
     import fcntl  # most programs that load this module lock nothing
 
-    folder = os.path.dirname(os.fspath(file)) or os.curdir
+    folder = os.path.dirname(os.path.realpath(file))
     make_folder(folder)
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -148,6 +149,39 @@ def write(file: Path, data: bytes, *, replace: bool = True, mode: int = PRIVATE_
         OSError: The file can't be written.
     """
     with replacing(file, replace=replace, mode=mode, durable=durable) as out:
+        out.write(data)
+
+
+@contextmanager
+def rewriting(file: Path) -> Iterator[IO[bytes]]:
+    """Open a draft that replaces a user's file when the block ends; see `replacing`.
+
+    Unlike there, the target of a symbolic link is replaced, and an existing file keeps its permissions.
+
+    Args:
+        file: The file; a new one is readable by its owner only. The folder must exist.
+
+    Raises:
+        OSError: The file can't be written.
+    """
+    target = os.path.realpath(file)  # pathlib's `resolve` raises another error if links form a loop
+    try:
+        mode = stat.S_IMODE(os.stat(target).st_mode)
+    except FileNotFoundError:
+        mode = PRIVATE_FILE
+    with replacing(target, mode=mode) as out:
+        with suppress(OSError):  # the file system has no permissions
+            os.fchmod(out.fileno(), mode)  # those that the umask removed
+        yield out
+
+
+def rewrite(file: Path, data: bytes) -> None:
+    """Replace a user's file atomically; see `rewriting`.
+
+    Raises:
+        OSError: The file can't be written.
+    """
+    with rewriting(file) as out:
         out.write(data)
 
 

@@ -504,6 +504,18 @@ def test_updating_a_snapshot_keeps_comments_and_all_other_values(
 
 
 @pytest.mark.promise("BAT-3")
+def test_updating_a_snapshot_keeps_the_permissions_of_the_file_and_a_link_to_it(
+    pegboard: Command, packs: str, check_file: Callable[[str, str], Path]
+) -> None:
+    link = check_file("one", 'tool = "shop.items"\nexpect.snapshot.data = []\n')
+    file = link.rename(link.with_name("shared"))
+    file.chmod(0o640)
+    link.symlink_to(file)
+    assert pegboard("check", "run", "--update", "--packs", packs).returncode == 0
+    assert (link.is_symlink(), file.stat().st_mode & 0o777, "size" in file.read_text()) == (True, 0o640, True)
+
+
+@pytest.mark.promise("BAT-3")
 @pytest.mark.parametrize(
     "changed", ['tool = "shop.swap"\narguments.size = 3\nexpect.snapshot.data = 1\n', 'tool = "shop.swap"\n', "tool = "]
 )

@@ -70,6 +70,17 @@ def test_changes_of_values_and_of_servers_at_the_same_time_are_all_kept(tmp_path
     assert sorted(settings.mcp.servers) == sorted(names)
 
 
+@pytest.mark.promise("CFG-1")
+def test_a_linked_file_stays_a_link_with_its_permissions(tmp_path: Path) -> None:
+    file, link = tmp_path / "dotfiles.toml", tmp_path / "config.toml"
+    file.write_text(TEXT)
+    file.chmod(0o644)
+    link.symlink_to(file)
+    assert set_values(link, {"ui.theme": "nord"}) is None
+    assert (link.is_symlink(), file.stat().st_mode & 0o777) == (True, 0o644)
+    assert 'theme = "nord"' in file.read_text()
+
+
 def test_a_missing_file_is_created_in_private_folders_and_a_broken_one_is_kept(tmp_path: Path) -> None:
     file = tmp_path / "new" / "inner" / "config.toml"
     assert set_values(file, {"model.name": "offline"}) is None

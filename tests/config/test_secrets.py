@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import fcntl
 import json
 import pickle
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from pegboard.config import Paths, Secret, Secrets, review_folder, trust_folder
 from pegboard.config.dotenv import read_dotenv
+from pegboard.config.literal_secrets import store_secret
 from pegboard.config.vault import Vault
 from pegboard.models import Problem
 
@@ -331,3 +333,34 @@ def test_variables_with_names_of_secrets_are_known(place: Place) -> None:
         "LANG": "i",
     }
     assert place.secrets(**environ).known() == {"db-password": "a", "TOKEN": "d", "githubApiKey": "e"}
+
+
+@pytest.mark.promise("STO-2")
+def test_a_secret_stored_without_a_keyring_goes_to_the_file_behind_a_link_that_only_the_user_can_read_then(
+    place: Place,
+) -> None:
+    keyring.set_keyring(Broken())
+    file = place.home / "dotfiles"
+    file.write_text("A='1'\n")
+    file.chmod(0o644)
+    link = place.home / ".env"
+    link.symlink_to(file)
+    assert store_secret(place.secrets(), place.paths, "B", VALUE) == str(link)
+    assert (link.is_symlink(), file.read_text()) == (True, f"A='1'\nB='{VALUE}'\n")
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.promise("STO-2")
+def test_secrets_that_two_processes_store_at_the_same_time_are_both_kept(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keyring.set_keyring(Broken())
+    lock = fcntl.flock
+
+    def lock_after_another(descriptor: int, operation: int) -> None:
+        (place.home / ".env").write_text("A='1'\n")
+        lock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", lock_after_another)
+    store_secret(place.secrets(), place.paths, "B", VALUE)
+    assert dict(read_dotenv(place.home / ".env").values) == {"A": "1", "B": VALUE}

@@ -235,6 +235,24 @@ def test_a_new_file_is_written_where_the_file_system_has_no_hard_links(
     assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("new", b"content")]
 
 
+@pytest.mark.promise("SEC-7", "STO-3")
+@pytest.mark.usefixtures("umask")
+def test_a_rewritten_file_keeps_its_permissions_and_the_link_to_it_and_a_new_one_is_private(tmp_path: Path) -> None:
+    file, link, missing = tmp_path / "file", tmp_path / "link", tmp_path / "missing"
+    file.write_bytes(b"old")
+    file.chmod(0o666)
+    link.symlink_to(file.name)
+    storage.rewrite(link, b"new")
+    assert (link.is_symlink(), file.read_bytes(), stat.S_IMODE(file.stat().st_mode)) == (True, b"new", 0o666)
+    storage.rewrite(missing, b"new")
+    assert stat.S_IMODE(missing.stat().st_mode) == 0o600
+    link.unlink()
+    link.symlink_to(link)
+    with pytest.raises(OSError, match="symbolic links"):
+        storage.rewrite(link, b"new")
+    assert {one.name for one in tmp_path.iterdir()} == {"file", "link", "missing"}
+
+
 @pytest.mark.promise("STO-3")
 def test_of_concurrent_writers_one_wins_completely(tmp_path: Path) -> None:
     contents = [bytes([65 + number]) * 200_000 for number in range(8)]

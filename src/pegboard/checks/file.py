@@ -180,8 +180,7 @@ class Checks:
                         f"The snapshot of `{check.name}` was not stored because its file was changed while the check"
                         " ran. Run it again."
                     )
-                mode = storage.PRIVATE_FILE if file.parent == self._paths.checks else _SHARED
-                storage.write(file, _with_snapshot(text, data).encode(), mode=mode)
+                storage.rewrite(file, _with_snapshot(text, data).encode())
         except TomlTextError as error:
             raise CheckError(f"The snapshot of `{check.name}` can't be written as TOML: {error}.") from error
         except OSError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import tomllib
 from collections.abc import Mapping, MutableMapping
@@ -33,10 +32,9 @@ def set_values(file: Path, values: Mapping[str, JsonValue]) -> Problem | None:
     Returns:
         Why nothing was written, or None.
     """
-    target = Path(os.path.realpath(file))  # `resolve` raises if links form a loop
     try:
-        with storage.locked(target):
-            return _changed(file, target, values)
+        with storage.locked(file):
+            return _changed(file, values)
     except OSError as error:
         return Problem(message=f"The configuration was not changed: {error.strerror or error}.", file=shown(file))
 
@@ -81,12 +79,11 @@ def typed_value(typed: str, before: JsonValue) -> JsonValue:
     return value
 
 
-def _changed(file: Path, target: Path, values: Mapping[str, JsonValue]) -> Problem | None:
+def _changed(file: Path, values: Mapping[str, JsonValue]) -> Problem | None:
     """Read, change and write a file that is locked.
 
     Args:
-        file: The file, for messages.
-        target: The file to write.
+        file: The file.
         values: As in `set_values`.
 
     Returns:
@@ -115,7 +112,7 @@ def _changed(file: Path, target: Path, values: Mapping[str, JsonValue]) -> Probl
     if wrong is not None:
         meant = _MEANT.match(wrong.fix)  # the rest is about a value that is in the file
         return Problem(message=f"The configuration was not changed: {wrong.message}", fix=meant[0] if meant else "")
-    storage.write(target, encoded(changed, file))
+    storage.rewrite(file, encoded(changed, file))
     return None
 
 

@@ -84,16 +84,17 @@ def store_secret(secrets: Secrets, paths: Paths, name: str, value: str) -> str |
     if problem is None:
         return "keyring"
     file = paths.config_file.parent / DOTENV
-    text = read_text(file)
-    if isinstance(text, Problem):
-        return text
     quoted = "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-    new = text + ("" if not text or text.endswith("\n") else "\n") + f"{name}={quoted}\n"
-    if parse_dotenv(file, new).values != {**read_dotenv(file).values, name: value}:
-        return Problem(message=f"{name} can't be written to {file}.", fix=problem.fix)
     try:
-        storage.make_folder(file.parent)
-        storage.write(file, new.encode())
+        with storage.locked(file):
+            text = read_text(file)
+            if isinstance(text, Problem):
+                return text
+            new = text + ("" if not text or text.endswith("\n") else "\n") + f"{name}={quoted}\n"
+            if parse_dotenv(file, new).values != {**read_dotenv(file).values, name: value}:
+                return Problem(message=f"{name} can't be written to {file}.", fix=problem.fix)
+            storage.tighten(file)
+            storage.rewrite(file, new.encode())
     except OSError as error:
         return Problem(message=f"{file} can't be written: {error.strerror or error}.")
     return str(file)

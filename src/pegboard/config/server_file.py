@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import stat
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -39,7 +38,7 @@ class ServerFile:
     """
 
     def __init__(self, file: Path) -> None:
-        # A symbolic link, such as one into a folder of dotfiles, keeps pointing to the edited file.
+        # Servers can also be added to the missing target of a symbolic link, such as one into a folder of dotfiles.
         self._file = Path(os.path.realpath(file))
 
     def names(self) -> frozenset[str]:
@@ -105,8 +104,7 @@ class ServerFile:
                 f"{self._file} was not changed because its servers aren't tables of their own, `[mcp.servers.NAME]`."
                 " Edit the file in your editor."
             )
-        mode = stat.S_IMODE(self._file.stat().st_mode) if self._file.exists() else storage.PRIVATE_FILE
-        storage.write(self._file, encoded(text, self._file), mode=mode)
+        storage.rewrite(self._file, encoded(text, self._file))
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

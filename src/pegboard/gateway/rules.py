@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
@@ -284,7 +283,7 @@ class Rules:
                             else "Another program changed it in the meantime. Look at the rules, then try again."
                         )
                         raise RulesError(f"{self._name} was not changed. {why}")
-                    _replace(self._file, change(RuleText(now.text or HEAD)))
+                    storage.rewrite(self._file, change(RuleText(now.text or HEAD)).encode())
             except OSError as error:
                 raise RulesError(f"{self._name} can't be written: {error.strerror or error}.") from error
         return self.read()
@@ -365,12 +364,3 @@ def _last_index(rules: Sequence[Rule], rule: Rule) -> int:
     if not found:
         raise UnknownRuleError("The rule was not removed because it no longer exists.")
     return found[-1]
-
-
-def _replace(file: Path, text: str) -> None:
-    """Write the rules atomically; if the file is a link, its target. An existing file keeps its permissions."""
-    file = file.resolve()
-    mode = storage.PRIVATE_FILE
-    with suppress(FileNotFoundError):
-        mode = file.stat().st_mode & 0o777
-    storage.write(file, text.encode(), mode=mode)

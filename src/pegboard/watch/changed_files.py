@@ -112,13 +112,11 @@ class ChangedFiles:
                     on_write(change)
                 target = file.resolve()
                 storage.make_folder(target.parent)
-                mode = target.stat().st_mode & 0o777 if target.exists() else storage.PRIVATE_FILE
-                with storage.replacing(target, mode=mode) as out:
+                with storage.rewriting(target) as out:
                     out.write(change.after.encode("utf-8", "surrogateescape"))
                     out.flush()
                     if (read(file) if file.exists() else "") != change.before:  # Begin again with the client's version.
                         raise _ChangedError  # noqa: TRY301 - it removes the draft
-                target.chmod(mode)
                 if not change.after:
                     target.unlink()
             except _ChangedError:
