@@ -3,8 +3,8 @@
 The packages, from the ground up (each imports only those above it in this list):
 
 - `errors`, `models`: shared exceptions and data types; `data`: JSON text and pointers; `storage`: atomic writing of
-  files; `guide`: the pages of the guide; `on_demand`: late imports; `until_done`: steps that a cancelled task still
-  waits for; `ports`: the protocols between layers.
+  files; `guide`: the pages of the guide; `built_in`: the folder of the built-in packs; `on_demand`: late imports;
+  `until_done`: steps that a cancelled task still waits for; `ports`: the protocols between layers.
 - `sdk`: the interface for authors of tools; `packs`: the built-in tools, written with it; `examples`: packs to copy.
 - `schema`: validation of arguments; `signatures`: annotations and docstrings as schemas; `config`: settings and paths;
   `results`: formatting of values.

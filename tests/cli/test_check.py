@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -19,6 +20,8 @@ from xml.etree import ElementTree as ET
 import commands
 import pytest
 from watched import eventually
+
+import pegboard as pegboard_package
 
 VERSIONED_SERVER = Path(__file__).parents[1] / "fakes" / "versioned_server.py"
 Command = Callable[..., commands.Done]
@@ -484,6 +487,26 @@ def test_checks_start_only_the_servers_whose_tools_they_need(
     (Path(packs) / "outer.py").write_text(f'{source}["result"]\n')
     assert pegboard("check", "run", "through-pack", "--packs", packs).returncode == 0
     assert started.exists(), "the helper may call any server"
+
+
+@pytest.mark.promise("BAT-3")
+def test_jq_works_if_the_files_of_pegboard_are_links_into_the_cache_of_a_package_manager(
+    tmp_path: Path, check_file: Callable[[str, str], Path]
+) -> None:
+    check_file("one", 'tool = "time.now"\nexpect.jq = ["length > 0"]\n')
+    installed = Path(pegboard_package.__file__).parent
+    without = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(installed, tmp_path / "linked" / "pegboard", ignore=without, copy_function=os.symlink)
+    run = subprocess.run(
+        [sys.executable, "-m", "pegboard", "check", "run"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "linked")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (run.returncode, run.stderr) == (0, "1 passed\n"), run.stdout
 
 
 @pytest.mark.promise("BAT-3")

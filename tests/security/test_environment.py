@@ -81,7 +81,8 @@ async def test_variables_that_the_settings_pass_on_reach_the_users_packs_and_no_
     monkeypatch.setenv("PASSED_ON", "yes")
     monkeypatch.setenv("PEGBOARD_TOOLS__ENVIRONMENT", '["PASSED_ON"]')
 
-    monkeypatch.setattr("pegboard.executor.executor._BUILT_IN", str(write_pack("inner.py", LOOK) / "inner.py"))
+    built_in = str(write_pack("inner.py", LOOK) / "inner.py")
+    monkeypatch.setattr("pegboard.executor.executor.is_built_in", lambda file: file == built_in)
     runtime = open_runtime(write_pack("looker.py", LOOK))
     for _ in range(2):
         seen = await _call(runtime, "looker.look")

@@ -9,7 +9,7 @@ from hypothesis import given as given_that
 from hypothesis import strategies as st
 from stage import READ_ONLY, TOOLS, tool
 
-from pegboard.config.paths import BUILT_IN_PACKS
+from pegboard.built_in import BUILT_IN_PACKS
 from pegboard.models import PackHandler, Problem, ToolSpec
 from pegboard.tui.state.catalogue import Catalogue, PackEntry, ToolEntry
 from pegboard.tui.state.fuzzy import match_positions

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Final
 
 from pegboard.batch.errors import EngineError
+from pegboard.built_in import is_built_in
 from pegboard.discovery.project_modules import imported_files
 from pegboard.models import PackHandler
 from pegboard.sdk.module_files import package_of
 
-_BUILT_IN: Final = Path(__file__).parents[1] / "packs"
 _LARGEST: Final = 20_000_000
 
 
@@ -40,7 +40,7 @@ class PackBundle:
             EngineError: A file can't be read, or they are too large.
         """
         file = Path(handler.file)
-        if file.parent == _BUILT_IN:
+        if is_built_in(file):
             return cls(f"built-in-{file.stem}", file.name, {})
         try:
             modules = [Path(module) for module in imported_files(handler.file)]
@@ -73,8 +73,3 @@ def digest_of(files: dict[str, bytes]) -> str:
         found.update(f"{name}\0{len(content)}\0".encode())
         found.update(content)
     return found.hexdigest()
-
-
-def built_in(file: str) -> Path:
-    """Return the path of a built-in pack on this machine."""
-    return _BUILT_IN / file

@@ -23,8 +23,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final  # Any: fields of a message
 
 from pegboard import __version__
-from pegboard.batch.bundle import built_in, digest_of
+from pegboard.batch.bundle import digest_of
 from pegboard.batch.node_folder import NodeFolder
+from pegboard.built_in import BUILT_IN_PACKS
 from pegboard.executor import Executor
 from pegboard.models import Finished, PackHandler, Requirement, ToolCall, ToolResult, ToolSpec
 from pegboard.ports import Granted
@@ -75,7 +76,7 @@ class Node:
                     (folder / name).write_bytes(content)
                 path = folder / file
             else:
-                path = built_in(file)
+                path = BUILT_IN_PACKS / file
             handler = found.handler.model_copy(update={"file": str(path)})
             self._renewed[batch] = time.monotonic()
             self._specs[batch] = found.model_copy(update={"handler": handler})

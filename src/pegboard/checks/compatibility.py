@@ -15,9 +15,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, Literal
 
+from pegboard.built_in import is_built_in
 from pegboard.checks.comparable import is_comparable
 from pegboard.checks.file import CheckError, Checks
-from pegboard.checks.revision import PacksAtRevision, UnparsablePackError, is_built_in, repository_of, resolved
+from pegboard.checks.revision import PacksAtRevision, UnparsablePackError, repository_of, resolved
 from pegboard.checks.schema_changes import SchemaChange
 from pegboard.checks.schemas import (
     SchemaVersion,

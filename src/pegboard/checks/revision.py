@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeAlias
 
+from pegboard.built_in import is_built_in
 from pegboard.checks.file import CheckError
 from pegboard.checks.schemas import SchemaVersion
-from pegboard.config.paths import BUILT_IN_PACKS
 from pegboard.discovery.files import absolute, is_pack_file
 from pegboard.models import Problem, ToolSpec
 from pegboard.results.export import whole
@@ -146,11 +146,6 @@ def _has_git_folder(folder: Path) -> bool:
     """Return whether a folder has a git directory, as git decides: empty ones, which sandboxes make, are none."""
     place = folder / ".git"
     return os.path.isfile(place) or os.path.lexists(place / "HEAD")  # noqa: PTH113 - pathlib raises without permission
-
-
-def is_built_in(path: Path | str) -> bool:
-    """Return whether a path is the folder of built-in packs, or inside it."""
-    return resolved(path).is_relative_to(os.path.realpath(BUILT_IN_PACKS))
 
 
 def resolved(path: Path | str) -> Path:

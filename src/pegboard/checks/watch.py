@@ -10,7 +10,7 @@ from contextlib import aclosing, suppress
 from pathlib import PurePath
 from typing import Final, TypeAlias
 
-from pegboard.checks.revision import is_built_in
+from pegboard.built_in import is_built_in
 from pegboard.discovery import watch
 from pegboard.discovery.files import FileMark, mark_of
 from pegboard.discovery.project_modules import imported_files

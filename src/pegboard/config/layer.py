@@ -11,10 +11,11 @@ from typing import Any, Final, TypeAlias
 
 from pydantic import BaseModel, ValidationError
 
+from pegboard.built_in import BUILT_IN_PACKS
 from pegboard.config.complaints import complaint, is_about_type, kind_of
 from pegboard.config.files import shown, unusable
 from pegboard.config.lines import key_lines
-from pegboard.config.paths import BUILT_IN_PACKS, absolute
+from pegboard.config.paths import absolute
 from pegboard.config.settings import McpServer, Origin, Settings, Unused, variable_name
 from pegboard.models import Problem
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pegboard.built_in import BUILT_IN_PACKS
+
 if TYPE_CHECKING:
     from pegboard.config.settings import Settings
 
@@ -16,9 +18,6 @@ OVERLAY: Final = "pegboard.toml"
 
 PATH_VARIABLES: Final = ("PEGBOARD_CONFIG", "PEGBOARD_DATA_DIR", "PEGBOARD_STATE_DIR", "PEGBOARD_CACHE_DIR")
 """Environment variables that choose the user's files and folders."""
-
-BUILT_IN_PACKS = Path(__file__).parent.parent / "packs"
-"""Folder of the built-in packs."""
 
 
 @dataclass(frozen=True)

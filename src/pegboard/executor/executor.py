@@ -10,6 +10,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
+from pegboard.built_in import is_built_in
 from pegboard.errors import WorkerError
 from pegboard.executor.active_call import ActiveCall
 from pegboard.executor.deadline import CallClock
@@ -26,7 +27,6 @@ _DEEPEST = 16
 _CLOSE_SECONDS = 5.0
 """Time limit for another thread's event loop to close its pool; slightly more than a pool needs."""
 
-_BUILT_IN = f"{Path(__file__).parents[1] / 'packs'}{os.sep}"
 _NOTHING = Granted({}, {})
 
 
@@ -188,7 +188,7 @@ class Executor:
         """Wait for a worker; return False if the call ended meanwhile."""
         running.pool = self._bound_pool()
         # isolates its secrets, and its changes to Python itself, from other packs
-        is_alone = bool(granted.config or granted.secrets) or not _is_built_in(handler.file)
+        is_alone = bool(granted.config or granted.secrets) or not is_built_in(handler.file)
         running.awaited = worker = running.pool.take(handler.file, running.depth, is_alone=is_alone)
         try:
             running.process = await worker
@@ -228,7 +228,7 @@ class Executor:
         }
         if granted.secrets:
             request["secrets"] = granted.secrets
-        if self._environment and not _is_built_in(handler.file):
+        if self._environment and not is_built_in(handler.file):
             request["environment"] = self._environment
         try:
             if granted.config:
@@ -295,10 +295,6 @@ class Executor:
             environment=worker_environment(os.environ),
         )
         return pool
-
-
-def _is_built_in(file: str) -> bool:
-    return file.startswith(_BUILT_IN)
 
 
 async def _close_elsewhere(pool: Pool) -> None:

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
 from pegboard import models
-from pegboard.config.paths import BUILT_IN_PACKS
+from pegboard.built_in import BUILT_IN_PACKS, is_built_in
 from pegboard.ports import Granted
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Queries:
         """Run a jq filter on a value; the data of the result is `{"results": […], "truncated": …}`."""
         args: JsonObject = {"filter": program, "value": value, "max_results": max_results}
         spec = self._parts.registry.get("json.query")
-        if spec is None or not isinstance(spec.handler, models.PackHandler) or not _is_built_in(spec.handler.file):
+        if spec is None or not isinstance(spec.handler, models.PackHandler) or not is_built_in(spec.handler.file):
             return models.ToolResult.failed(
                 "tool_not_found", "The built-in tool json.query is missing. Reinstall Pegboard."
             )
@@ -76,7 +76,3 @@ class Queries:
                 if isinstance(event, models.Finished) and event.owner == call.id:
                     return event.result
         raise AssertionError("a call always ends with Finished")
-
-
-def _is_built_in(file: str) -> bool:
-    return os.path.dirname(os.path.realpath(file)) == os.path.realpath(BUILT_IN_PACKS)  # noqa: PTH120 - compares text

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from pegboard.built_in import is_built_in
 from pegboard.sdk.literals import NotLiteralError, read, text
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
-_BUILT_IN = os.path.realpath(PurePath(__file__).parents[1] / "packs" / "tools.py")
 PACK_NAME = re.compile(r"[A-Za-z0-9_-]+")
 """Valid pack names. A tool's name is `pack.function`, so a pack's name contains no dot."""
 
@@ -250,7 +250,7 @@ def name_of_file(file: str) -> str:
     `tools` is a built-in pack, so that no other pack can have this name.
     """
     stem = _stem(file)
-    if stem == "tools" and os.path.realpath(file) != _BUILT_IN:
+    if stem == "tools" and not is_built_in(file):
         folders = (folder.name for folder in PurePath(file).parents)
         stem = next((name for name in folders if name not in {"", "tools"}), stem)
     return stem if PACK_NAME.fullmatch(stem) else re.sub(r"[^A-Za-z0-9_-]+", "_", stem) or "_"

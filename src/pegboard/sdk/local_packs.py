@@ -14,6 +14,7 @@ from threading import RLock
 from types import FunctionType, ModuleType
 from typing import Any  # functions and configuration of packs have any type
 
+from pegboard.built_in import BUILT_IN_PACKS
 from pegboard.sdk import decorators, exports
 from pegboard.sdk.failure import ToolFailed
 from pegboard.sdk.invocation import run
@@ -23,8 +24,6 @@ from pegboard.sdk.scope import Scope
 from pegboard.sdk.secret_checks import not_granted_message, secret_problem
 from pegboard.sdk.source import parse_file, read_requirements
 from pegboard.sdk.tool_function import tool_function
-
-BUILT_IN_PACKS = str(Path(__file__).parents[1] / "packs")
 
 _SDK = __name__.rpartition(".")[0]
 _PACK = re.compile(rb"\bpack\b")
@@ -122,7 +121,7 @@ class LocalPacks:
     @classmethod
     def of_environment(cls) -> LocalPacks:
         """Return the packs that Pegboard finds without its configuration file."""
-        folders = [BUILT_IN_PACKS, os.path.join(_data_folder(), "packs")]  # noqa: PTH118 - paths are strings here
+        folders = [str(BUILT_IN_PACKS), os.path.join(_data_folder(), "packs")]  # noqa: PTH118 - paths are strings here
         folders += [folder for folder in os.environ.get("PEGBOARD_PACKS", "").split(os.pathsep) if folder]
         return cls([os.path.abspath(os.path.expanduser(folder)) for folder in folders], os.environ)  # noqa: PTH100, PTH111 - pathlib raises without a home folder
 

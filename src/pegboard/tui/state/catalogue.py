@@ -9,7 +9,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from pegboard.config.paths import BUILT_IN_PACKS
+from pegboard.built_in import is_built_in
 from pegboard.models import ServerState
 from pegboard.results.clean import clean_line
 from pegboard.tui.state.fuzzy import FuzzyQuery, initials_of
@@ -47,7 +47,7 @@ class ToolEntry:
     @property
     def is_built_in(self) -> bool:
         """Whether the tool comes with Pegboard."""
-        return _is_built_in(self.spec.file)
+        return is_built_in(self.spec.file)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,7 +130,7 @@ class Catalogue:
                 files.setdefault(pack, problem.file)
         packs: list[PackEntry] = []
         entries: list[ToolEntry] = []
-        for name in sorted(files, key=lambda name: (_is_built_in(files[name]), name)):
+        for name in sorted(files, key=lambda name: (is_built_in(files[name]), name)):
             own = tuple(
                 _entry(spec, state(spec), position) for position, spec in enumerate(tools.get(name, ()), len(entries))
             )
@@ -199,7 +199,7 @@ class Catalogue:
 
 
 def _order(pack: PackEntry) -> tuple[bool, str]:
-    return _is_built_in(pack.file), pack.name
+    return is_built_in(pack.file), pack.name
 
 
 def _entry(spec: ToolSpec, state: ToolState, position: int) -> ToolEntry:
@@ -207,10 +207,6 @@ def _entry(spec: ToolSpec, state: ToolState, position: int) -> ToolEntry:
     folded = spec.name.lower()
     name, function = clean_line(spec.name), clean_line(spec.function)
     return ToolEntry(spec, state, name, function, folded, initials_of(folded), text, position)
-
-
-def _is_built_in(file: str | None) -> bool:
-    return file is not None and Path(file).parent == BUILT_IN_PACKS
 
 
 def _pack_of(problem: Problem, packs_of_files: dict[str, str]) -> str | None:
