@@ -132,7 +132,7 @@ def replacing(
             if replace:
                 os.replace(draft, file)
             else:
-                _publish(draft, file)
+                rename_to_new(draft, file)
     except BaseException:
         with suppress(OSError):
             os.unlink(draft)
@@ -233,20 +233,26 @@ def check_writable(file: Path) -> None:
         raise OSError(code, os.strerror(code), folder)
 
 
-def _publish(draft: str, file: Path) -> None:
-    """Rename a draft to its file, unless the file exists.
+def rename_to_new(file: Path, target: Path) -> None:
+    """Rename a file, unless the target exists.
 
     Raises:
-        FileExistsError: The file exists, even if another process has just written it.
+        FileExistsError: The target exists, even if another process has just written it.
+        OSError: The file can't be renamed.
     """
     try:
-        os.link(draft, file)
-        os.unlink(draft)
+        os.link(file, target)
     except FileExistsError:
         raise
     except OSError:  # the file system has no hard links
-        os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_FILE))
-        os.replace(draft, file)
+        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_FILE))
+        try:
+            os.replace(file, target)
+        except OSError:  # such as that the file is missing
+            os.unlink(target)
+            raise
+    else:
+        os.unlink(file)
 
 
 def _sync(folder: str) -> None:

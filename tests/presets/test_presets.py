@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -15,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
+from pegboard import storage
 from pegboard.errors import PresetError
 from pegboard.models import JsonObject
 from pegboard.presets import Presets
@@ -365,3 +367,26 @@ def test_the_runtime_keeps_them_in_the_data_folder_under_the_tools_full_name(
 def test_text_that_is_not_toml_is_rejected(text: str) -> None:
     with pytest.raises(TomlTextError, match="is not TOML"):
         read_toml(text)
+
+
+@pytest.mark.promise("STO-3")
+def test_presets_are_renamed_and_set_aside_where_the_file_system_has_no_hard_links(
+    presets: Presets, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", fail)
+    folder = tmp_path / "presets" / TOOL
+    presets.save(TOOL, "old", {"x": 1})
+    presets.save(TOOL, "other", {"x": 2})
+    with pytest.raises(PresetError, match="already exists"):
+        presets.rename(TOOL, "old", "other")
+    presets.rename(TOOL, "old", "new")
+    (folder / "other.toml").write_text("x = ")
+    presets.save(TOOL, "other", {"x": 3})
+    assert [(one.name, one.arguments) for one in presets.of(TOOL)] == [("new", {"x": 1}), ("other", {"x": 3})]
+    assert (folder / "other.damaged-1").read_text() == "x = "
+    with pytest.raises(FileNotFoundError):
+        storage.rename_to_new(folder / "missing", folder / "free")
+    assert {one.name for one in folder.iterdir()} == {"new.toml", "other.toml", "other.damaged-1"}

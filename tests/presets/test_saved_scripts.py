@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -47,6 +48,18 @@ def test_a_script_is_saved_listed_read_renamed_and_deleted(scripts: SavedScripts
     assert scripts.read("early orders.sh") == "echo 2\n"
     scripts.delete("early orders")
     assert [path.name for path in (tmp_path / "scripts").iterdir()] == ["überfällig.sh"]
+
+
+def test_a_script_is_renamed_where_the_file_system_has_no_hard_links(
+    scripts: SavedScripts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", fail)
+    scripts.write("old", "echo 1\n")
+    scripts.rename("old", "new")
+    assert (names(scripts), scripts.read("new")) == (["new"], "echo 1\n")
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=40).filter(lambda text: text[:1] != "\ufeff"))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 import unicodedata
 from pathlib import Path
+
+from pegboard.storage import rename_to_new
 
 _UNSAFE = frozenset('/\\%:*?"<>|')
 _ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
@@ -26,9 +27,7 @@ def rename(file: Path, target: Path) -> None:
     if normal(file.name).casefold() == normal(target.name).casefold():
         file.rename(target)
     else:
-        # Unlike `rename`, `link` fails if another process has just created the target.
-        os.link(file, target)
-        file.unlink()
+        rename_to_new(file, target)
 
 
 def file_name(name: str) -> str:

@@ -15,7 +15,7 @@ from pegboard.errors import PresetError
 from pegboard.models import JsonObject, Preset, Problem
 from pegboard.presets.files import file_name, normal, plain_name, rename
 from pegboard.presets.toml_text import TomlTextError, read_toml, write_toml
-from pegboard.storage import make_folder, write
+from pegboard.storage import make_folder, rename_to_new, write
 
 _SUFFIX = ".toml"
 _LONGEST = 240
@@ -180,13 +180,13 @@ class Presets:
         return None
 
     def _set_aside(self, tool: str, name: str, file: Path) -> None:
-        """Keep a copy of an unreadable file that is about to be replaced."""
+        """Rename an unreadable file that is about to be replaced."""
         if not file.exists() or self._read(tool, name, file) is not None:
             return
         for number in itertools.count(1):
             kept = file.with_name(f"{file.stem}.damaged-{number}")
             try:
-                os.link(file, kept)
+                rename_to_new(file, kept)
             except FileExistsError:
                 continue
             self._problems.pop(file, None)
