@@ -102,6 +102,19 @@ def test_a_check_is_deleted_by_its_name_even_a_damaged_one(
     assert "There is no check named `a/b`. `pegboard check list` lists all." in again.stderr
 
 
+@pytest.mark.promise("BAT-3", "CLI-4")
+def test_a_check_whose_file_name_is_decomposed_unicode_is_found_and_deleted_by_its_name(
+    pegboard: Command, packs: str, check_file: Callable[[str, str], Path]
+) -> None:
+    file = check_file("e\u0301te\u0301", 'tool = "shop.items"\n')
+    assert [one["name"] for one in json.loads(pegboard("check", "list", "--json").stdout)] == ["été"]
+    again = pegboard("check", "new", "shop.items", "--name", "été", "--packs", packs)
+    assert (again.returncode, "A check named `été` already exists." in again.stderr) == (2, True)
+    assert [*file.parent.iterdir()] == [file]
+    assert pegboard("check", "delete", "été").returncode == 0
+    assert not file.exists()
+
+
 @pytest.mark.promise("CLI-2")
 def test_a_check_that_cannot_be_written_is_a_failure_and_no_wrong_usage(
     pegboard: Command, packs: str, home: Path

@@ -370,6 +370,21 @@ def test_text_that_is_not_toml_is_rejected(text: str) -> None:
 
 
 @pytest.mark.promise("STO-3")
+def test_a_preset_whose_file_name_is_decomposed_unicode_is_replaced_and_deleted_by_its_name(
+    presets: Presets, tmp_path: Path
+) -> None:
+    presets.save(TOOL, "other", {})
+    file = tmp_path / "presets" / TOOL / "e\u0301te\u0301.toml"
+    file.write_text("x = 1\n")
+    assert [one.name for one in presets.of(TOOL)] == ["other", "été"]
+    assert presets.has(TOOL, "été")
+    presets.save(TOOL, "été", {"x": 2})
+    assert [(one.name, one.arguments) for one in presets.of(TOOL)] == [("other", {}), ("été", {"x": 2})]
+    presets.delete(TOOL, "e\u0301te\u0301")
+    assert [one.name for one in presets.of(TOOL)] == ["other"]
+
+
+@pytest.mark.promise("STO-3")
 def test_presets_are_renamed_and_set_aside_where_the_file_system_has_no_hard_links(
     presets: Presets, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

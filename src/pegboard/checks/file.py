@@ -89,7 +89,7 @@ class Checks:
                 if isinstance(found, Check):
                     if _fits(pattern, found.name, found.tool):
                         checks.append(found)
-                elif _fits(pattern, plain_name(file.stem)):
+                elif _fits(pattern, _name_of(file)):
                     problems.append(found)
         return tuple(checks), tuple(problems)
 
@@ -107,8 +107,7 @@ class Checks:
         name = normal(check.name)
         if not name:
             raise CheckError("Enter a name for the check.")
-        encoded = file_name(name) + _SUFFIX
-        if len(os.fsencode(encoded)) > _LONGEST_NAME:
+        if len(os.fsencode(file_name(name) + _SUFFIX)) > _LONGEST_NAME:
             raise CheckError("The name of the check is too long for a file.")
         is_own = own or not self.is_trusted()
         folder = self._paths.checks if is_own else self._here
@@ -116,7 +115,7 @@ class Checks:
             text = write_toml(_table(check))
         except TomlTextError as error:
             raise CheckError(f"The check was not saved because it can't be written as TOML: {error}.") from error
-        file = folder / encoded
+        file = self._file(folder, name)
         try:
             if is_own:
                 storage.make_folder(folder)
@@ -135,7 +134,7 @@ class Checks:
         Raises:
             CheckError: No check has the name.
         """
-        files = [folder / (file_name(normal(name)) + _SUFFIX) for folder in self.folders()]
+        files = (self._file(folder, name) for folder in self.folders())
         found = next(filter(os.path.isfile, files), None)
         if found is None:
             raise CheckError(f"There is no check named `{name}`. `pegboard check list` lists all.")
@@ -151,14 +150,13 @@ class Checks:
         try:
             file.unlink()
         except OSError as error:
-            name = plain_name(file.stem)
-            raise CheckError(f"The check `{name}` can't be deleted: {error.strerror or error}.") from error
+            raise CheckError(f"The check `{_name_of(file)}` can't be deleted: {error.strerror or error}.") from error
 
     def free_name(self, tool: str) -> str:
         """Return a name for a new check of a tool that no file has: `fs.read_file`, `fs.read_file-2`."""
         for number in itertools.count(1):
             name = tool if number == 1 else f"{tool}-{number}"
-            if not any((folder / (file_name(name) + _SUFFIX)).exists() for folder in self.folders()):
+            if not any(self._file(folder, name).exists() for folder in self.folders()):
                 return name
         raise AssertionError
 
@@ -189,7 +187,7 @@ class Checks:
     @staticmethod
     def _files(folder: Path, problems: _Problems) -> Iterator[Path]:
         try:
-            found = sorted(folder.iterdir(), key=lambda file: plain_name(file.stem).casefold())
+            found = sorted(folder.iterdir(), key=lambda file: _name_of(file).casefold())
         except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
@@ -197,6 +195,12 @@ class Checks:
             problems.append(Problem(message=message, file=shown(folder)))
             return
         yield from (file for file in found if file.suffix == _SUFFIX and not file.name.startswith("."))
+
+    def _file(self, folder: Path, name: str) -> Path:
+        """Return the file of the check with a name, which may not exist yet."""
+        name = normal(name)
+        known = (file for file in self._files(folder, []) if _name_of(file) == name)
+        return next(known, folder / (file_name(name) + _SUFFIX))
 
 
 def read_check(file: Path) -> Check | Problem:
@@ -207,7 +211,7 @@ def read_check(file: Path) -> Check | Problem:
 
 def _read_check(file: Path, text: str) -> Check | Problem:
     """Return the check of a file with a text; see `read_check`."""
-    name = plain_name(file.stem)
+    name = _name_of(file)
     try:
         table = read_toml(text)
     except TomlTextError as error:
@@ -227,6 +231,10 @@ def _read_check(file: Path, text: str) -> Check | Problem:
         reason = _REASONS.get(first["type"], first["msg"][:1].lower() + first["msg"][1:])
         return _invalid(file, name, f"is invalid: `{where}` {reason}", lines.get(path))
     return check
+
+
+def _name_of(file: Path) -> str:
+    return normal(plain_name(file.stem))
 
 
 def _invalid(file: Path, name: str, reason: str, line: int | None) -> Problem:

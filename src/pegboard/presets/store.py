@@ -141,7 +141,7 @@ class Presets:
 
     def _files(self, tool: str) -> Iterator[tuple[str, Path]]:
         files = {
-            plain_name(file.stem): file
+            normal(plain_name(file.stem)): file
             for file in sorted(self._list(self._folder(tool)), reverse=True)
             if file.suffix == _SUFFIX and not file.name.startswith(".")
         }
