@@ -7,7 +7,6 @@ both files, so that any change requires a new review. The hashed bytes are the p
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -210,12 +209,8 @@ class TrustFile:
     @contextmanager
     def _locked_records(self) -> Iterator[dict[Path, TrustRecord]]:
         """Yield the records to change and then write them; lock out other processes meanwhile."""
-        folder = self._file.parent
         try:
-            storage.make_folder(folder)
-            lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX)
+            with storage.locked(self._file):
                 known = self.read()
                 if isinstance(known, Problem):
                     self._file.replace(self._file.with_name(f"{self._file.name}.damaged"))
@@ -225,8 +220,6 @@ class TrustFile:
                 if records != known:
                     folders = {folder.as_uri(): record for folder, record in records.items()}
                     write_private(self._file, _Records(folders=folders).model_dump_json(indent=2).encode())
-            finally:
-                os.close(lock)
         except OSError as error:
             message = f"{shown(self._file)} can't be written: {error.strerror or error}."
             raise TrustError(f"The trusted folders were not changed. {message}") from error
