@@ -116,6 +116,11 @@ def client_home(client: str) -> Path:
     return Path(given) / ".gemini" if client == "gemini" else Path(given)
 
 
+def config_home() -> Path:
+    """Return the folder in which programs keep their settings, as `XDG_CONFIG_HOME` says."""
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+
+
 def client_files(client: str) -> tuple[Path, ...]:
     """Return the files in which the user configures a client, in order; they needn't exist.
 
@@ -123,10 +128,8 @@ def client_files(client: str) -> tuple[Path, ...]:
     """
     home = Path.home()
     is_mac = sys.platform == "darwin"
-    support = (
-        home / "Library/Application Support" if is_mac else Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
-    )
-    settings = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+    settings = config_home()
+    support = home / "Library/Application Support" if is_mac else settings
     return {
         "claude-code": (Path(os.environ.get("CLAUDE_CONFIG_DIR") or home) / ".claude.json",),
         "claude-desktop": (support / "Claude/claude_desktop_config.json",),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import shlex
 import shutil
@@ -17,7 +16,7 @@ from typing import Final, NamedTuple
 from pydantic import JsonValue
 
 from pegboard import storage
-from pegboard.config.client_files import client_home
+from pegboard.config.client_files import client_home, config_home
 from pegboard.config.client_formats import BOM
 from pegboard.config.files import shown
 from pegboard.data.json_edit import with_value, without
@@ -71,7 +70,6 @@ class AgentHooks:
 
 def agents() -> dict[str, AgentHooks]:
     """Return the agents whose hooks Pegboard can configure, by name."""
-    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
     restart = "opencode loads plugins when it starts: restart it."
     review = "Codex runs new hooks only after you trust them: enter /hooks in Codex."
     return {
@@ -79,7 +77,7 @@ def agents() -> dict[str, AgentHooks]:
         "codex": AgentHooks(client_home("codex") / "hooks.json", _CODEX_EVENTS, remark=review),
         "copilot": AgentHooks(client_home("copilot") / "hooks/pegboard.json", _COPILOT_EVENTS, is_flat=True),
         "gemini": AgentHooks(client_home("gemini") / "settings.json", _GEMINI_EVENTS, second=1000),
-        "opencode": AgentHooks(config / "opencode/plugins/pegboard.js", plugin="opencode.js", remark=restart),
+        "opencode": AgentHooks(config_home() / "opencode/plugins/pegboard.js", plugin="opencode.js", remark=restart),
         "qwen": AgentHooks(client_home("qwen") / "settings.json", _QWEN_EVENTS, second=1000),
     }
 
