@@ -28,6 +28,7 @@ from pegboard.models.ask import (
     Outcome,
     ToolAnswered,
     TurnStarted,
+    Waiting,
 )
 from pegboard.models.conversation import (
     CallDelta,
@@ -240,6 +241,23 @@ async def test_a_model_that_hangs_is_stopped_and_the_answer_summarizes_the_calls
     _, outcome = await asked(brief, model=ScriptedModel([asyncio.Event()]))
     assert outcome.stopped_by == "time"
     assert "The limit of 0.5 seconds was reached." in outcome.answer
+
+
+@pytest.mark.promise("ASK-1", "ASK-6")
+async def test_the_time_until_another_client_of_the_session_finishes_does_not_count_towards_the_limit(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = asyncio.get_running_loop()
+    asking = runtime.ask("s", model=ScriptedModel(says("Hello.")))
+    async with aclosing(asking.run("Hello?")) as events:
+        with runtime.sessions.held("s"):
+            assert isinstance(await anext(events), Waiting)
+            now = loop.time
+            monkeypatch.setattr(loop, "time", lambda: now() + 2 * asking.limits.seconds)
+        async with asyncio.timeout(30):
+            ended = [event async for event in events][-1]
+    assert isinstance(ended, AskFinished)
+    assert (ended.outcome.stopped_by, ended.outcome.answer) == ("answer", "Hello.")
 
 
 @pytest.mark.promise("ASK-1")

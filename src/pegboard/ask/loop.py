@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable
 from contextlib import ExitStack, aclosing
 from typing import Final, TypeVar
@@ -166,7 +167,7 @@ class _Question:
         self._ask = ask
         self._text = text
         self._limits = ask.limits
-        self._deadline = asyncio.get_running_loop().time() + ask.limits.seconds
+        self._deadline = math.inf
         self._unanswered = PendingApprovals()
         self._asked_at = 0.0
         self._scope: asyncio.Timeout | None = None
@@ -228,6 +229,7 @@ class _Question:
     async def _run(self, hold: ExitStack) -> AsyncGenerator[AskEvent]:
         async for waiting in self._wait_for_session(hold):
             yield waiting
+        self._deadline = asyncio.get_running_loop().time() + self._limits.seconds
         await self._begin()
         model = await asyncio.to_thread(self._ask.model)
         self.record.model = model.name
@@ -238,7 +240,7 @@ class _Question:
                 yield event
 
     async def _wait_for_session(self, hold: ExitStack) -> AsyncGenerator[Waiting]:
-        """Wait until no other process or task uses this session."""
+        """Wait until no other process or task uses this session, without a time limit."""
         is_announced = False
         while True:
             with ExitStack() as attempt:
