@@ -89,3 +89,13 @@ async def test_a_failure_is_reported_as_a_failure(bare: Runtime, asked: Asked) -
 async def test_a_text_full_of_quotes_and_braces_causes_no_error(bare: Runtime, asked: Asked) -> None:
     _, outcome = await asked(bare, "\"'`{}}{ a= =b ``` \u202e" * 50)
     assert outcome.stopped_by == "answer"
+
+
+@pytest.mark.promise("ASK-8", "TUI-2")
+@pytest.mark.parametrize("piece", ['"a\\', "“ab ", "a={ ", 'a="b\\" '], ids=["quote", "curly quote", "brace", "value"])
+async def test_a_long_text_with_unclosed_quotes_and_braces_is_answered_without_delay(
+    bare: Runtime, asked: Asked, piece: str
+) -> None:
+    # With a search of the whole rest for each of them, this would take hours.
+    _, outcome = await asked(bare, f"{piece * 100_000} `x` fs.list_dir path=. then max_depth=1")
+    assert [(call.name, call.args["max_depth"]) for call in outcome.tool_calls] == [("fs.list_dir", 1)]

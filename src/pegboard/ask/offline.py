@@ -46,10 +46,24 @@ _CLEAR: Final = 1.1
 _SHOWN_TOOLS: Final = 5
 _SHOWN_TEXT: Final = 4_000
 _WORD: Final = re.compile(r"[^\W_]+")
-_PAIR: Final = re.compile(
-    r"""(?<!\S)([A-Za-z_][\w.-]*)=("(?:[^"\\]|\\.)*"|'[^']*'|[{\[].*?[}\]](?=\s|$)|\S*)""", re.DOTALL
-)
-_QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"|“([^”]*)”|`([^`]*)`|(?<!\w)\'([^\']*)\'(?!\w)|(https?://\S+)')
+_KEY: Final = re.compile(r"(?<!\S)([A-Za-z_][\w.-]*)=")
+_BARE: Final = re.compile(r"\S*")
+_BRACKETS: Final = re.compile(r"[{\[].*?[}\]](?=\s|$)", re.DOTALL)
+_VALUES: Final = {
+    '"': re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL),
+    "'": re.compile(r"'[^']*+'"),
+    "{": _BRACKETS,
+    "[": _BRACKETS,
+}
+"""Values after `key=` that may contain spaces, by their first character."""
+_QUOTE: Final = re.compile(r"[\"“`]|(?<!\w)'|https?://")
+_QUOTED: Final = {
+    '"': re.compile(r'((?:[^"\\]|\\.)*+)"', re.DOTALL),
+    "“": re.compile(r"([^”]*+)”"),
+    "`": re.compile(r"([^`]*+)`"),
+}
+"""Quoted text after its opening quotation mark."""
+_SINGLE_QUOTED: Final = re.compile(r"([^']*+)'(?!\w)")
 _EMPTY: Final = """
 a about all an and any are as at be by can could do does for from get have how i in is it its me my of on or
 please that the there these this to was what which who will with you your tool tools use call run one if
@@ -72,7 +86,7 @@ class OfflineModel:
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ModelEvent]:
         """Yield an answer in pieces; see `pegboard.ports.Model`."""
-        said = _answer(prompt)
+        said = await asyncio.to_thread(_answer, prompt)  # a pasted text may be long
         for piece in _PIECE.findall(said.text):
             yield TextDelta(text=piece)
             await asyncio.sleep(0)
@@ -126,8 +140,7 @@ class _Given:
 
     @classmethod
     def of(cls, text: str) -> _Given:
-        pairs: dict[str, str] = dict(_PAIR.findall(text))
-        rest = _PAIR.sub(" ", text)
+        pairs, rest = _pairs(text)
         found: JsonObject = {}
         begin, end = rest.find("{"), rest.rfind("}")
         if 0 <= begin < end:
@@ -137,14 +150,56 @@ class _Given:
                 value = None
             if isinstance(value, dict):
                 found, rest = value, rest[:begin] + rest[end + 1 :]
-        quoted = tuple(next(filter(None, groups), "") for groups in _QUOTED.findall(rest))
-        words = frozenset(_stems(_QUOTED.sub(" ", rest)))
-        return cls(text, words, pairs, quoted, found)
+        quoted, rest = _quoted(rest)
+        return cls(text, frozenset(_stems(rest)), pairs, quoted, found)
 
     def names(self, tool: OfferedTool) -> bool:
         """Return whether the message contains the tool's name, as offered or with a dot."""
         pattern = re.escape(tool.name).replace("_", "[._]")
         return re.search(rf"(?<![\w.]){pattern}(?![\w])", self.text) is not None
+
+
+def _pairs(text: str) -> tuple[dict[str, str], str]:
+    """Return the `key=value` pairs of a text, and the text without them."""
+    pairs: dict[str, str] = {}
+    rest: list[str] = []
+    unclosed: set[str] = set()
+    end = 0
+    while (key := _KEY.search(text, end)) is not None:
+        rest.append(text[end : key.start()])
+        value, sign = None, text[key.end() : key.end() + 1]
+        if sign in _VALUES and sign not in unclosed:
+            value = _VALUES[sign].match(text, key.end())
+            if value is None:
+                unclosed.add(sign)  # its end is missing after every later key too, and each search reads the whole rest
+        value = value or _BARE.match(text, key.end())
+        assert value is not None, "it matches an empty text too"
+        pairs[key[1]], end = value[0], value.end()
+    return pairs, " ".join([*rest, text[end:]])
+
+
+def _quoted(text: str) -> tuple[tuple[str, ...], str]:
+    """Return the quoted parts and the URLs of a text, and the text without them."""
+    found: list[str] = []
+    rest: list[str] = []
+    unclosed: set[str] = set()
+    begin = end = 0
+    while (mark := _QUOTE.search(text, end)) is not None:
+        sign, end = mark[0], mark.end()
+        if sign in unclosed:
+            continue
+        pattern = _SINGLE_QUOTED if sign == "'" else _QUOTED.get(sign, _BARE)
+        part = pattern.match(text, end)
+        if part is None:
+            if sign != "'":
+                unclosed.add(sign)  # as above
+            continue
+        if pattern is _BARE and not part[0]:
+            continue
+        found.append(sign + part[0] if pattern is _BARE else part[1])
+        rest.append(text[begin : mark.start()])
+        begin = end = part.end()
+    return tuple(found), " ".join([*rest, text[begin:]])
 
 
 def _weights(tools: Sequence[OfferedTool]) -> Mapping[str, float]:
