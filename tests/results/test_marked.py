@@ -202,6 +202,19 @@ def test_streaming_takes_time_proportional_to_the_length_of_the_text() -> None:
     assert " ".join(line.text for line in marked.lines).count("word") == 3_000
 
 
+@pytest.mark.promise("SEC-8", "TUI-2")
+@pytest.mark.parametrize("piece", ["[", "![a", "[[]", "![[] "], ids=["link", "image", "pair", "both"])
+def test_a_paragraph_of_many_brackets_is_complete_and_its_links_are_read(piece: str) -> None:
+    # If each bracket searched the rest of the paragraph, this would take minutes.
+    text = f"{piece * 30_000}\n\n[last](http://example.com)"
+    assert "".join(texts(text)).replace(" ", "") == f"{piece * 30_000}last(http://example.com)".replace(" ", "")
+
+
+def test_links_between_many_other_brackets_are_read() -> None:
+    [row] = [row for row in texts("[x] " * 40 + "[a](http://a.example) " + "[x] " * 80) if "a.example" in row]
+    assert "a (http://a.example)" in row
+
+
 @given(st.text(alphabet="abA1. ,;:-'()/\n\n*_#`", max_size=40))
 @example("List a folder.\n\nA folder that can't be read is an entry with an error.")
 @example("a\n\nb. c\n\n1. d")

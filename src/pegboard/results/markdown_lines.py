@@ -223,8 +223,11 @@ def load_parser() -> None:
 def _parser(without: tuple[str, ...] = ()) -> MarkdownIt:
     from markdown_it import MarkdownIt
 
+    from pegboard.results.markdown_links import limit_links
+
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": 3 * _DEEPEST})
     # A link definition is invisible and would change finished lines above it.
+    limit_links(parser)
     return parser.enable(["table", "strikethrough"]).disable(["reference", *without])
 
 
