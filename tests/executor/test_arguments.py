@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any  # fixtures
 
@@ -333,6 +334,26 @@ async def test_the_log_about_a_class_without_a_json_form_is_in_plain_words(harne
     events = await harness.events("opaque", TYPED, value=1)
     said = "opaque receives value unconverted, because its type is not supported: "
     assert harness.text(events) == f"{said}It contains a class without a JSON form.\n"
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="pydantic.v1 doesn't support this Python")
+@pytest.mark.promise("DSC-4")
+async def test_a_model_of_pydantic_v1_is_left_unconverted(harness: Any, tmp_path: Path) -> None:
+    pack = tmp_path / "old.py"
+    pack.write_text(
+        "from pydantic.v1 import BaseModel\nclass Box(BaseModel):\n    size: int\n"
+        "def one(*, value: Box) -> str:\n"
+        '    """Return the value as text."""\n'
+        "    return repr(value)\n"
+        "def several(*, value: list[Box] | None = None) -> str:\n"
+        '    """Return the values as text."""\n'
+        "    return repr(value)\n"
+    )
+    reason = "because its type is not supported: It contains a class without a JSON form."
+    for function, value in {"one": {"size": 1}, "several": [{"size": 1}]}.items():
+        events = await harness.events(function, pack, value=value)
+        assert harness.result(events).data == repr(value)
+        assert f"{function} receives value unconverted, {reason}" in harness.text(events)
 
 
 @pytest.mark.promise("DSC-4")

@@ -253,14 +253,15 @@ def _adapters(
     adapters = {}
     with typed_dicts_for_pydantic(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # such as that an alias has no effect here
+        warnings.filterwarnings("error", message="Mixing V1 models")  # whose conversion fails for every value
         for name, constraints in names.items():
             try:
                 annotation = _of_keywords(annotations[name]) if name == rest else annotations[name]
                 annotation = with_lists(annotation)
                 adapter = TypeAdapter(typing.Annotated[annotation, *constraints] if constraints else annotation)
                 adapter.rebuild()  # does nothing if the type is complete; otherwise names the undefined part
-            except (PydanticUserError, AttributeError, NameError, RecursionError, TypeError) as error:
-                unknown = getattr(error, "code", None) == "schema-for-unknown-type"
+            except (PydanticUserError, AttributeError, NameError, RecursionError, TypeError, UserWarning) as error:
+                unknown = getattr(error, "code", None) == "schema-for-unknown-type" or isinstance(error, UserWarning)
                 reason = "It contains a class without a JSON form." if unknown else str(error).partition("\n")[0]
                 log(f"{function.__name__} receives {name} unconverted, because its type is not supported: {reason}")
             else:
