@@ -22,6 +22,9 @@ NEWER = [
     ((3, 12), "class Tree[T: dict[str, list[int]]]:\n    pass\n"),
     ((3, 12), "async def first[T](items: list[T]) -> T:\n    return items[0]\n"),
     ((3, 12), "x = f\"{'\\n'.join([])}\"\n"),
+    ((3, 12), "d = {'a': [1]}\nx = f'{d['a']} {d['a'][0]!r:>{d['a'][0]}} {', '.join(f'{n}' for n in d['a'])=}'\n"),
+    ((3, 12), 'x = f"\\N{EM DASH} {{}} {"}" != ")"} {\n    1  # It\'s one.\n}"\n'),
+    ((3, 12), "type A = int\nx = f'{f'{1}'}'\n"),
     ((3, 14), "try:\n    pass\nexcept ValueError, TypeError:\n    pass\n"),
     ((3, 14), "try:\n    pass\nexcept* a.ValueError, TypeError:\n    pass\n"),
     ((3, 14), "x = t'{1} of {2}'\n"),
@@ -42,6 +45,16 @@ BROKEN = [
     "print 'x'\n",
     "lazy json\n",
     "x = [*row for]\n",
+    "x = f'{d['a'}'\n",
+    "x = f'{d['a'] b}'\n",
+    "x = f'{d['a']'\n",
+    "x = f'{d['a']:{'\n",
+    "x = f'{d['a']}\n'\n",
+    "x = f'it's {d}'\n",
+    "x = f'{}'\n",
+    "x = f'}'\n",
+    "x = f'{d['a']}'\ndef f(:\n",
+    "x = " + "f'{" * 5000 + "\n",
 ]
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import sys
 from typing import Final, NamedTuple
+
+from pegboard.discovery.newer_strings import is_valid, without_newer_strings
 
 _TYPE_PARAMETERS: Final = re.compile(r"^(\s*(?:async\s+)?(?:def|class)\s+\w+)\s*\[[^\n]*?\](?=\s*[(:])", re.MULTILINE)
 
@@ -54,6 +55,8 @@ _NEW: Final = (
     ),
 )
 """Syntax by version, the oldest first."""
+_SIMPLER_STRINGS: Final = "assign the part to a variable first"
+"""Advice for an expression in an f-string that only Python 3.12 can read."""
 _LONGEST: Final = 1_000_000
 """Limit of the sources to examine, in bytes."""
 
@@ -72,16 +75,21 @@ def newer_python(source: str | bytes, error: SyntaxError) -> str:
     if text is None:
         return ""
     if running < (3, 12) and (error.msg or "").startswith("f-string expression part cannot include"):
-        return _sentence((3, 12), "assign the part to a variable first")
+        return _sentence((3, 12), _SIMPLER_STRINGS)
     needed = running
     advice: list[str] = []
+    if running < (3, 12) and (older := without_newer_strings(text)) != text:
+        text, needed = older, (3, 12)
+        advice.append(_SIMPLER_STRINGS)
+        if is_valid(text):
+            return _sentence(needed, _SIMPLER_STRINGS)
     for syntax in _NEW:
         if syntax.version <= running or not syntax.pattern.search(text):
             continue
         text = syntax.pattern.sub(syntax.older, text)
         needed = syntax.version
         advice.append(syntax.advice)
-        if _is_valid(text):
+        if is_valid(text):
             return _sentence(needed, ", and ".join(advice))
     return ""
 
@@ -104,11 +112,3 @@ def _decoded(source: str | bytes) -> str | None:
         return source.decode("utf-8-sig")
     except UnicodeDecodeError:
         return None
-
-
-def _is_valid(text: str) -> bool:
-    try:
-        ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
