@@ -8,7 +8,13 @@ from typing import Final, NamedTuple
 
 from pegboard.discovery.newer_strings import is_valid, without_newer_strings
 
-_TYPE_PARAMETERS: Final = re.compile(r"^(\s*(?:async\s+)?(?:def|class)\s+\w+)\s*\[[^\n]*?\](?=\s*[(:])", re.MULTILINE)
+_INNER: Final = r"\[(?:[^\[\]]|\[[^\[\]]*\])*\]"
+"""Brackets that may contain others."""
+_BRACKETS: Final = rf"\[(?:[^\[\]]|{_INNER})*\]"
+_TYPE_PARAMETERS: Final = re.compile(rf"^(\s*(?:async\s+)?(?:def|class)\s+\w+)\s*{_BRACKETS}(?=\s*[(:])", re.MULTILINE)
+_DEFAULTS: Final = re.compile(
+    rf"^(\s*(?:(?:async\s+)?def|class|type)\s+\w+)\s*(?=\[(?:[^\[\]=]|{_INNER})*=){_BRACKETS}(?=\s*[(:=])", re.MULTILINE
+)
 
 
 class _Syntax(NamedTuple):
@@ -22,9 +28,10 @@ class _Syntax(NamedTuple):
 
 
 _NEW: Final = (
+    _Syntax((3, 13), _DEFAULTS, r"\1[T]", "remove the defaults of type parameters"),
     _Syntax(
         (3, 12),
-        re.compile(r"^(\s*)type\s+(\w+)\s*(?:\[[^=\n]*\])?\s*=", re.MULTILINE),
+        re.compile(rf"^(\s*)type\s+(\w+)\s*(?:{_BRACKETS})?\s*=", re.MULTILINE),
         r"\1\2 =",
         "write `X: TypeAlias = …` instead of `type X = …`",
     ),
@@ -54,7 +61,7 @@ _NEW: Final = (
         "use a second `for` instead of `*` in comprehensions",
     ),
 )
-"""Syntax by version, the oldest first."""
+"""Syntax by version, the oldest first, except for a part of another one."""
 _SIMPLER_STRINGS: Final = "assign the part to a variable first"
 """Advice for an expression in an f-string that only Python 3.12 can read."""
 _LONGEST: Final = 1_000_000
@@ -87,7 +94,7 @@ def newer_python(source: str | bytes, error: SyntaxError) -> str:
         if syntax.version <= running or not syntax.pattern.search(text):
             continue
         text = syntax.pattern.sub(syntax.older, text)
-        needed = syntax.version
+        needed = max(needed, syntax.version)
         advice.append(syntax.advice)
         if is_valid(text):
             return _sentence(needed, ", and ".join(advice))
