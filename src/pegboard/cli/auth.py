@@ -13,7 +13,7 @@ import typer
 from pegboard.cli.root import TOOL_FAILED, USAGE, JsonOption, PacksOption, group, open_runtime
 
 if TYPE_CHECKING:
-    from pegboard.config import Secrets, Settings
+    from pegboard.config import Secrets
     from pegboard.models import Problem
 
 auth = group("auth", "Store secrets in the keyring and show where each one comes from.")
@@ -67,7 +67,9 @@ def list_(context: typer.Context, json: JsonOption = False, packs: PacksOption =
     secrets = Secrets(runtime.paths)
     runtime.tools.scan()
     needed = {need.name for spec in runtime.tools.all() for need in spec.requirements if need.kind == "secret"}
-    granted = {*_granted(runtime.settings), *secrets_of_servers(runtime.settings)}
+    configs = runtime.settings.packs
+    granted = {name for pack in configs.model_extra or {} for name in configs.secrets(pack)}
+    granted.update(secrets_of_servers(runtime.settings))
     names = {*secrets.keyring_names(), *secrets.dotenv_names(), *needed, *granted}
     found = {name: secrets.look_up(name) for name in sorted(names)}
     narrate_problems((*runtime.problems(packs=False), *secrets.problems()))
@@ -112,13 +114,6 @@ def _secrets(context: typer.Context) -> Secrets:
     from pegboard.config import Secrets
 
     return Secrets(open_runtime(context).paths)
-
-
-def _granted(settings: Settings) -> Iterator[str]:
-    for pack in settings.packs.model_extra or {}:
-        listed = settings.packs.of(pack).get("secrets")
-        names = listed.split(",") if isinstance(listed, str) else listed if isinstance(listed, list) else ()
-        yield from (stripped for name in names if isinstance(name, str) and (stripped := name.strip()))
 
 
 def _warn_about_other_source(secrets: Secrets, name: str, what: str) -> None:

@@ -160,7 +160,8 @@ class PacksSettings(Section):
     def secrets(self, pack: str) -> tuple[str, ...]:
         """Return the secrets that a pack may read in addition to those that its file declares."""
         listed = _names(self.of(pack).get("secrets"))
-        return tuple(name.strip() for name in listed if isinstance(name, str)) if isinstance(listed, list) else ()
+        names = (name.strip() for name in listed if isinstance(name, str)) if isinstance(listed, list) else ()
+        return tuple(filter(None, names))
 
 
 class ToolsSettings(Section):
