@@ -120,6 +120,11 @@ class Secrets:
             )
         return Problem(message=wrong or f"{name} is not set.", fix=fix)
 
+    def where(self, name: str, *, of_folder: bool = False) -> tuple[str | None, str]:
+        """Return where a secret comes from, or None and why it is missing; see `look_up`."""
+        found = self.look_up(name, of_folder=of_folder)
+        return (found.place, "") if isinstance(found, Secret) else (None, found.message)
+
     def dotenv_names(self) -> tuple[str, ...]:
         """Return the names in the `.env` files, in order."""
         return tuple(sorted({name for file in self._dotenvs() for name in file.values}))

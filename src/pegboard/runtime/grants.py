@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
 
-from pegboard.config import PacksSettings, Secret, Secrets
+from pegboard.config import PacksSettings, Secrets
 from pegboard.models import PackHandler, Problem
 from pegboard.ports import Granted
 from pegboard.runtime.redaction import SecretRedaction
@@ -79,8 +79,7 @@ class PackGrants:
 
     def where(self, name: str) -> tuple[str | None, str]:
         """Return where a secret comes from, or None and why it is missing. Blocks."""
-        found = self._secrets.look_up(name)
-        return (found.place, "") if isinstance(found, Secret) else (None, found.message)
+        return self._secrets.where(name)
 
     def problems(self) -> tuple[Problem, ...]:
         """Return a problem for each secret that a pack asked for and still isn't granted."""

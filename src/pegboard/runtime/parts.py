@@ -165,8 +165,7 @@ class Parts:
 
     def find_secret(self, name: str, *, of_folder: bool = False) -> tuple[str | None, str]:
         """Return where a secret comes from, or None and why it is missing; may wait for the keyring."""
-        found = self.secrets.look_up(name, of_folder=of_folder)
-        return (None, found.message) if isinstance(found, models.Problem) else (found.place, "")
+        return self.secrets.where(name, of_folder=of_folder)
 
     @property
     def has_servers(self) -> bool:
