@@ -110,6 +110,16 @@ def test_every_section_is_read(user: User) -> None:
     assert (loaded.ui.theme, loaded.ui.vim_keys) == ("pegboard-light", True)
 
 
+def test_timeouts_keep_the_order_of_the_file_as_the_first_match_applies(user: User) -> None:
+    user.write("""
+        [tools.timeouts]
+        fs.read_file = 1
+        "fs.*" = 2
+        "*" = 3
+    """)
+    assert [*user.load()[0].tools.timeouts] == ["fs.read_file", "fs.*", "*"]
+
+
 @pytest.mark.promise("CFG-1")
 def test_the_working_directorys_file_overrides_the_users_and_the_environment_overrides_both(user: User) -> None:
     user.write('[model]\nname = "user"\nbase_url = "user"\n[tools]\ntimeout = 1\n[packs.x]\na = 1\nb = 1')

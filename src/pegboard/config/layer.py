@@ -215,23 +215,24 @@ def _join_dotted(table: Table) -> None:
         for key in path[:-1]:
             holder = holder.get(key) if isinstance(holder, dict) else None
         if isinstance(holder, dict) and isinstance(holder.get(path[-1]), dict):
-            holder[path[-1]] = dict(_flat(holder[path[-1]]))
+            holder[path[-1]] = dict(flat(holder[path[-1]]))
 
 
-def _flat(table: Table) -> Iterator[tuple[str, object]]:
+def flat(table: Table) -> Iterator[tuple[str, object]]:
+    """Yield every value with its dotted key, in the order of the table."""
     # Not recursive: `a.a.a. …` makes tables nested deeper than Python's stack.
-    waiting: list[tuple[str, object]] = [*table.items()]
+    waiting: list[tuple[str, object]] = [*reversed(table.items())]
     while waiting:
         key, value = waiting.pop()
         if isinstance(value, dict):
-            waiting += [(f"{key}.{inner}", value[inner]) for inner in value]
+            waiting += [(f"{key}.{inner}", value[inner]) for inner in reversed(value)]
         else:
             yield key, value
 
 
 def leaves(table: Table) -> Iterator[str]:
     """Yield the dotted key of every value."""
-    return (key for key, _ in _flat(table))
+    return (key for key, _ in flat(table))
 
 
 def _errors(table: Table) -> list[tuple[Location, str, str]]:

@@ -13,6 +13,7 @@ from pegboard.config.layer import (
     drop_errors,
     environment_layers,
     file_layer,
+    flat,
     leaves,
     make_folders_absolute,
     respell,
@@ -131,7 +132,7 @@ def _distrust(layer: Layer, files: FolderFiles, trust: Trust) -> list[Unused]:
     if isinstance(ui, dict):
         harmful = {key: ui.pop(key) for key in UiSettings.model_fields.keys() & ui.keys() - _HARMLESS}
         layer.table["ui"] = harmful
-    unused = [Unused(key, value, layer.origin(key), "untrusted") for key, value in _values(layer.table)]
+    unused = [Unused(key, value, layer.origin(key), "untrusted") for key, value in flat(layer.table)]
     layer.table = {} if ui is None else {"ui": ui}
     layer.problems = [problem.model_copy(update={"severity": "warning"}) for problem in layer.problems]
     if trust.problem is not None:
@@ -172,17 +173,6 @@ def _ignored_dotenv(files: FolderFiles, why: str) -> Iterator[Problem]:
     elif parse_dotenv(files.dotenv_file, text).values:
         message = f"{DOTENV} is ignored because {why}."
         yield Problem(message=message, fix=REVIEW, severity="warning", file=shown(files.dotenv_file))
-
-
-def _values(table: Table) -> Iterator[tuple[str, object]]:
-    # Not recursive: tables can be nested deeper than Python's stack.
-    waiting: list[tuple[str, object]] = [*reversed(table.items())]
-    while waiting:
-        key, value = waiting.pop()
-        if isinstance(value, dict):
-            waiting += [(f"{key}.{inner}", value[inner]) for inner in reversed(value)]
-        else:
-            yield key, value
 
 
 def _shortened(key: str) -> str:
