@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from pydantic import BaseModel, JsonValue
+from pydantic import JsonValue
 
 from pegboard.config.files import shown
 from pegboard.config.redaction import Redactor, credentials, speaks_of_secret
@@ -62,7 +62,7 @@ def shown_settings(settings: Settings, redactor: Redactor) -> Iterator[ShownSett
         settings: The settings.
         redactor: The known secrets.
     """
-    for path, value in _leaves(settings):
+    for path, value in settings.leaves():
         key = ".".join(path)
         status: Literal["trusted", "used"] = "trusted" if settings.is_from_folder(key) else "used"
         yield _shown_value(path, value, settings.origin(key), status, redactor)
@@ -89,7 +89,7 @@ def credentials_in(settings: Settings) -> dict[str, str]:
     """Return the settings that contain a URL with a password or a token: dotted key → its texts, one a line."""
     found = {
         ".".join(path): [text for text in _texts(_plain(value)) if credentials(text)]
-        for path, value in _leaves(settings)
+        for path, value in settings.leaves()
     }
     return {key: "\n".join(texts) for key, texts in found.items() if texts}
 
@@ -104,19 +104,6 @@ def _texts(value: JsonValue) -> Iterator[str]:
         case dict():
             for item in value.values():
                 yield from _texts(item)
-
-
-def _leaves(settings: Settings) -> Iterator[tuple[tuple[str, ...], object]]:
-    # Not by recursion: tables may be nested deeper than Python's stack.
-    waiting: list[tuple[tuple[str, ...], object]] = [((), settings)]
-    while waiting:
-        path, value = waiting.pop()
-        # `dict(value)` would call the field `keys` as a method.
-        inner = {name: item for name, item in value} if isinstance(value, BaseModel) else value  # noqa: C416
-        if isinstance(inner, dict) and inner:
-            waiting += [((*path, key), inner[key]) for key in reversed(inner)]
-        else:
-            yield path, inner
 
 
 def _is_for_secrets(path: tuple[str, ...]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -348,6 +348,19 @@ class Settings(Section):
         copy = self.model_copy(update={} if packs is self.packs else {"packs": packs})
         copy._loaded = loaded  # noqa: SLF001 - the copy is of this class
         return copy
+
+    def leaves(self) -> Iterator[tuple[tuple[str, ...], object]]:
+        """Yield every value with its keys, in order; an empty table is a value."""
+        # Not by recursion: tables may be nested deeper than Python's stack.
+        waiting: list[tuple[tuple[str, ...], object]] = [((), self)]
+        while waiting:
+            path, value = waiting.pop()
+            # `dict(value)` would call the field `keys` as a method.
+            inner = {name: item for name, item in value} if isinstance(value, BaseModel) else value  # noqa: C416
+            if isinstance(inner, dict) and inner:
+                waiting += [((*path, key), inner[key]) for key in reversed(inner)]
+            else:
+                yield path, inner
 
     def origin(self, key: str) -> str:
         """Return the origin of a value: `FILE:LINE`, the name of an environment variable, or `default`.

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
-
-from pydantic import BaseModel
 
 from pegboard.config.layer import NO_MODEL, NO_TOOL, STILL_USED
 
@@ -50,7 +48,7 @@ def changed_settings(before: Settings, after: Settings) -> tuple[Settings, Setti
     blocked = new.blocked or new.model_blocked
     if blocked is not None and (new.blocked, new.model_blocked) != (old.blocked, old.model_blocked):
         return before, SettingsChange(blocked=_of_running(blocked))
-    first, second = _leaves(before), _leaves(after)
+    first, second = ({".".join(keys): value for keys, value in one.leaves()} for one in (before, after))
     changed = sorted(key for key in first.keys() | second.keys() if first.get(key) != second.get(key))
     kept = [key for key in changed if key.partition(".")[0] in _KEPT or key in _NOT_LIVE]
     of_servers = [key for key in kept if f"{key}.".startswith(_SERVERS)]
@@ -91,17 +89,3 @@ def with_servers(before: Settings, read: Settings, names: Collection[str]) -> Se
     mcp = before.mcp.model_copy(update={"servers": servers})
     loaded = replace(old, origins=origins, blocked_servers=blocked)
     return before.model_copy(update={"mcp": mcp}).with_loaded(loaded)
-
-
-def _leaves(settings: Settings) -> dict[str, object]:
-    found: dict[str, object] = {}
-    waiting: list[tuple[str, object]] = [(name, value) for name, value in settings]
-    while waiting:
-        key, value = waiting.pop()
-        if isinstance(value, BaseModel):
-            waiting += [(f"{key}.{name}", inner) for name, inner in value]
-        elif isinstance(value, Mapping) and value:
-            waiting += [(f"{key}.{name}", inner) for name, inner in value.items()]
-        else:
-            found[key] = value
-    return found
