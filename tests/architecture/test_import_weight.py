@@ -54,6 +54,11 @@ def test_importing_the_core_loads_nothing_heavy(code: str) -> None:
     assert _loaded_after(code) & (HEAVY | {"asyncio", "typer"}) == set()
 
 
+def test_editing_arguments_on_a_terminal_loads_no_interface() -> None:
+    code = "import asyncio, os; from pegboard.cli.approval import edit_arguments; os.environ['VISUAL'] = 'true'"
+    assert "textual" not in _loaded_after(f"{code}\nasyncio.run(edit_arguments({{}}))")
+
+
 @pytest.mark.parametrize("code", ["import pegboard", "import pegboard.worker", "import pegboard.sdk"])
 def test_a_worker_starts_without_pydantic(code: str) -> None:
     assert _loaded_after(code) & {"pydantic", "pydantic_core"} == set()

@@ -7,9 +7,9 @@ import gc
 import pytest
 from stage import GivenRuntime, on_stage
 
+from pegboard.config.editor import editor_command
 from pegboard.models import Problem
 from pegboard.tui.messages import HistoryRead
-from pegboard.tui.widgets.external_editor import editor_command
 
 BROKEN = Problem(message="It can't be parsed: invalid syntax.", fix="Fix the syntax.", file="/packs/broken.py", line=3)
 ODD = Problem(message="`x` has no type.", file="/packs/fs.py", line=12, pack="fs", severity="warning")

@@ -270,7 +270,7 @@ async def edit_arguments(args: JsonObject) -> JsonObject | None:
 
 
 async def _edit_in_editor(args: JsonObject) -> str | None:
-    from pegboard.tui.widgets.external_editor import editor_command
+    from pegboard.config.editor import editor_command
 
     with ExitStack() as stack:
         try:

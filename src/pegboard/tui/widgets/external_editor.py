@@ -4,43 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shlex
-from collections.abc import Mapping
 from contextlib import nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pegboard.config.editor import editor_command
 from pegboard.tui.state.app_state import AppState
 from pegboard.tui.widgets.suspension import environment, suspended
 
 if TYPE_CHECKING:
     from textual.app import App
-
-_LINE_AFTER_COLON = {"hx", "helix", "zed", "subl", "sublime_text", "atom", "lapce"}
-_GO_TO = {"code", "code-insiders", "codium", "vscodium", "cursor", "windsurf"}
-
-
-def editor_command(file: str, line: int | None, environ: Mapping[str, str]) -> list[str]:
-    """Return the command that opens a file: `$VISUAL`, else `$EDITOR`, else vi.
-
-    Args:
-        file: Path of the file.
-        line: Line to open, from 1, or None.
-        environ: The environment variables.
-    """
-    editor = environ.get("VISUAL") or environ.get("EDITOR") or "vi"
-    try:
-        command = shlex.split(editor) or ["vi"]
-    except ValueError:
-        command = [editor]
-    if line is None:
-        return [*command, file]
-    program = Path(command[0]).stem
-    if program in _GO_TO:
-        return [*command, "--goto", f"{file}:{line}"]
-    if program in _LINE_AFTER_COLON:
-        return [*command, f"{file}:{line}"]
-    return [*command, f"+{line}", file]
 
 
 async def open_in_editor(app: App[object], file: str, line: int | None = None) -> None:
