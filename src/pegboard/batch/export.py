@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +26,7 @@ def merge_results(parts: Sequence[Path], target: Path) -> None:
         OSError: A file can't be read or written.
     """
     if target.exists():
-        raise FileExistsError(17, "the file exists", str(target))
+        raise FileExistsError(errno.EEXIST, "the file exists", str(target))
     later: list[set[object]] = [set()]
     for part in reversed(parts[1:]):
         later.append(later[-1] | {result["row"] for result in read_results(part)})
@@ -39,5 +41,4 @@ def merge_results(parts: Sequence[Path], target: Path) -> None:
             write_csv(merged, target)
         else:
             with storage.replacing(target, replace=False) as copy, merged.open("rb") as lines:
-                for line in lines:
-                    copy.write(line)
+                shutil.copyfileobj(lines, copy)

@@ -94,6 +94,7 @@ def _adopt_hooks(
 def _report(changes: Sequence[AdoptedFile], *, undo: bool, dry_run: bool, json: bool, kind: str = "server") -> None:
     from pegboard.cli.output import narrate, print_json, print_text
     from pegboard.results.clean import clean, clean_line
+    from pegboard.results.sizes import count
 
     if json:
         print_json(
@@ -118,8 +119,8 @@ def _report(changes: Sequence[AdoptedFile], *, undo: bool, dry_run: bool, json: 
                 narrate(f"Skipped {clean_line(entry.server)}: {entry.reason}.")
             elif entry.note:
                 narrate(f"note: {clean_line(entry.server)}: {entry.note}.")
-        count = sum(entry.action != "skipped" for entry in change.entries)
+        entries = count(sum(entry.action != "skipped" for entry in change.entries), "entry", "entries")
         verb = ("restored" if undo else "adopted") if not dry_run else ("to restore" if undo else "to adopt")
-        narrate(f"{change.file}: {count} {'entry' if count == 1 else 'entries'} {verb}.")
+        narrate(f"{change.file}: {entries} {verb}.")
         if change.backup is not None:
             narrate(f"The file as it was: {change.backup}")

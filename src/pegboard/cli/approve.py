@@ -42,8 +42,7 @@ def approve(
 
     Examples: `pegboard approve --json`, `pegboard approve 1f0c3a5b7d9e2468 --no "not in production"`.
     """
-    import sys
-
+    from pegboard.cli.approval import can_ask
     from pegboard.cli.output import narrate, print_json, print_table
     from pegboard.data.json_text import write
 
@@ -58,7 +57,7 @@ def approve(
     if json:
         print_json([question_json(WaitingCall.of(runtime, question).shown) for question in questions.pending()])
         return
-    if sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty():
+    if can_ask():
         asyncio.run(_answer_all(runtime, questions))
         return
     waiting = [WaitingCall.of(runtime, question).shown for question in questions.pending()]

@@ -12,7 +12,7 @@ from pegboard.cli.differences import compact
 from pegboard.cli.output import print_table
 from pegboard.models import RecordedCall
 from pegboard.models.turn import ModelTurn
-from pegboard.results.sizes import duration
+from pegboard.results.sizes import duration, local_time
 
 _SHOWN_ID: Final = 16
 _NARROW: Final = 130
@@ -37,7 +37,7 @@ def print_calls(calls: Sequence[RecordedCall], empty: str) -> None:
 def _row(call: RecordedCall, *, is_narrow: bool) -> tuple[str, ...]:
     return (
         call.id[:_SHOWN_ID],
-        _short_time(call.at) if is_narrow else call.at.astimezone().strftime("%Y-%m-%d %H:%M:%S"),
+        _short_time(call.at) if is_narrow else local_time(call.at),
         _outcome(call),
         duration(call.duration_ms) if call.duration_ms else "",
         call.source,

@@ -354,6 +354,7 @@ def _narrate_not_compared(tools: set[str], unread: list[str]) -> None:
 def _print_compatibility(one: ToolCompatibility) -> None:
     from pegboard.cli.output import print_colored, print_text
     from pegboard.results.clean import clean_line
+    from pegboard.results.sizes import local_time
 
     colors = {"compatible": "green", "new": "green", "breaking": "red", "removed": "red"}
     print_colored(one.status, colors[one.status])
@@ -362,8 +363,7 @@ def _print_compatibility(one: ToolCompatibility) -> None:
         kind = "breaking" if change.breaking else "compatible"
         print_text(clean_line(f"    {kind}, {change.side}: {change.message}") + "\n")
     for call in one.broken_calls[:_CALLS_PRINTED]:
-        at = call.at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
-        print_text(clean_line(f"    call {call.id} of {at}: {call.reason}") + "\n")
+        print_text(clean_line(f"    call {call.id} of {local_time(call.at)}: {call.reason}") + "\n")
     if one.broken > _CALLS_PRINTED:
         print_text(f"    and {one.broken - _CALLS_PRINTED:,} more calls\n")
 

@@ -147,13 +147,15 @@ def _rank(rows: Sequence[HealthRow]) -> int:
 
 def _tools_of(rows: Sequence[HealthRow]) -> str:
     """Return the tools of a requirement, those that it blocks first, and how many they are."""
+    from pegboard.results.sizes import count
+
     blocked = [row.tool for row in rows if row.blocks]
     others = [row.tool for row in rows if not row.blocks]
     names = [*blocked, *others]
     listed = ", ".join(names[:_MOST_NAMES])
     if len(names) > _MOST_NAMES:
         listed += f" and {len(names) - _MOST_NAMES:,} more"
-    number = f"{len(names):,} tool{'' if len(names) == 1 else 's'}"
+    number = count(len(names), "tool")
     if blocked:
         number = f"blocks {number}" if not others else f"blocks {len(blocked):,} of {number}"
     elif all(row.requirement.optional for row in rows):

@@ -33,11 +33,9 @@ from pegboard.cli.root import (
     scanned,
 )
 from pegboard.data.mask import unrecorded_secret
-from pegboard.results.sizes import count, duration
+from pegboard.results.sizes import count, duration, local_time
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from pegboard.models import HistoryQuery, JsonObject, RecordedCall
     from pegboard.runtime import Runtime
 
@@ -124,7 +122,7 @@ def list_(
     print_calls(calls, empty)
     if dropped is not None:
         narrate(
-            f"Pegboard removed {count(dropped.calls, 'call')} until {_local(dropped.until)} because the history"
+            f"Pegboard removed {count(dropped.calls, 'call')} until {local_time(dropped.until)} because the history"
             f" exceeded {dropped.size_limit:,} bytes (`size_limit` under `[history]`)."
         )
 
@@ -362,7 +360,7 @@ def stats(
             print_table(
                 [
                     (
-                        _local(bar.start),
+                        local_time(bar.start),
                         f"{(bar.end - bar.start).total_seconds():.2f} s",
                         bar.kind,
                         bar.outcome,
@@ -386,7 +384,7 @@ def stats(
                 f"{one.failure_rate:.1%}",
                 "" if one.p50_ms is None else duration(one.p50_ms),
                 "" if one.p95_ms is None else duration(one.p95_ms),
-                "" if one.last_at is None else _local(one.last_at),
+                "" if one.last_at is None else local_time(one.last_at),
             )
             for one in found
         ],
@@ -486,7 +484,3 @@ def _exit_on_error(failed: str = "The history can't be read") -> Iterator[None]:
     except StoreError as error:
         narrate(explained(error, failed))
         raise typer.Exit(TOOL_FAILED) from error
-
-
-def _local(at: datetime) -> str:
-    return at.astimezone().strftime("%Y-%m-%d %H:%M:%S")

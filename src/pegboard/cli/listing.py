@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pegboard.cli.output import narrate, narrate_problems, print_json, print_table
 from pegboard.cli.unloaded import unloaded_pack
+from pegboard.results.sizes import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,7 +50,7 @@ def show_tools(runtime: Runtime, pattern: str | None = None, *, json: bool = Fal
     found = [spec for spec in runtime.tools.all() if pattern is None or _fits(spec, pattern)]
     _check_requirements(runtime, found)
     if hidden := runtime.tools.hidden():
-        narrate(f"note: the allow list excludes {hidden:,} more tool{'' if hidden == 1 else 's'}")
+        narrate(f"note: the allow list excludes {count(hidden, 'more tool')}")
     if json:
         print_json([runtime.tools.info(spec) for spec in found])
         return

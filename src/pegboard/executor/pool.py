@@ -77,7 +77,7 @@ class Pool:
         self._waiting[depth].append(_Waiting(file, is_alone, future))
         self._has_lone_packs |= is_alone
         self._serve_waiting()
-        self._later(_SPARE_AFTER_SECONDS, self._keep_spare)
+        self._later(_SPARE_AFTER_SECONDS, self.start_spare)
         self._later(_MEASURE_SECONDS, self._measure)
         return future
 
@@ -100,8 +100,12 @@ class Pool:
         self._serve_waiting()
 
     def start_spare(self) -> None:
-        """Start a worker unless one is idle or starting."""
-        self._keep_spare()
+        """Start a worker unless an idle one can run any call; look again later if one is starting."""
+        is_taken = (worker.files if self._has_lone_packs else worker.owner for worker in self._idle)
+        if self._starting():  # a call may be waiting for it
+            self._later(_SPARE_AFTER_SECONDS, self.start_spare)
+        elif all(is_taken) and len(self._workers) < self._limit:
+            self._start()
 
     async def close(self) -> None:
         """End all processes. Idle ones have a second to end by themselves."""
@@ -237,13 +241,6 @@ class Pool:
             self._idle.remove(worker)
         if worker.is_alive:
             self._ending.add(worker)
-
-    def _keep_spare(self) -> None:
-        is_taken = (worker.files if self._has_lone_packs else worker.owner for worker in self._idle)
-        if self._starting():  # a call may be waiting for it
-            self._later(_SPARE_AFTER_SECONDS, self._keep_spare)
-        elif all(is_taken) and len(self._workers) < self._limit:
-            self._start()
 
     def _measure(self) -> None:
         """Measure the process trees of calls and end those that exceed a limit, which the system can't enforce."""

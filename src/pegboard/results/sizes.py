@@ -1,4 +1,4 @@
-"""Sizes, durations and counts for display."""
+"""Sizes, durations, times and counts for display."""
 
 from __future__ import annotations
 
@@ -66,6 +66,11 @@ def tokens(length: int) -> int:
         length: Length of the text in characters or, for JSON, bytes.
     """
     return max(bool(length), round(length / _CHARACTERS_PER_TOKEN))
+
+
+def local_time(at: datetime) -> str:
+    """Return a time in the local time zone as `2026-07-14 09:30:00`."""
+    return f"{at.astimezone():%Y-%m-%d %H:%M:%S}"
 
 
 def age(now: datetime, then: datetime) -> str:

@@ -9,7 +9,7 @@ from pegboard.data.mask import unrecorded_secret
 from pegboard.forms import copied_as
 from pegboard.models import CallRecord, ToolSpec
 from pegboard.results.clean import clean_line
-from pegboard.results.sizes import duration
+from pegboard.results.sizes import duration, local_time
 from pegboard.scripts.runner import NAME
 
 _LONGEST_REASON = 200
@@ -41,7 +41,7 @@ def _comment(record: CallRecord) -> str:
         how = f"failed: {clean_line(record.error.message[:_LONGEST_REASON])}"
     hidden = unrecorded_secret(record.args)
     todo = f"\n# {clean_line(hidden)} Enter it before you run this." if hidden else ""
-    return f"# {record.at.astimezone():%Y-%m-%d %H:%M:%S}, {record.source}: {how}{todo}"
+    return f"# {local_time(record.at)}, {record.source}: {how}{todo}"
 
 
 def _commands(record: CallRecord, find: Callable[[str], ToolSpec | None], *, is_alone: bool) -> str:

@@ -22,7 +22,7 @@ from pegboard.models.turn import ModelTurn
 from pegboard.results.arguments import arguments_text
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.quotation import quoted
-from pegboard.results.sizes import count, duration
+from pegboard.results.sizes import count, duration, local_time
 from pegboard.tui.activity.detail import call_of
 from pegboard.tui.activity.rows import CallRow
 from pegboard.tui.commands import key_of
@@ -130,8 +130,7 @@ class CallActions:
             reason = "it is still running" if call.state == "running" else "its result is not stored"
             self._notify(f"The result of {clean_line(call.tool)} was not opened because {reason}.", "warning")
             return
-        at = f"{call.at.astimezone():%Y-%m-%d %H:%M:%S}"
-        title = f"Result of {clean_line(call.tool)} · {at}"
+        title = f"Result of {clean_line(call.tool)} · {local_time(call.at)}"
         await self._page.app.push_screen_wait(ResultScreen(call_of(call), result, self._runtime.paths.state, title))
 
     async def show_details(self, call: RecordedCall) -> None:

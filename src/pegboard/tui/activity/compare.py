@@ -16,7 +16,7 @@ from textual.widgets import Static
 from pegboard.errors import StoreError, explained
 from pegboard.models import HistoryQuery, RecordedCall
 from pegboard.results.clean import clean_line
-from pegboard.results.sizes import count, duration, size
+from pegboard.results.sizes import count, duration, local_time, size
 from pegboard.tui.activity.call_list import sign_of
 from pegboard.tui.activity.differences import DifferenceLayout, DifferenceSection, laid_out, sections_of
 from pegboard.tui.activity.rows import CallRow
@@ -229,7 +229,7 @@ def _described(sign: str, call: RecordedCall) -> Content:
     row = CallRow.of(call)
     symbol, style = sign_of(row)
     took = f"{duration(call.duration_ms)} · " if call.duration_ms else ""
-    facts = f"{call.at.astimezone():%Y-%m-%d %H:%M:%S} · {call.source} · {took}"
+    facts = f"{local_time(call.at)} · {call.source} · {took}"
     color = "$text-error" if sign == "-" else "$text-success"
     return Content.assemble(
         (f"{sign} ", color),

@@ -17,7 +17,7 @@ from pegboard.models.ask import StoppedBy
 from pegboard.models.turn import ModelTurn
 from pegboard.results.arguments import arguments_text
 from pegboard.results.clean import clean, clean_line
-from pegboard.results.sizes import count, duration, thousands
+from pegboard.results.sizes import count, duration, local_time, thousands
 from pegboard.results.text import as_text
 from pegboard.tui.activity.call_list import sign_of
 from pegboard.tui.activity.rows import CallRow
@@ -106,8 +106,8 @@ class CallDetailPane(Vertical):
         name = Content.assemble(row.tool, (f"  {sign} {row.reason or row.state}", style))
         self.border_title = name
         if self.call is None or self.call.id != row.id:
-            at = f"{row.at.astimezone():%Y-%m-%d %H:%M:%S}"
-            self._facts.update(Content(" · ".join(filter(None, [at, row.source, row.origin]))), layout=False)
+            facts = [local_time(row.at), row.source, row.origin]
+            self._facts.update(Content(" · ".join(filter(None, facts))), layout=False)
             self._arguments.text = Content.styled(row.arguments, "$text-muted")
 
     def forget(self) -> None:
@@ -167,7 +167,7 @@ def _text_of(call: RecordedCall, write: Callable[[JsonValue], str]) -> str:
 
 
 def _facts(call: RecordedCall, result: ToolResult | None) -> list[str]:
-    facts = [f"{call.at.astimezone():%Y-%m-%d %H:%M:%S}", call.source]
+    facts = [local_time(call.at), call.source]
     agent = Agent.of_session(call.session)
     if agent is not None or call.agent:
         facts.append(f"agent {clean_line(str(agent or call.agent))}")

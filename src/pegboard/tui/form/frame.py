@@ -25,6 +25,7 @@ from pegboard.forms import (
     VariantField,
 )
 from pegboard.results.clean import clean, clean_line
+from pegboard.results.sizes import count
 from pegboard.tui.form.items import FormItem
 from pegboard.tui.form.ticks import Ticks
 
@@ -137,7 +138,7 @@ def header(item: FormItem, width: int) -> Content:
     """Return the header of a container: its label, and a summary of its content while it is collapsed."""
     marker = "▾ " if item.is_open else "▸ "
     pieces = [Content.styled(marker, _MUTED), *(Content.styled(*piece) for piece in _label(item))]
-    errors = f"  ✗ {_count_text(item.hidden_errors, 'error', 'errors')}"
+    errors = f"  ✗ {count(item.hidden_errors, 'error')}"
     tail = Content.styled(errors, "$text-error bold") if item.hidden_errors else Content("")
     line = Content("").join(pieces)
     if not item.is_open or item.holder is not None:
@@ -179,11 +180,11 @@ def summary(one: Field, as_row: bool = False) -> str:
             filled = sum(inner.state != "unset" for inner in one.built) if one.is_built else 0
             return f"{{{filled} of {fields} set}}" if fields else "{}"
         case ListField() if any(isinstance(row, Container) for row in one.rows):
-            return _count_text(len(one.rows), "row", "rows")
+            return count(len(one.rows), "row")
         case ListField():
             return ", ".join(short_value(row) for row in one.rows[:_MOST_VALUES] if row.state != "unset")
         case MapField() if any(isinstance(entry.field, Container) for entry in one.entries):
-            return _count_text(len(one.entries), "entry", "entries")
+            return count(len(one.entries), "entry", "entries")
         case MapField():
             entries = one.entries[:_MOST_VALUES]
             return ", ".join(f"{clean_line(entry.key)}: {short_value(entry.field)}" for entry in entries)
@@ -234,10 +235,6 @@ def _section_values(section: SectionField) -> Iterator[str]:
     filled = [inner for inner in section.built if inner.state != "unset"]
     for inner in sorted(filled, key=lambda one: isinstance(one, Container)):
         yield f"{clean_line(inner.name)}: {short_value(inner)}"
-
-
-def _count_text(count: int, one: str, many: str) -> str:
-    return f"{count:,} {one if count == 1 else many}"
 
 
 def _has_gap(item: FormItem, space: Space) -> bool:

@@ -14,7 +14,7 @@ from textual.content import Content
 from pegboard.errors import StoreError
 from pegboard.models import CallRecord
 from pegboard.results.clean import clean_line
-from pegboard.results.sizes import age, count, duration
+from pegboard.results.sizes import age, count, duration, local_time
 from pegboard.results.text import preview
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.widgets.dialog import ListDialog
@@ -101,7 +101,7 @@ class PastCallsScreen(ListDialog[str | None]):
             self._about.update("")
             return
         record = self._records[event.index]
-        at = f"{record.at.astimezone():%Y-%m-%d %H:%M:%S} · {record.source} · {duration(record.duration_ms)}"
+        at = f"{local_time(record.at)} · {record.source} · {duration(record.duration_ms)}"
         why = f"  ✗ {clean_line(record.error.message)}" if record.error is not None else ""
         text = Content.assemble((at, "$text-muted"), (why, "$text-error"), "\n", preview(record.args, _ALL_ARGUMENTS))
         self._about.update(text)
