@@ -372,6 +372,20 @@ def test_pegboards_own_server_is_skipped_because_it_records_its_calls(tmp_path: 
 
 
 @pytest.mark.promise("WAT-2")
+def test_pegboard_is_recognized_with_the_suffix_of_a_windows_program(tmp_path: Path) -> None:
+    file = tmp_path / "mcp.json"
+    servers = {
+        "own": {"command": "/mnt/c/bin/pegboard.exe", "args": ["serve"]},
+        "watched": {"command": "pegboard.exe", "args": ["watch", "--name", "watched", "--", "npx", "server"]},
+    }
+    file.write_text(json.dumps({"mcpServers": servers}))
+    done = commands.pegboard("adopt", str(file))
+    assert "Skipped own: it is Pegboard itself, which records its calls." in done.stderr
+    assert "Skipped watched: it already runs behind `pegboard watch`." in done.stderr
+    assert json.loads(file.read_text())["mcpServers"] == servers
+
+
+@pytest.mark.promise("WAT-2")
 @pytest.mark.parametrize(
     "header",
     [

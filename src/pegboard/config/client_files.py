@@ -438,17 +438,24 @@ class _Reader:
         return None
 
 
+def pegboard_words(command: list[str]) -> list[str] | None:
+    """Return the arguments of a command line that runs Pegboard; None if it runs another program."""
+    if command[1:3] in (["-m", "pegboard"], ["-Pm", "pegboard"]):
+        return command[3:]
+    return command[1:] if PurePath(command[0]).stem == "pegboard" else None
+
+
 def _unwatched(command: list[str]) -> list[str]:
     """Return the command of a server, without the `pegboard watch` that runs it.
 
     Raises:
         _SkippedError: It is Pegboard's own server, or a bridge to a URL.
     """
-    is_module = command[1:3] in (["-m", "pegboard"], ["-Pm", "pegboard"])
-    if not is_module and PurePath(command[0]).stem != "pegboard":
+    words = pegboard_words(command)
+    if words is None:
         return command
-    end = command.index("--") if "--" in command else len(command)
-    own, server = command[:end], command[end + 1 :]
+    end = words.index("--") if "--" in words else len(words)
+    own, server = words[:end], words[end + 1 :]
     if "serve" in own:
         raise _SkippedError("it is Pegboard itself")
     if "watch" in own and not server:

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from pydantic import JsonValue
 
 from pegboard import storage
-from pegboard.config.client_files import CLIENTS, client_files
+from pegboard.config.client_files import CLIENTS, client_files, pegboard_words
 from pegboard.config.client_formats import BOM, VARIABLE, ClientFormatError
 from pegboard.config.display import looks_secret
 from pegboard.config.files import shown
@@ -307,10 +307,7 @@ def pegboard_command() -> list[str]:
 
 def is_watched(entry: object) -> bool:
     """Return whether an entry of a client's file runs its server behind `pegboard watch`."""
-    words = _words(entry)
-    return (Path(words[0]).name == "pegboard" and [*words[1:2]] == ["watch"]) or (
-        [*words[1:4]] in (["-m", "pegboard", "watch"], ["-Pm", "pegboard", "watch"])
-    )
+    return (pegboard_words(_words(entry)) or [])[:1] == ["watch"]
 
 
 def is_served(entry: object) -> bool:
@@ -322,8 +319,7 @@ def is_served(entry: object) -> bool:
     if isinstance(entry, dict) and words == [""]:
         url = next((entry[key] for key in URL_KEYS if isinstance(entry.get(key), str)), "")
         return is_loopback(url_parts(url).hostname or "") and any(token in json.dumps(entry) for token in _TOKENS)
-    is_module = words[1:3] in (["-m", "pegboard"], ["-Pm", "pegboard"])
-    return "serve" in words[1:] and (is_module or Path(words[0]).name == "pegboard") and not is_watched(entry)
+    return "serve" in (pegboard_words(words) or []) and not is_watched(entry)
 
 
 def is_own_server(entry: object, variables: Mapping[str, str]) -> bool:
