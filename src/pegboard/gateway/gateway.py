@@ -172,10 +172,7 @@ class Gateway:
         now = await self._find(spec.name)
         if isinstance(now, ToolResult):
             return now
-        if now is spec or _identity(now) == _identity(spec):
-            return None
-        message = f"{spec.name} was not called because the tool changed while the call was waiting. Call it again."
-        return ToolResult.failed("execution_error", message, "changed")
+        return None if now is spec or _identity(now) == _identity(spec) else ToolResult.changed(spec.name)
 
     async def refreshed(self) -> tuple[ToolSpec, ...]:
         """Scan again and return the tools that can be called."""

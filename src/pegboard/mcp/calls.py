@@ -46,11 +46,6 @@ _SMALL = 100_000
 class _ChangedError(RuntimeError):
     """The tool is no longer as it was when its call was allowed."""
 
-    def __init__(self, spec: ToolSpec) -> None:
-        super().__init__(
-            f"{spec.name} was not called because the tool changed while the call was waiting. Call it again."
-        )
-
 
 async def send_call(
     connection: ServerConnection, running: RunningCall, spec: ToolSpec, tool: str, seconds: float, *, is_started: bool
@@ -101,11 +96,11 @@ async def send_call(
         else:
             fail(_failure_text(connection, spec, error), "server_error")
         return
-    except ValidationError as error:
-        fail(f"The answer of the server {connection.pack} is not valid MCP: {validation_text(error)}.", "server_error")
+    except _ChangedError:
+        running.end(ToolResult.changed(spec.name).timed(milliseconds()))
         return
-    except ERRORS as error:
-        fail(*_failure(spec, error))
+    except (ValidationError, *ERRORS) as error:
+        fail(_failure(connection, spec, error), "server_error")
         return
     _note_login(connection)
     result = await _converted(connection, running, spec, answer, milliseconds())
@@ -130,7 +125,7 @@ async def _connected(connection: ServerConnection, running: RunningCall, spec: T
         running.end(ToolResult.failed("execution_error", message, "not_connected"))
         return None
     if _has_changed(connection, spec):
-        running.end(ToolResult.failed("execution_error", str(_ChangedError(spec)), "changed"))
+        running.end(ToolResult.changed(spec.name))
         return None
     return client
 
@@ -143,7 +138,7 @@ async def _renewed(connection: ServerConnection, spec: ToolSpec, client: Client)
     """
     renewed = await connection.renew_session(client)
     if renewed is not None and _has_changed(connection, spec):
-        raise _ChangedError(spec)
+        raise _ChangedError
     return renewed
 
 
@@ -153,7 +148,11 @@ def _has_changed(connection: ServerConnection, spec: ToolSpec) -> bool:
 
 
 def _relied_on(spec: ToolSpec) -> tuple[object, ...]:
-    """Return what the decision on a call relies on."""
+    """Return the parts that the decision on a call relies on.
+
+    Not the timeout and the entry: a call that waits while its server is started again with another entry may run. Calls
+    that wait for approval when the entry changes are rejected by the gateway.
+    """
     return spec.hints.read_only, spec.hints.destructive, spec.input_schema
 
 
@@ -169,11 +168,11 @@ async def _lost(connection: ServerConnection, error: MCPError) -> str | None:
     return connection.lost()
 
 
-def _failure(spec: ToolSpec, error: Exception) -> tuple[str, str]:
-    """Return why a call failed that has no response, and the detail of that error."""
-    if isinstance(error, _ChangedError):
-        return str(error), "changed"
-    return f"The call of {spec.name} failed: {quotation(str(error) or type(error).__name__)}.", "server_error"
+def _failure(connection: ServerConnection, spec: ToolSpec, error: Exception) -> str:
+    """Return that a call failed without a valid response, and why."""
+    if isinstance(error, ValidationError):
+        return f"The answer of the server {connection.pack} is not valid MCP: {validation_text(error)}."
+    return f"The call of {spec.name} failed: {quotation(str(error) or type(error).__name__)}."
 
 
 def _failure_text(connection: ServerConnection, spec: ToolSpec, error: MCPError) -> str:

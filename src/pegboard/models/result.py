@@ -90,6 +90,12 @@ class ToolResult(DataModel):
         """Build the result of a call that failed before or without running."""
         return cls(ok=False, error=ToolError(code=code, message=message, detail=detail, faults=faults))
 
+    @classmethod
+    def changed(cls, tool: str) -> ToolResult:
+        """Build the result of a call whose tool changed after the call was allowed."""
+        message = f"{tool} was not called because the tool changed while the call was waiting. Call it again."
+        return cls.failed("execution_error", message, "changed")
+
     def after_wait(self, milliseconds: float) -> ToolResult:
         """Return this result with the time for which its call waited for approval."""
         if milliseconds <= 0:
