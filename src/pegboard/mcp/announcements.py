@@ -144,11 +144,9 @@ class Announcements:
                     is_first, pause = False, FIRST_REST
                     async for _ in events:
                         pass
-            except MCPError as error:
-                if error.code == METHOD_NOT_FOUND:
+            except ERRORS as error:
+                if isinstance(error, MCPError) and error.code == METHOD_NOT_FOUND:
                     return
-                pause = min(_LONGEST_PAUSE, 2 * pause)
-            except ERRORS:
                 pause = min(_LONGEST_PAUSE, 2 * pause)
             await anyio.sleep(pause)
 
@@ -176,11 +174,9 @@ class Announcements:
                     self._notify(uri)
                     async for _ in events:
                         self._notify(uri)
-            except MCPError as error:
-                if error.code == METHOD_NOT_FOUND:
+            except ERRORS as error:
+                if isinstance(error, MCPError) and error.code == METHOD_NOT_FOUND:
                     return
-                pause = min(_LONGEST_PAUSE, 2 * pause)
-            except ERRORS:
                 pause = min(_LONGEST_PAUSE, 2 * pause)
             await anyio.sleep(pause)
 
