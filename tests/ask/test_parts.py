@@ -71,6 +71,14 @@ def test_names_are_the_tools_own_if_possible_and_stay_the_same() -> None:
     assert [tool.name for tool in Offer([_spec("a_b.c"), _spec("a.b_c")]).tools()] == both[::-1]
 
 
+@pytest.mark.parametrize("kind", [{}, {"type": ["object", "null"]}])
+def test_the_schema_of_arguments_always_has_the_type_of_objects(kind: dict[str, object]) -> None:
+    schema: dict[str, object] = {"properties": {"a": {}}, **kind}
+    spec = _spec("p.tool", schema)
+    assert [tool.parameters for tool in Offer([spec]).tools()] == [{**schema, "type": "object"}]
+    assert ServedTools([spec]).input_schema("p.tool") == {**schema, "type": "object"}
+
+
 def test_a_prefix_that_models_write_is_ignored_unless_a_tool_has_that_very_name() -> None:
     plain, prefixed = _spec("a.b"), _spec("functions.a_b")
     assert Offer([plain]).find("functions.a_b") is plain

@@ -7,7 +7,7 @@ from typing import Final
 
 from pegboard.ask.call_text import plain_arguments
 from pegboard.data.portable_names import earlier_names, portable_names
-from pegboard.models import JsonObject, ToolSpec
+from pegboard.models import ToolSpec
 from pegboard.models.conversation import OfferedTool, ProposedCall
 
 _PREFIX: Final = "functions."
@@ -43,7 +43,7 @@ class Offer:
     def tools(self) -> tuple[OfferedTool, ...]:
         """Return the tools as they are offered."""
         return tuple(
-            OfferedTool(name=name, description=spec.description, parameters=_object_schema(spec))
+            OfferedTool(name=name, description=spec.description, parameters=spec.object_schema)
             for name, spec in self._by_name.items()
         )
 
@@ -60,10 +60,3 @@ class Offer:
         """Return a name without the prefix `functions.`, unless a tool has that very name."""
         bare = name.removeprefix(_PREFIX)
         return bare if name not in self._by_any and (bare in self._by_any or bare in self._taken) else name
-
-
-def _object_schema(spec: ToolSpec) -> JsonObject:
-    schema = spec.input_schema
-    if schema.get("type") == "object":
-        return schema
-    return {"type": "object", **schema}

@@ -136,6 +136,12 @@ class ToolSpec(DataModel):
         return (self.handler.file, *self.handler.helpers) if isinstance(self.handler, PackHandler) else ()
 
     @property
+    def object_schema(self) -> JsonObject:
+        """The input schema with the type `object` at its root, which MCP and some providers of models require."""
+        schema = self.input_schema
+        return schema if schema.get("type") == "object" else {**schema, "type": "object"}
+
+    @property
     def location(self) -> Location:
         """Origin of the tool."""
         match self.handler:

@@ -47,7 +47,7 @@ class ServedTools:
     def input_schema(self, name: str) -> JsonObject | None:
         """Return the input schema of a tool as it is described, or None if there is no such tool."""
         spec = self.find(name)
-        return None if spec is None else _input_schema(spec)
+        return None if spec is None else spec.object_schema
 
     def page(self, after: str | None) -> tuple[list[JsonObject], str | None]:
         """Return descriptions of tools, and the name after which the next page begins; None for the last page.
@@ -103,7 +103,7 @@ def _with_type(schema: JsonObject | None) -> JsonObject | None:
 
 
 def _description(name: str, spec: ToolSpec) -> JsonObject:
-    described: JsonObject = {"name": name, "description": spec.description, "inputSchema": _input_schema(spec)}
+    described: JsonObject = {"name": name, "description": spec.description, "inputSchema": spec.object_schema}
     if isinstance(spec.handler, McpHandler):
         described |= spec.handler.display
     schema = output_schema(spec)
@@ -113,8 +113,3 @@ def _description(name: str, spec: ToolSpec) -> JsonObject:
     if annotations:
         described["annotations"] = annotations
     return described
-
-
-def _input_schema(spec: ToolSpec) -> JsonObject:
-    schema = spec.input_schema
-    return schema if schema.get("type") == "object" else {**schema, "type": "object"}
