@@ -221,6 +221,16 @@ async def test_lists_of_resources_and_prompts_are_bounded_and_their_problems_sho
 
 
 @over_both
+@pytest.mark.promise("MCP-6")
+async def test_a_list_for_clients_of_pegboard_is_bounded_too(open_hostile: Open) -> None:
+    runtime = await open_hostile("heavy", timeout=60.0)
+    listed = await runtime.servers.forward("peer", "resources/list", {})
+    assert isinstance(listed, dict), listed
+    assert isinstance(listed["resources"], list)
+    assert len(listed["resources"]) == 7
+
+
+@over_both
 @pytest.mark.promise("MCP-8")
 async def test_odd_and_repeated_names_stay_usable(open_hostile: Open) -> None:
     runtime = await open_hostile("names")

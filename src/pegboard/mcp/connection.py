@@ -393,7 +393,8 @@ class ServerConnection:
             )
         own = [*self._own_problems()]
         if listing.problem:
-            own.append(self._problem(listing.problem, "Report this to the server's author.", "warning"))
+            message = f"The server {self.pack}: {listing.problem}"
+            own.append(self._problem(message, "Report this to the server's author.", "warning"))
         self._publish(ServerTools(specs, (*own, *problems), sum(map(token_weight, specs))), listing.latency_ms)
 
     async def _list_again(self, client: Client) -> None:

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 from uuid import uuid4
 
-from pegboard.mcp.limits import LONGEST_LIST, MOST_EMPTY_PAGES, MOST_PAGES
+from pegboard.mcp.limits import MOST_CONTENTS
+from pegboard.mcp.pages import read_pages
 from pegboard.models.server_content import (
     Completion,
     PromptArgument,
@@ -23,7 +24,6 @@ from pegboard.models.server_content import (
     ResourceInfo,
     ResourceTemplate,
 )
-from pegboard.results.sizes import size
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -34,8 +34,6 @@ _ItemT = TypeVar("_ItemT")
 _VARIABLES = re.compile(r"\{([+#./;?&]?)([^{}]+)\}")
 _PREFIXES = "#./;?&"
 """Operators whose expression vanishes as a whole if its variables have no value."""
-_MOST = 10_000
-"""Items of a list."""
 
 
 class Listed(NamedTuple, Generic[_ItemT]):
@@ -199,38 +197,14 @@ async def _items(
         keyed: Returns the items of a page with what distinguishes them.
     """
     items: dict[Hashable, _ItemT] = {}
-    cursors: set[str] = set()
-    cursor: str | None = None
-    length = empty = 0
-    problem = f"Its list of {what} has more than {MOST_PAGES:,} pages, so Pegboard stopped reading it"
-    for _ in range(MOST_PAGES):
-        page = await fetch(cursor)
-        before = len(items)
-        length += len(page.model_dump_json())
+
+    def add(page: _PageT) -> tuple[int, int]:
         for key, item in keyed(page):
             items.setdefault(key, item)
-        cursor = page.next_cursor
-        if not cursor:
-            problem = ""
-            break
-        if cursor in cursors:
-            problem = f"It repeats a page of its list of {what}, so Pegboard stopped reading it"
-            break
-        if len(items) >= _MOST:
-            problem = f"It lists more than {_MOST:,} {what}, so Pegboard stopped reading"
-            break
-        empty = 0 if len(items) > before else empty + 1
-        if empty >= MOST_EMPTY_PAGES:
-            problem = f"Its list of {what} has {empty} pages in a row with nothing new, so Pegboard stopped reading it"
-            break
-        if length > LONGEST_LIST:
-            problem = f"Its list of {what} has more than {size(LONGEST_LIST)}, so Pegboard stopped reading it"
-            break
-        cursors.add(cursor)
-    if len(items) > _MOST:
-        problem = f"It lists more than {_MOST:,} {what}, so Pegboard stopped reading"
-    found = [*items.values()][:_MOST]
-    return found, problem and f"{problem} after {len(found):,} {what}."
+        return len(items), len(page.model_dump_json())
+
+    problem = await read_pages(what, MOST_CONTENTS, fetch, add)
+    return [*items.values()][:MOST_CONTENTS], problem
 
 
 def _variables(template: str) -> dict[str, str]:

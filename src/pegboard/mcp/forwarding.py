@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final  # Any: the protocol's models, one per method
 
-from pegboard.mcp.limits import MOST_PAGES
+from pegboard.mcp.limits import MOST_CONTENTS
+from pegboard.mcp.pages import read_pages
 from pegboard.models import JsonObject
 from pegboard.models.server_content import ForwardedError
 
@@ -22,8 +23,6 @@ LISTS: Final = {
     "prompts/list": "prompts",
 }
 """Method → the key of its items."""
-_MOST: Final = 10_000
-"""Items of a list."""
 
 
 async def forward(client: Client, method: str, params: JsonObject) -> JsonObject | ForwardedError:
@@ -95,16 +94,14 @@ async def _list(client: Client, method: str) -> JsonObject:
         case _:
             known, fetch = capabilities.resources, client.list_resource_templates
     items: list[Any] = []
-    seen: set[str | None] = set()
-    cursor: str | None = None
-    while known is not None and cursor not in seen and len(seen) < MOST_PAGES and len(items) < _MOST:
-        seen.add(cursor)
-        page = await fetch(cursor=cursor)
-        items += _plain(page).get(LISTS[method]) or []
-        cursor = page.next_cursor
-        if not cursor:
-            break
-    return {LISTS[method]: items[:_MOST]}
+
+    def add(page: Any) -> tuple[int, int]:  # noqa: ANN401 - one of the protocol's models
+        items.extend(_plain(page).get(LISTS[method]) or [])
+        return len(items), len(page.model_dump_json())
+
+    if known is not None:
+        await read_pages(LISTS[method], MOST_CONTENTS, lambda cursor: fetch(cursor=cursor), add)
+    return {LISTS[method]: items[:MOST_CONTENTS]}
 
 
 def _plain(result: BaseModel) -> dict[str, Any]:

@@ -9,6 +9,8 @@ LONGEST_LIST = 64 * 2**20
 """Bytes of all pages of a list, about."""
 
 MOST_TOOLS = 20_000
+MOST_CONTENTS = 10_000
+"""Resources, templates or prompts of a list."""
 MOST_PAGES = 1_000
 MOST_EMPTY_PAGES = 50
 """Pages of a list in a row with nothing new on them."""

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from mcp_types import ListToolsResult, PaginatedRequestParams, Tool
 from pydantic import JsonValue
 
-from pegboard.mcp.limits import LONGEST_LIST, MOST_EMPTY_PAGES, MOST_PAGES, MOST_TOOLS
+from pegboard.mcp.limits import MOST_TOOLS
+from pegboard.mcp.pages import read_pages
 from pegboard.mcp.watch import RAW_TOOLS, Watch, slim
-from pegboard.results.sizes import size
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -61,37 +61,21 @@ async def list_tools(client: Client, watch: Watch) -> Listing:
     """
     tools: list[JsonValue] = []
     rejected: set[str] = set()
-    cursors: set[str] = set()
-    cursor: str | None = None
-    problem, latency, length, empty = "", 0.0, 0, 0
+    latency = 0.0
     began = asyncio.get_running_loop().time()
-    for page in range(MOST_PAGES):
-        params = PaginatedRequestParams(cursor=cursor) if cursor else None
+
+    async def fetch(cursor: str | None) -> ListToolsResult:
+        nonlocal latency
         watch.is_raw_next = True
-        result = await client.session.list_tools(params=params)
-        if page == 0:
-            latency = (asyncio.get_running_loop().time() - began) * 1000
-        raw: list[JsonValue] = (result.meta or {}).get(RAW_TOOLS, [])
-        rejected |= _introduce(client, raw)
-        tools += raw
-        length += sum(len(repr(tool)) for tool in raw)
-        cursor = result.next_cursor
-        if not cursor:
-            break
-        if cursor in cursors:
-            problem = "The server repeats a page of its list of tools, so Pegboard stopped reading it"
-            break
-        if len(tools) > MOST_TOOLS:
-            problem = f"The server lists more than {MOST_TOOLS:,} tools, so Pegboard stopped reading"
-            break
-        empty = 0 if raw else empty + 1
-        if empty >= MOST_EMPTY_PAGES:
-            problem = f"The list of tools has {empty} pages in a row without tools, so Pegboard stopped reading it"
-            break
-        if length > LONGEST_LIST:
-            problem = f"The list of tools has more than {size(LONGEST_LIST)}, so Pegboard stopped reading it"
-            break
-        cursors.add(cursor)
-    else:
-        problem = f"The list of tools has more than {MOST_PAGES:,} pages, so Pegboard stopped reading it"
-    return Listing(tools[:MOST_TOOLS], rejected, latency, problem and f"{problem} after {len(tools):,} tools.")
+        result = await client.session.list_tools(params=PaginatedRequestParams(cursor=cursor) if cursor else None)
+        latency = latency or (asyncio.get_running_loop().time() - began) * 1000
+        return result
+
+    def add(page: ListToolsResult) -> tuple[int, int]:
+        raw: list[JsonValue] = (page.meta or {}).get(RAW_TOOLS, [])
+        rejected.update(_introduce(client, raw))
+        tools.extend(raw)
+        return len(tools), sum(len(repr(tool)) for tool in raw)
+
+    problem = await read_pages("tools", MOST_TOOLS, fetch, add)
+    return Listing(tools[:MOST_TOOLS], rejected, latency, problem)
