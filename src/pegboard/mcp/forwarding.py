@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final  # Any: the protocol's models, one 
 from pegboard.mcp.limits import MOST_CONTENTS
 from pegboard.mcp.pages import read_pages
 from pegboard.models import JsonObject
+from pegboard.models.model import as_json
 from pegboard.models.server_content import ForwardedError
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ async def forward(client: Client, method: str, params: JsonObject) -> JsonObject
     from pegboard.mcp.texts import OwnWords
 
     try:
-        return _plain(await _send(client, method, params))
+        return as_json(await _send(client, method, params))
     except MCPError as error:
         if isinstance(error.data, LostSession):
             raise
@@ -96,14 +97,10 @@ async def _list(client: Client, method: str) -> JsonObject:
     items: list[Any] = []
 
     def add(page: Any) -> tuple[int, int]:  # noqa: ANN401 - one of the protocol's models
-        items.extend(_plain(page).get(LISTS[method]) or [])
+        listed = as_json(page).get(LISTS[method])
+        items.extend(listed if isinstance(listed, list) else ())
         return len(items), len(page.model_dump_json())
 
     if known is not None:
         await read_pages(LISTS[method], MOST_CONTENTS, lambda cursor: fetch(cursor=cursor), add)
     return {LISTS[method]: items[:MOST_CONTENTS]}
-
-
-def _plain(result: BaseModel) -> dict[str, Any]:
-    plain: dict[str, Any] = result.model_dump(by_alias=True, mode="json", exclude_none=True)
-    return plain

@@ -34,6 +34,7 @@ from pydantic import BaseModel, FileUrl, ValidationError
 from pegboard.mcp.limits import MOST_QUESTIONS
 from pegboard.mcp.services import SamplingError, Services
 from pegboard.models import Elicitation, ElicitationAnswer, JsonObject, SamplingRequest, ServerConfig, ToolCall
+from pegboard.models.model import as_json
 from pegboard.ports import ServerQuestions
 from pegboard.schema.validation import validator
 
@@ -168,7 +169,7 @@ class RequestAnswers:
         Raises:
             MCPError: A request was refused.
         """
-        plain = {key: _json(request) for key, request in requests.items()}
+        plain = {key: as_json(request) for key, request in requests.items()}
         own = {
             key for key, one in plain.items() if one.get("method") == "roots/list" and self._config.roots is not None
         }
@@ -179,7 +180,7 @@ class RequestAnswers:
             if one.get("method") == "elicitation/create":
                 results[key] = {"action": "decline"}
             elif one.get("method") == "roots/list":
-                results[key] = _json(self._own_roots())
+                results[key] = as_json(self._own_roots())
             else:
                 raise MCPError(_REJECTED, "The client doesn't answer sampling requests.")
         return results
@@ -190,7 +191,7 @@ class RequestAnswers:
         if call is None:
             self._note("A question of the server was declined because it is unknown which call it belongs to.\n")
             return None
-        request: JsonObject = {"method": method, **({} if params is None else {"params": _json(params)})}
+        request: JsonObject = {"method": method, **({} if params is None else {"params": as_json(params)})}
         result = (await self._ask_client(call, {"1": request})).get("1")
         try:
             return None if result is None else kind.model_validate(result)
@@ -248,11 +249,6 @@ def _defaults(schema: JsonObject) -> JsonObject:
 
 async def _as_coroutine(answers: Awaitable[Mapping[str, JsonObject]]) -> Mapping[str, JsonObject]:
     return await answers
-
-
-def _json(model: BaseModel) -> JsonObject:
-    plain: JsonObject = model.model_dump(by_alias=True, mode="json", exclude_none=True)
-    return plain
 
 
 def _blocks(message: SamplingMessage) -> list[object]:

@@ -23,6 +23,7 @@ from pegboard import storage
 from pegboard.data.json_text import JsonTextError, comparable, parse, write
 from pegboard.models import OF_CLIENTS, JsonObject, ResultMeta, ToolCall, ToolError, ToolResult, ToolSpec, Truncation
 from pegboard.models.call import file_stem
+from pegboard.models.model import as_json
 from pegboard.results.media import MediaFiles, media_line
 from pegboard.results.shorten import shorten
 from pegboard.results.sizes import size
@@ -80,7 +81,7 @@ class ResultReader:
         shown = self._bounded(data, error, meta)
         if call.source not in OF_CLIENTS:
             return shown
-        return shown.model_copy(update={"original": result.model_dump(by_alias=True, mode="json", exclude_none=True)})
+        return shown.model_copy(update={"original": as_json(result)})
 
     def data(self, blocks: list[ContentBlock]) -> JsonValue:
         """Return content as data: one text that is JSON as its value, several blocks as a list."""
@@ -108,7 +109,7 @@ class ResultReader:
             case ImageContent(data=encoded, mime_type=kind) | AudioContent(data=encoded, mime_type=kind):
                 return media_line(kind, self._media.save(encoded, kind))
             case ResourceLink():
-                return {"resource": _plain(block.model_dump(by_alias=True, mode="json", exclude_none=True))}
+                return {"resource": _plain(as_json(block))}
             case EmbeddedResource(resource=resource):
                 return {"resource": self.resource(resource)}
 

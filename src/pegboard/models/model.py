@@ -24,3 +24,9 @@ class DataModel(BaseModel):
         ser_json_inf_nan="strings",
         defer_build=True,  # Most commands use few of the types.
     )
+
+
+def as_json(model: BaseModel) -> JsonObject:
+    """Return a model of a protocol as JSON, without values that are None."""
+    plain: JsonObject = model.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return plain

@@ -33,6 +33,7 @@ from pydantic import BaseModel, ValidationError
 
 from pegboard.data.json_text import same
 from pegboard.models import ApprovalRequested, Finished, JsonObject, Log, Progress, ToolCall, ToolResult
+from pegboard.models.model import as_json
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -326,5 +327,4 @@ async def _send(context: Context, request: JsonObject) -> JsonObject | None:
         )
     except (MCPError, ValidationError, *_UNSENDABLE):
         return None
-    plain: JsonObject = result.model_dump(by_alias=True, mode="json", exclude_none=True)
-    return plain
+    return as_json(result)

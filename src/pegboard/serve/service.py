@@ -28,6 +28,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pegboard import __version__
 from pegboard.brake import NOT_SHOWN
 from pegboard.models import Agent, JsonObject, McpHandler, ToolCall, ToolResult, ToolSpec
+from pegboard.models.model import as_json
 from pegboard.results.edits import edit_note
 from pegboard.results.export import completed
 from pegboard.results.images import as_objects, images
@@ -261,7 +262,7 @@ class Service:
         await self._ready.wait()
         spec = self._offer.find(params.name)
         name = params.name if spec is None else spec.name
-        answers = {key: _plain(answer) for key, answer in (params.input_responses or {}).items()}
+        answers = {key: as_json(answer) for key, answer in (params.input_responses or {}).items()}
         if params.request_state is not None:
             served = self._calls.resume(name, context, params.request_state, answers)
         else:
@@ -405,15 +406,15 @@ class Service:
     async def _read_resource(self, context: Context, params: types.ReadResourceRequestParams) -> JsonObject:
         await self._ready.wait()
         is_modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
-        return _for_version(context, await self._contents.read(_plain(params), is_modern=is_modern))
+        return _for_version(context, await self._contents.read(as_json(params), is_modern=is_modern))
 
     async def _get_prompt(self, context: Context, params: types.GetPromptRequestParams) -> JsonObject:
         await self._ready.wait()
-        return _for_version(context, await self._contents.prompt(_plain(params)))
+        return _for_version(context, await self._contents.prompt(as_json(params)))
 
     async def _complete(self, context: Context, params: types.CompleteRequestParams) -> JsonObject:
         await self._ready.wait()
-        return _for_version(context, await self._contents.complete(_plain(params)))
+        return _for_version(context, await self._contents.complete(as_json(params)))
 
 
 DISCONNECTED: Final = "pegboard.disconnected"
@@ -439,11 +440,6 @@ def _for_version(context: Context, answer: JsonObject) -> JsonObject:
     if is_modern:
         plain.setdefault("resultType", "complete")
     return {**plain, "_meta": meta} if meta else plain
-
-
-def _plain(model: Any) -> JsonObject:  # noqa: ANN401 - one of the protocol's models
-    plain: JsonObject = model.model_dump(by_alias=True, mode="json", exclude_none=True)
-    return plain
 
 
 def _cursor(name: str) -> str:
