@@ -6,6 +6,7 @@ import gc
 
 import pytest
 from stage import GivenRuntime, on_stage
+from textual.widgets import OptionList
 
 from pegboard.config.editor import editor_command
 from pegboard.models import Problem
@@ -89,6 +90,20 @@ async def test_a_deleted_file_of_a_problem_is_reported(given: GivenRuntime) -> N
         await stage.until_seen("enter opens")
         await stage.press("enter")
         await stage.until_seen("broken.py can't")
+
+
+@pytest.mark.parametrize("way", ["enter", "click"])
+async def test_the_list_stays_open_and_says_so_if_a_problem_has_no_file(given: GivenRuntime, way: str) -> None:
+    given.wrong = [Problem(message="`jq` is not on the PATH.", fix="How to get it: apt install jq")]
+    async with on_stage(given) as stage:
+        await stage.press("ctrl+g")
+        await stage.until_seen("`jq` is not on the PATH.")
+        if way == "enter":
+            await stage.press("enter")
+        else:
+            await stage.pilot.click(OptionList)
+        await stage.until_seen("No file was opened because this")
+        assert "How to get it: apt install jq" in stage.text
 
 
 async def test_a_terminal_that_cannot_run_an_editor_shows_the_file_name(given: GivenRuntime) -> None:

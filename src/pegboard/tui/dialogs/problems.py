@@ -114,12 +114,18 @@ class ProblemsScreen(Dialog[Problem | None]):
     def _selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()
         if event.option_index < len(self._shown):  # the filter may have changed since
-            self.dismiss(self._shown[event.option_index])
+            self._close_with(self._shown[event.option_index])
 
     def action_open(self) -> None:
-        """Close with the selected problem."""
+        """Close with the selected problem, if it has a file."""
         if (problem := self._selected_problem) is not None:
+            self._close_with(problem)
+
+    def _close_with(self, problem: Problem) -> None:
+        if problem.file is not None:
             self.dismiss(problem)
+            return
+        self.notify("No file was opened because this problem is not about a file. Its text says how to fix it.")
 
     def action_copy(self) -> None:
         """Copy the selected problem."""
