@@ -207,6 +207,18 @@ def test_the_example_replaces_many_calls_by_one(new: Command, run: Command, home
     assert f"{(len(ran.stdout) + len(script.read_text())) / 1000:.1f} kB" in readme
 
 
+@pytest.mark.promise("BAT-3")
+def test_the_check_with_questions_in_the_guide_passes_with_the_example(new: Command, run: Command, home: Path) -> None:
+    new("--example", "shop")
+    guide = (Path(__file__).parents[2] / "src" / "pegboard" / "guide" / "checks.md").read_text(encoding="utf-8")
+    [check] = [block for block in guide.split("```toml\n")[1:] if block.startswith('tool = "shop.list_orders"')]
+    checks = home / "data" / "checks"
+    checks.mkdir(parents=True)
+    (checks / "late.toml").write_text(check.partition("```")[0], encoding="utf-8")
+    done = run("pegboard", "check", "run", "late", "--json")
+    assert [check["status"] for check in json.loads(done.stdout)["checks"]] == ["passed"], done.stdout
+
+
 def test_the_example_overwrites_nothing(new: Command, home: Path) -> None:
     script = home / "data" / "scripts" / "late-orders.sh"
     script.parent.mkdir(parents=True)
