@@ -299,3 +299,15 @@ async def test_settings_are_searched_changed_and_reset() -> None:
         await stage.press("delete")
         await stage.until_seen('ui.unfold = "never"')
         assert "unfold" not in config().read_text()
+
+
+@pytest.mark.promise("TUI-7")
+async def test_a_reset_is_offered_only_if_the_filter_shows_a_setting() -> None:
+    async with on_stage(Runtime.from_environment()) as stage:
+        await open_settings(stage)
+        await stage.until_seen("del Reset  f4 File")
+        await stage.type("zzz")
+        await stage.until_seen("No matches.")
+        await stage.until(lambda: "del Reset" not in stage.text and "f4 File" in stage.text, "nothing can be reset")
+        await stage.press("ctrl+u")
+        await stage.until_seen("del Reset  f4 File")

@@ -100,6 +100,7 @@ class SettingsScreen(ListDialog[None]):
     def _show_marked(self, event: PickList.Marked) -> None:
         event.stop()
         setting = self._marked
+        self.refresh_bindings()
         if setting is None:
             self.show_preview(Content(), Content())
             return
@@ -113,7 +114,10 @@ class SettingsScreen(ListDialog[None]):
             lines.append(why)
         about = Content.styled(clean_line(setting.key), "bold")
         self.show_preview(about, Content("\n".join(clean_line(line) for line in lines)))
-        self.refresh_bindings()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer to reset only a selected setting."""
+        return self._marked is not None if action == "reset" else super().check_action(action, parameters)
 
     @property
     def _file_key(self) -> str:
