@@ -298,9 +298,9 @@ class Peer:
                 for answered in asked.values():
                     answered.wait(60)
                 return {"result": {"content": [{"type": "text", "text": json.dumps(_received, sort_keys=True)}]}}
-            case "url":
+            case "url" | "url_again":
                 visit = {"mode": "url", "message": "Sign in.", "url": "https://example.org/in", "elicitationId": "1"}
-                if _counts["calls"] > 1:
+                if _counts["calls"] > 1 and MODE == "url":
                     return {"result": text}
                 return {"error": {"code": -32042, "message": "Sign in first.", "data": {"elicitations": [visit]}}}
             case "flood":

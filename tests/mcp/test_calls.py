@@ -263,6 +263,22 @@ async def test_a_call_that_requires_a_visit_is_repeated_after_it(open_server: Op
 
 
 @pytest.mark.promise("MCP-5")
+@pytest.mark.parametrize("action", ["accept", "decline"])
+async def test_a_call_that_requires_a_visit_that_was_not_finished_names_the_page_and_the_next_step(
+    open_server: Open, action: str
+) -> None:
+    runtime = await open_server(HOSTILE_SERVER, "url_again")
+    answering = Answering(action)
+    runtime.servers.ask_with(answering)
+    result = await run(runtime, "peer.bad")
+    assert len(answering.asked) == 1
+    assert result.error is not None
+    assert result.error.message == (
+        "The server peer requires a visit first: “Sign in” https://example.org/in\nFinish it, then run peer.bad again."
+    )
+
+
+@pytest.mark.promise("MCP-5")
 async def test_a_prompt_goes_to_the_model_only_after_approval(open_server: Open) -> None:
     runtime = await open_server(SDK_SERVER)
     rejecting = Answering(samples=False)

@@ -30,6 +30,7 @@ from pegboard.results.sizes import count
 if TYPE_CHECKING:
     from mcp import Client
     from mcp.shared.dispatcher import ProgressFnT
+    from mcp_types import ElicitRequestURLParams
 
     from pegboard.mcp.connection import ServerConnection
     from pegboard.mcp.running_call import RunningCall
@@ -179,7 +180,21 @@ def _failure_text(connection: ServerConnection, spec: ToolSpec, error: MCPError)
     """Return that a call failed, and why: the server's own words, or Pegboard's about its response."""
     if isinstance(error.data, OwnWords):
         return f"The call of {spec.name} failed. {error.message}"
+    if required := _required_visits(error):
+        addresses = " and ".join(f"{quotation(one.message)} {one.url}" for one in required)
+        advice = f"Finish it, then run {spec.name} again."
+        return f"The server {connection.pack} requires a visit first: {addresses}\n{advice}"
     return f"The server {connection.pack} answered with an error: {_with_advice(connection, error_text(error))}"
+
+
+def _required_visits(error: MCPError) -> list[ElicitRequestURLParams]:
+    """Return the visits to URLs that an error of a server requires before the call; none if it is another error."""
+    if error.code != URL_ELICITATION_REQUIRED:
+        return []
+    try:
+        return ElicitationRequiredErrorData.model_validate(error.data).elicitations
+    except ValidationError:
+        return []
 
 
 def _with_advice(connection: ServerConnection, message: str) -> str:
@@ -210,13 +225,10 @@ async def _answer(connection: ServerConnection, client: Client, running: Running
     try:
         return await call()
     except MCPError as error:
-        if error.code != URL_ELICITATION_REQUIRED:
+        required = _required_visits(error)
+        if not required:
             raise
-        try:
-            required = ElicitationRequiredErrorData.model_validate(error.data)
-        except ValidationError:
-            raise error from None
-        for question in required.elicitations:
+        for question in required:
             if await connection.answer(question) != "accept":
                 raise
         return await call()
