@@ -14,6 +14,7 @@ from mcp_types import (
     CreateMessageResult,
     CreateMessageResultWithTools,
     ElicitRequestParams,
+    ElicitRequestURLParams,
     ElicitResult,
     ImageContent,
     ListRootsResult,
@@ -49,6 +50,26 @@ async def sample() -> Sample:
 async def plan(answer: Annotated[CreateMessageResultWithTools, Resolve(sample)]) -> str:
     """Return the call that the client's model makes."""
     return f"{answer.content[0].name} {answer.content[0].input}"
+
+
+server.run()
+'''
+
+SERVER_WITH_A_PAGE = '''
+from mcp.server.mcpserver import Context, MCPServer
+from mcp_types import CallToolResult, ElicitRequest, ElicitRequestURLParams, InputRequiredResult, TextContent
+
+server = MCPServer("bank")
+
+
+@server.tool(structured_output=False)
+async def pay(ctx: Context) -> CallToolResult | InputRequiredResult:
+    """Pay after the user has visited a page."""
+    answers = ctx.input_responses
+    if answers is None:
+        page = ElicitRequestURLParams(message="Confirm.", url="https://example.org/pay")
+        return InputRequiredResult(input_requests={"page": ElicitRequest(params=page)})
+    return CallToolResult(content=[TextContent(type="text", text=answers["page"].action)])
 
 
 server.run()
@@ -183,6 +204,26 @@ async def test_a_prompt_with_tools_is_passed_to_the_client_that_called(
     async with connect(sampling_callback=answer_call, sampling_capabilities=capabilities) as client:
         answer = await client.call_tool("agent_plan", {})
     assert answer.content == [TextContent(type="text", text="add {'a': 2, 'b': 3}")]
+
+
+@pytest.mark.promise("MCP-2")
+async def test_a_page_to_visit_is_passed_to_the_client_that_called(
+    connect: Connect, home: Path, tmp_path: Path
+) -> None:
+    pages = []
+
+    async def visit(context: Any, params: ElicitRequestParams) -> ElicitResult:
+        assert isinstance(params, ElicitRequestURLParams)
+        pages.append(params.url)
+        return ElicitResult(action="accept")
+
+    file = tmp_path / "bank.py"
+    file.write_text(SERVER_WITH_A_PAGE)
+    configure_only(home, "bank", file)
+    async with connect(elicitation_callback=visit) as client:
+        answer = await client.call_tool("bank_pay", {})
+    assert answer.content == [TextContent(type="text", text="accept")]
+    assert pages == ["https://example.org/pay"]
 
 
 async def test_questions_are_declined_for_a_client_that_does_not_support_them(connect: Connect, version: str) -> None:

@@ -321,10 +321,18 @@ async def _send(context: Context, request: JsonObject) -> JsonObject | None:
         answer = CreateMessageResultWithTools
     try:
         result = await context.session.send_request(
-            server_request_adapter.validate_python(request),
+            server_request_adapter.validate_python(_with_id(request)),
             answer,
             metadata=ServerMessageMetadata(related_request_id=context.request_id),
         )
     except (MCPError, ValidationError, *_UNSENDABLE):
         return None
     return as_json(result)
+
+
+def _with_id(request: JsonObject) -> JsonObject:
+    """Return a request with the id that the protocol 2025-11-25 requires of a visit; later ones have none."""
+    params = request.get("params")
+    if not isinstance(params, dict) or params.get("mode") != "url" or params.get("elicitationId"):
+        return request
+    return {**request, "params": {**params, "elicitationId": secrets.token_urlsafe(24)}}
