@@ -23,6 +23,24 @@ from pegboard.models import (
 )
 from pegboard.runtime import Runtime
 
+CURIOUS_SERVER = '''
+from mcp.server.mcpserver import MCPServer
+from mcp_types import ElicitRequest, ElicitRequestFormParams, InputRequiredResult
+
+server = MCPServer("curious")
+
+
+@server.tool(structured_output=False)
+async def ask() -> InputRequiredResult:
+    """Ask again and again."""
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+    question = ElicitRequest(params=ElicitRequestFormParams(message="Name?", requested_schema=schema))
+    return InputRequiredResult(input_requests={"name": question})
+
+
+server.run()
+'''
+
 
 def png(file: str) -> bool:
     """Return whether a file is a PNG."""
@@ -276,6 +294,19 @@ async def test_a_call_that_requires_a_visit_that_was_not_finished_names_the_page
     assert result.error.message == (
         "The server peer requires a visit first: “Sign in” https://example.org/in\nFinish it, then run peer.bad again."
     )
+
+
+@pytest.mark.promise("MCP-5")
+async def test_a_server_that_asks_without_end_is_described_without_the_words_of_the_library(
+    open_server: Open, tmp_path: Path
+) -> None:
+    file = tmp_path / "curious.py"
+    file.write_text(CURIOUS_SERVER)
+    runtime = await open_server(file)
+    runtime.servers.ask_with(Answering(name="Ann"))
+    result = await run(runtime, "peer.ask")
+    assert result.error is not None
+    assert result.error.message == "The call of peer.ask failed. The server asked for input more than 10 times."
 
 
 @pytest.mark.promise("MCP-5")

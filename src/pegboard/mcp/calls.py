@@ -20,7 +20,7 @@ from mcp_types import (
 from pydantic import TypeAdapter, ValidationError
 
 from pegboard.data.json_text import write
-from pegboard.mcp.failures import ERRORS, cannot_ask, error_text, more_time, validation_text
+from pegboard.mcp.failures import ERRORS, cannot_ask, error_text, more_time, unanswered, validation_text
 from pegboard.mcp.results import ResultReader
 from pegboard.mcp.session import in_session
 from pegboard.mcp.texts import MORE_PERMISSIONS, OwnWords, quotation
@@ -173,7 +173,7 @@ def _failure(connection: ServerConnection, spec: ToolSpec, error: Exception) -> 
     """Return that a call failed without a valid response, and why."""
     if isinstance(error, ValidationError):
         return f"The answer of the server {connection.pack} is not valid MCP: {validation_text(error)}."
-    return f"The call of {spec.name} failed: {quotation(str(error) or type(error).__name__)}."
+    return unanswered(f"The call of {spec.name}", error)
 
 
 def _failure_text(connection: ServerConnection, spec: ToolSpec, error: MCPError) -> str:

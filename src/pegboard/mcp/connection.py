@@ -19,7 +19,7 @@ from pegboard import __version__
 from pegboard.discovery.collector import collector_paused
 from pegboard.mcp.announcements import Announcements
 from pegboard.mcp.backoff import pause
-from pegboard.mcp.failures import ERRORS, ServerFailure, UnusableServerError, request_failure, stray_output
+from pegboard.mcp.failures import ERRORS, ServerFailure, UnusableServerError, request_failure, stray_output, unanswered
 from pegboard.mcp.limits import FIRST_REST, LAST_ANSWERS, LONGEST_REST
 from pegboard.mcp.link import ServerLink, link
 from pegboard.mcp.listing import list_tools
@@ -27,7 +27,7 @@ from pegboard.mcp.messages import MessageLog
 from pegboard.mcp.questions import RequestAnswers
 from pegboard.mcp.session import in_session
 from pegboard.mcp.specs import ServerTools, tool_specs
-from pegboard.mcp.texts import log_line, quotation, server_facts
+from pegboard.mcp.texts import log_line, server_facts
 from pegboard.mcp.watch import Watch, dropped_items
 from pegboard.models import JsonObject, Problem, ServerConfig, ServerState, ServerStatus, ToolCall, ToolResult
 from pegboard.results.definition import token_weight
@@ -201,8 +201,7 @@ class ServerConnection:
         except MCPError as error:
             return self._problem(request_failure(self.pack, error), "")
         except ERRORS as error:
-            reason = quotation(str(error) or type(error).__name__)
-            return self._problem(f"The request to the server {self.pack} failed: {reason}.", "")
+            return self._problem(unanswered(f"The request to the server {self.pack}", error), "")
 
     async def listed(self, what: str, send: Request[Listed[_T]]) -> tuple[_T, ...] | Problem:
         """Read a list of the server; return it, or why it can't be read. Its problems become those of the server.

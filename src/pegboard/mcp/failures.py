@@ -14,6 +14,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import anyio
 import httpx2
+from mcp.client import InputRequiredRoundsExceededError
 from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED, UNSUPPORTED_PROTOCOL_VERSION
 from mcp_types.version import LATEST_HANDSHAKE_VERSION, MODERN_PROTOCOL_VERSIONS, SUPPORTED_PROTOCOL_VERSIONS
@@ -432,6 +433,18 @@ def request_failure(pack: str, error: MCPError) -> str:
     if isinstance(error.data, OwnWords):
         return f"The request to the server {pack} failed. {error.message}"
     return f"The server {pack} answered with an error: {quotation(error_text(error))}."
+
+
+def unanswered(what: str, error: Exception) -> str:
+    """Return that a request failed without a response, and why.
+
+    Args:
+        what: Start of the sentence, such as "The call of files.read".
+        error: Raised by the SDK instead of a response.
+    """
+    if isinstance(error, InputRequiredRoundsExceededError):
+        return f"{what} failed. The server asked for input more than {error.max_rounds} times."
+    return f"{what} failed: {quotation(str(error) or type(error).__name__)}."
 
 
 def error_text(error: MCPError) -> str:
