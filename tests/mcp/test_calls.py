@@ -320,6 +320,7 @@ async def test_a_prompt_goes_to_the_model_only_after_approval(open_server: Open)
     assert "rejected" in rejected.error.message
     assert rejecting.prompts[0].messages == (("user", "What is six times seven?"),)
     assert rejecting.prompts[0].system == "Be brief."
+    assert rejected.error.message == "The call of peer.ask_model failed. The user rejected the sampling request."
     runtime.servers.ask_with(Answering())
     unconfigured = await run(runtime, "peer.ask_model")
     assert unconfigured.error is not None

@@ -231,7 +231,10 @@ async def test_questions_are_declined_for_a_client_that_does_not_support_them(co
         person = await client.call_tool("one_greet", {})
         assert person.content == [TextContent(type="text", text="decline")]
         if version == "2025-11-25":
-            assert (await client.call_tool("one_ask_model", {})).is_error
+            refused = await client.call_tool("one_ask_model", {})
+            assert refused.is_error
+            reason = "The call of one.ask_model failed. The client doesn't answer sampling requests."
+            assert refused.content == [TextContent(type="text", text=reason)]
         else:
             with pytest.raises(MCPError, match="sampling"):
                 await client.call_tool("one_ask_model", {})

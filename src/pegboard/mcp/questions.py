@@ -29,10 +29,12 @@ from mcp_types import (
     SamplingToolsCapability,
     TextContent,
 )
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, FileUrl, ValidationError
 
 from pegboard.mcp.limits import MOST_QUESTIONS
 from pegboard.mcp.services import SamplingError, Services
+from pegboard.mcp.texts import OwnWords
 from pegboard.models import Elicitation, ElicitationAnswer, JsonObject, SamplingRequest, ServerConfig, ToolCall
 from pegboard.models.model import as_json
 from pegboard.ports import ServerQuestions
@@ -114,7 +116,14 @@ class RequestAnswers:
         self, context: ClientRequestContext, params: CreateMessageRequestParams
     ) -> CreateMessageResult | CreateMessageResultWithTools | ErrorData:
         """Answer a server's prompt with the configured model, if the user approves; see `mcp.Client`."""
-        del context
+        answer = await self._sampled(params)
+        if isinstance(answer, ErrorData) and context.session.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            answer.data = OwnWords()  # the server never sees it: the SDK raises it in place of the response
+        return answer
+
+    async def _sampled(
+        self, params: CreateMessageRequestParams
+    ) -> CreateMessageResult | CreateMessageResultWithTools | ErrorData:
         if self._services.user.requests is not None:
             kind: type[CreateMessageResult | CreateMessageResultWithTools]
             kind = CreateMessageResultWithTools if params.tools else CreateMessageResult
@@ -182,7 +191,7 @@ class RequestAnswers:
             elif one.get("method") == "roots/list":
                 results[key] = as_json(self._own_roots())
             else:
-                raise MCPError(_REJECTED, "The client doesn't answer sampling requests.")
+                raise MCPError(_REJECTED, "The client doesn't answer sampling requests.", OwnWords())
         return results
 
     async def _forwarded(self, method: str, params: BaseModel | None, kind: type[_ResultT]) -> _ResultT | None:
