@@ -243,6 +243,16 @@ async def test_the_card_edits_arguments_and_keeps_masked_secrets(
     assert calls(log) == [["delete", {"path": "b", "key": "sk-1234567890abcdef"}]]
 
 
+@pytest.mark.promise("WAT-3")
+async def test_a_waiting_call_is_marked_as_such_where_the_activity_page_shows_no_durations(watched: Watched) -> None:
+    async with on_app() as stage:
+        watched.call(1, "delete", path="a")
+        await stage.press("f9")
+        await stage.pilot.resize_terminal(80, 24)
+        await stage.until(lambda: "duration" not in stage.text and "{path:" in stage.text, "the call is listed")
+        assert "? waiting" in next(line for line in stage.text.splitlines() if "{path:" in line)
+
+
 @pytest.mark.promise("WAT-3", "WAT-4")
 async def test_the_activity_page_shows_a_waiting_call_and_opens_its_card(watched: Watched, log: Path) -> None:
     async with on_app() as stage:

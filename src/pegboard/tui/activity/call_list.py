@@ -415,7 +415,7 @@ class CallList(FilterList):
             took = max(0.0, (datetime.now(UTC) - call.at).total_seconds() * 1000)
         shown = self._columns
         outcome = call.reason or call.state
-        if is_unfinished and "duration" not in shown:
+        if call.state == "running" and "duration" not in shown:
             outcome = duration(took)
         cells = {
             "time": Content.styled(_time(call.at), muted),
