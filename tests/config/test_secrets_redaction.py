@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from pegboard.config import Redactor
-from pegboard.config.redaction import credentials, speaks_of_secret
+from pegboard.config.redaction import credentials, is_secret_name
 
 VALUE = 'pä$$/wörd+"\\\n&='
 KNOWN = Redactor({"KEY": VALUE, "OTHER": "0123456789"})
@@ -177,7 +177,7 @@ def test_a_redactor_shows_no_value() -> None:
     ["api_key", "apiKey", "APIKey", "GITHUB_TOKEN", "db-password", "passwd", "pass", "authtoken", "Cookie", "keys"],
 )
 def test_a_name_that_suggests_a_secret_is_recognized(name: str) -> None:
-    assert speaks_of_secret(name)
+    assert is_secret_name(name)
 
 
 @pytest.mark.promise("CFG-3")
@@ -185,7 +185,7 @@ def test_a_name_that_suggests_a_secret_is_recognized(name: str) -> None:
     "name", ["base_url", "path", "author", "timeout", "compass", "host", "passage", "", "tokenizer"]
 )
 def test_a_name_that_suggests_no_secret_is_not_recognized(name: str) -> None:
-    assert not speaks_of_secret(name)
+    assert not is_secret_name(name)
 
 
 @pytest.mark.promise("STO-2")

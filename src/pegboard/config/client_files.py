@@ -14,7 +14,7 @@ from pegboard.config.client_formats import VARIABLE, ClientFormatError, listed_k
 from pegboard.config.files import read_text, shown
 from pegboard.config.new_servers import entry_complaint
 from pegboard.config.paths import PATH_VARIABLES, working_directory
-from pegboard.config.redaction import speaks_of_secret
+from pegboard.config.redaction import is_secret_name
 from pegboard.config.servers import SECRET, ends_in_sse, is_server_name, pack_name
 from pegboard.errors import ConfigError
 from pegboard.models import JsonObject, Problem
@@ -397,7 +397,7 @@ class _Reader:
             if known is not None:
                 return known
             name, default = _variable(match[1])
-            if name and not speaks_of_secret(name) and (found := self._environ.get(name)):
+            if name and not is_secret_name(name) and (found := self._environ.get(name)):
                 self.notes.append(f"${{{match[1]}}} replaced by its current value")
                 return found
             if default is not None:

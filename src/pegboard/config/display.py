@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from pydantic import JsonValue
 
 from pegboard.config.files import shown
-from pegboard.config.redaction import Redactor, credentials, speaks_of_secret
+from pegboard.config.redaction import Redactor, credentials, is_secret_name
 from pegboard.data.mask import MASK
 from pegboard.models.model import DataModel
 
@@ -111,7 +111,7 @@ def _is_for_secrets(path: tuple[str, ...]) -> bool:
         case ("packs", _, "secrets"):  # the names that the pack may read
             return False
         case ("packs", _, *keys):
-            return any(map(speaks_of_secret, keys))
+            return any(map(is_secret_name, keys))
         case ("mcp", "servers", _, "env" | "headers", _) | ("mcp", "servers", _, "oauth", "client_secret"):
             return True
     return False
@@ -152,7 +152,7 @@ def _without_secrets(value: JsonValue, redactor: Redactor) -> JsonValue:
     match value:
         case dict():
             return {
-                redactor.text(key): _masked(item) if speaks_of_secret(key) else _without_secrets(item, redactor)
+                redactor.text(key): _masked(item) if is_secret_name(key) else _without_secrets(item, redactor)
                 for key, item in value.items()
             }
         case list():
@@ -162,7 +162,7 @@ def _without_secrets(value: JsonValue, redactor: Redactor) -> JsonValue:
             ]
         case str():
             flag = _FLAG.fullmatch(value)
-            if flag and flag[2] and speaks_of_secret(flag[1]):
+            if flag and flag[2] and is_secret_name(flag[1]):
                 return value[: flag.start(2)] + MASK
             return _GIVEAWAY.sub(rf"\g<before>{MASK}", redactor.text(value))
     return redactor.value(value)
@@ -194,4 +194,4 @@ def shown_words(words: Sequence[str], redactor: Redactor) -> list[str]:
 def _follows_secret_flag(before: JsonValue) -> bool:
     """Return whether the preceding item of a command line is a flag whose value is a secret."""
     flag = _FLAG.fullmatch(before) if isinstance(before, str) else None
-    return flag is not None and flag[2] is None and speaks_of_secret(flag[1])
+    return flag is not None and flag[2] is None and is_secret_name(flag[1])

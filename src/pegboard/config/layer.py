@@ -19,8 +19,8 @@ from pegboard.config.paths import absolute
 from pegboard.config.settings import McpServer, Origin, Settings, Unused, variable_name
 from pegboard.models import Problem
 
-Table: TypeAlias = dict[str, Any]  # outside data: TOML before validation
-Location: TypeAlias = tuple[str | int, ...]
+TomlTable: TypeAlias = dict[str, Any]  # outside data: TOML before validation
+KeyPath: TypeAlias = tuple[str | int, ...]
 
 NO_TOOL: Final = "No tool runs until this is fixed."
 """Consequence of an error in a limit of tools: the intended limit is unknown."""
@@ -48,7 +48,7 @@ _LIMITS = frozenset({"roots", "private", "secrets"})
 class Layer:
     """Settings from one source: a file or one variable."""
 
-    table: Table
+    table: TomlTable
     file: Path | None = None
     variable: str = ""
     lines: Mapping[str, int] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class Layer:
     """Why no model may be used; empty if models may be used."""
     blocked_servers: dict[str, Problem] = field(default_factory=dict)
     """Why MCP servers may not be used, by name."""
-    has_say: bool = True
+    may_block: bool = True
     """Whether an error may block tools or models; an error in an untrusted file may not."""
 
     def origin(self, key: str) -> Origin:
@@ -72,7 +72,7 @@ class Layer:
 
     def add(self, problem: Problem, *, tools: bool = False, model: bool = False) -> None:
         """Add a problem, and record whether it blocks all tools or all models."""
-        tools, model = tools and self.has_say, model and self.has_say
+        tools, model = tools and self.may_block, model and self.may_block
         if tools or model:
             consequences = f"{NO_TOOL if tools else ''} {NO_MODEL if model else ''}".strip()
             problem = problem.model_copy(update={"fix": f"{problem.fix} {consequences}".strip(), "severity": "error"})
@@ -83,18 +83,18 @@ class Layer:
             self.model_blocked = self.model_blocked or problem
 
 
-def file_layer(file: Path, text: str | Problem, *, has_say: bool = True) -> Layer:
+def file_layer(file: Path, text: str | Problem, *, may_block: bool = True) -> Layer:
     """Parse a configuration file.
 
     Args:
         file: Its path.
         text: Its text, or why it can't be read.
-        has_say: Whether its errors may block tools or models.
+        may_block: Whether its errors may block tools or models.
     """
-    layer = Layer({}, file, has_say=has_say)
+    layer = Layer({}, file, may_block=may_block)
     table = _parsed(file, text)
     if isinstance(table, Problem):
-        layer.add(table if not has_say else table.model_copy(update={"fix": ""}), tools=True, model=True)
+        layer.add(table if not may_block else table.model_copy(update={"fix": ""}), tools=True, model=True)
         return layer
     layer.table = table
     # `\r\n` is one line break to TOML, as `\n` is.
@@ -103,7 +103,7 @@ def file_layer(file: Path, text: str | Problem, *, has_say: bool = True) -> Laye
     return layer
 
 
-def _parsed(file: Path, text: str | Problem) -> Table | Problem:
+def _parsed(file: Path, text: str | Problem) -> TomlTable | Problem:
     if isinstance(text, Problem):
         return text
     try:
@@ -151,13 +151,13 @@ def respell(layer: Layer, files: Sequence[Layer]) -> None:
         _rename(table, [one for one in known if one], depth)
 
 
-def _table_at(table: object, path: Sequence[str]) -> Table:
+def _table_at(table: object, path: Sequence[str]) -> TomlTable:
     for key in path:
         table = table.get(key) if isinstance(table, dict) else None
     return table if isinstance(table, dict) else {}
 
 
-def _rename(table: Table, known: Sequence[Table], depth: int) -> None:
+def _rename(table: TomlTable, known: Sequence[TomlTable], depth: int) -> None:
     if depth <= 0 or not known:
         return
     for key in [*table]:
@@ -168,7 +168,7 @@ def _rename(table: Table, known: Sequence[Table], depth: int) -> None:
             _rename(value, [one[name] for one in known if isinstance(one.get(name), dict)], depth - 1)
 
 
-def _fitting(candidates: Sequence[Table]) -> Table:
+def _fitting(candidates: Sequence[TomlTable]) -> TomlTable:
     """Return the first valid table; else the first one with values of the right types, such as a number out of range.
 
     If the types of all are wrong, return the last one: the problem is about the text, which is what the user wrote.
@@ -200,15 +200,15 @@ def _meanings(text: str) -> list[object]:
     return [parsed["value"], text] if len(parsed) == 1 else [text]
 
 
-def _nested(keys: Sequence[str], value: object) -> Table:
-    table: Table = {keys[-1]: value}
+def _nested(keys: Sequence[str], value: object) -> TomlTable:
+    table: TomlTable = {keys[-1]: value}
     for key in reversed(keys[:-1]):
         table = {key: table}
     _join_dotted(table)
     return table
 
 
-def _join_dotted(table: Table) -> None:
+def _join_dotted(table: TomlTable) -> None:
     """Make `keys = {tools = {run = …}}`, which `tools.run = …` means to TOML, `keys = {"tools.run" = …}`."""
     for path in _DOTTED:
         holder: object = table
@@ -218,7 +218,7 @@ def _join_dotted(table: Table) -> None:
             holder[path[-1]] = dict(flat(holder[path[-1]]))
 
 
-def flat(table: Table) -> Iterator[tuple[str, object]]:
+def flat(table: TomlTable) -> Iterator[tuple[str, object]]:
     """Yield every value with its dotted key, in the order of the table."""
     # Not recursive: `a.a.a. …` makes tables nested deeper than Python's stack.
     waiting: list[tuple[str, object]] = [*reversed(table.items())]
@@ -230,12 +230,12 @@ def flat(table: Table) -> Iterator[tuple[str, object]]:
             yield key, value
 
 
-def leaves(table: Table) -> Iterator[str]:
+def leaves(table: TomlTable) -> Iterator[str]:
     """Yield the dotted key of every value."""
     return (key for key, _ in flat(table))
 
 
-def _errors(table: Table) -> list[tuple[Location, str, str]]:
+def _errors(table: TomlTable) -> list[tuple[KeyPath, str, str]]:
     """Return the errors of a table: the location, pydantic's name for the error, and its message."""
     if not table:
         return []
@@ -247,7 +247,7 @@ def _errors(table: Table) -> list[tuple[Location, str, str]]:
     return []
 
 
-def _within(table: Table, location: Location) -> Location:
+def _within(table: TomlTable, location: KeyPath) -> KeyPath:
     """Cut what pydantic adds to a location (`[key]`, the branch of a union) and the table doesn't have."""
     here: object = table
     for depth, part in enumerate(location):
@@ -277,7 +277,7 @@ def drop_errors(layer: Layer) -> None:
             layer.unused.append(Unused(key, value, origin, "unknown"))
             problem = origin.problem(f"Unknown setting `{key}`.", f"Did you mean `{near}`?" if near else "")
             layer.add(
-                problem, tools=_may_limit_tools(location, value, near), model=_may_be_place(location, value, near)
+                problem, tools=_may_limit_tools(location, value, near), model=_may_be_base_url(location, value, near)
             )
             continue
         layer.add(
@@ -289,7 +289,7 @@ def drop_errors(layer: Layer) -> None:
     layer.problems[noted:] = sorted(layer.problems[noted:], key=lambda problem: problem.line or 0)
 
 
-def _block_server(layer: Layer, location: Location, kind: str, message: str, value: object) -> None:
+def _block_server(layer: Layer, location: KeyPath, kind: str, message: str, value: object) -> None:
     """Add the problem of a value of an MCP server, which may be a limit, so that the server isn't used."""
     key = ".".join(map(str, location))
     origin = layer.origin(key)
@@ -305,14 +305,14 @@ def _block_server(layer: Layer, location: Location, kind: str, message: str, val
         layer.blocked_servers.setdefault(str(location[2]), problem)
 
 
-def _nearest_server_key(location: Location) -> str:
+def _nearest_server_key(location: KeyPath) -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(str(location[-1]), McpServer.model_fields, n=1) if len(location) == 4 else []
     return ".".join((*map(str, location[:-1]), near[0])) if near else ""
 
 
-def _may_limit_tools(location: Location, value: object, near: str) -> bool:
+def _may_limit_tools(location: KeyPath, value: object, near: str) -> bool:
     """Return whether an unknown setting may be a misspelt limit of tools, such as `[tools] deny` or `[tool] allow`."""
     if location[0] == "tools":
         return near == "tools.allow" or isinstance(value, str | list)
@@ -324,7 +324,7 @@ def _may_limit_tools(location: Location, value: object, near: str) -> bool:
     )
 
 
-def _may_be_place(location: Location, value: object, near: str) -> bool:
+def _may_be_base_url(location: KeyPath, value: object, near: str) -> bool:
     """Return whether an unknown setting may be a misspelt `model.base_url`."""
     if location[0] in {"packs", "mcp"}:
         return False
@@ -374,11 +374,11 @@ def _is_like_roots(key: str) -> bool:
     return key != "roots" and SequenceMatcher(None, key.lower(), "roots").ratio() > 0.79
 
 
-def _is_misspelt_pack_setting(location: Location, value: object) -> bool:
+def _is_misspelt_pack_setting(location: KeyPath, value: object) -> bool:
     return len(location) == 2 and location[0] == "packs" and location[1] != "folders" and not isinstance(value, dict)
 
 
-def _pop(table: Table, location: Location) -> object:
+def _pop(table: TomlTable, location: KeyPath) -> object:
     holder: Any = table  # outside data, at a place known to be in it
     for part in location[:-1]:
         holder = holder[part]

@@ -12,7 +12,7 @@ from pegboard.config.display import looks_secret
 from pegboard.config.dotenv import parse_dotenv, read_dotenv
 from pegboard.config.files import read_text
 from pegboard.config.paths import Paths
-from pegboard.config.redaction import SHORTEST, speaks_of_secret
+from pegboard.config.redaction import SHORTEST, is_secret_name
 from pegboard.config.secrets import Secret, Secrets
 from pegboard.config.trust import DOTENV
 from pegboard.models import Problem
@@ -103,7 +103,7 @@ def store_secret(secrets: Secrets, paths: Paths, name: str, value: str) -> str |
 def _is_credential(name: str, text: str, *, is_header: bool) -> bool:
     if "${" in text or len(text) < SHORTEST or _FILE.match(text):
         return False
-    return speaks_of_secret(name) or looks_secret(text) or (is_header and name.lower() == "cookie")
+    return is_secret_name(name) or looks_secret(text) or (is_header and name.lower() == "cookie")
 
 
 def _name_for(server: str, name: str) -> str:

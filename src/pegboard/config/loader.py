@@ -27,7 +27,7 @@ from pegboard.models import Problem
 if TYPE_CHECKING:
     from pegboard.config.layer import (
         Layer,
-        Table,
+        TomlTable,
     )
     from pegboard.config.trust import Trust
 
@@ -55,12 +55,12 @@ def load(environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> t
     files = FolderFiles.read(cwd, paths)
     trust = TrustFile(paths.trust).of(files)
     user = file_layer(paths.config_file, read_text(paths.config_file))
-    folder = folder_layer(files, has_say=trust.state == "trusted")
+    folder = folder_layer(files, may_block=trust.state == "trusted")
     unused = [] if trust.state == "trusted" else _distrust(folder, files, trust)
     environment = [*environment_layers(environ)]
     layers = [user, folder, *environment]
 
-    merged: Table = {}
+    merged: TomlTable = {}
     origins: dict[str, Origin] = {}
     problems: list[Problem] = []
     _drop_engine(folder)
@@ -100,11 +100,11 @@ def load(environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> t
     return settings.with_loaded(loaded), tuple(problems)
 
 
-def folder_layer(files: FolderFiles, *, has_say: bool = True) -> Layer:
+def folder_layer(files: FolderFiles, *, may_block: bool = True) -> Layer:
     """Parse the `pegboard.toml` of a folder."""
     raw = files.config
     text = raw if isinstance(raw, Problem) else decoded(files.config_file, raw or b"")
-    return file_layer(files.config_file, text, has_say=has_say)
+    return file_layer(files.config_file, text, may_block=may_block)
 
 
 def _drop_engine(layer: Layer) -> None:
@@ -118,7 +118,7 @@ def _drop_engine(layer: Layer) -> None:
     layer.problems.append(origin.problem(message, "Use --engine or your own config.toml.", "warning"))
 
 
-def restricts(table: Table) -> bool:
+def restricts(table: TomlTable) -> bool:
     """Return whether a `pegboard.toml` may limit tools."""
     packs = table.get("packs")
     limits_packs = isinstance(packs, dict) and any(name != "folders" for name in packs)
@@ -160,9 +160,9 @@ def _note_change(layer: Layer, files: FolderFiles, trust: Trust, *, blocks: bool
         fix = "Repair the record of trusted folders, or run `pegboard trust`."
     problem = Problem(message=message, fix=fix, severity="warning", file=shown(files.config_file))
     # The folder limited tools; without its limits, more could run than the user expects.
-    layer.has_say = True
+    layer.may_block = True
     layer.add(problem, tools=blocks)
-    layer.has_say = False
+    layer.may_block = False
 
 
 def _ignored_dotenv(files: FolderFiles, why: str) -> Iterator[Problem]:
@@ -181,7 +181,7 @@ def _shortened(key: str) -> str:
 
 
 def _replace_servers(
-    merged: Table, folder: Table, origins: dict[str, Origin], blocked_servers: dict[str, Problem]
+    merged: TomlTable, folder: TomlTable, origins: dict[str, Origin], blocked_servers: dict[str, Problem]
 ) -> None:
     """Remove the user's servers that the folder configures too.
 
@@ -196,12 +196,12 @@ def _replace_servers(
             del origins[key]
 
 
-def _packs_of(table: Table) -> Table:
+def _packs_of(table: TomlTable) -> TomlTable:
     packs = table.get("packs", {})
     return {name: config for name, config in packs.items() if isinstance(config, dict)}
 
 
-def _servers_of(table: Table) -> Table:
+def _servers_of(table: TomlTable) -> TomlTable:
     servers = table.get("mcp", {}).get("servers", {})
     return servers if isinstance(servers, dict) else {}
 
@@ -230,7 +230,7 @@ def _base_url_model(groups: Iterable[Iterable[Layer]]) -> str | None:
     return meant
 
 
-def _merge(below: Table, above: Table) -> None:
+def _merge(below: TomlTable, above: TomlTable) -> None:
     waiting = [(below, above)]
     while waiting:
         below, above = waiting.pop()

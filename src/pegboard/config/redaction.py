@@ -196,7 +196,7 @@ def _scalars(value: JsonValue) -> tuple[list[str], set[str]]:
     return texts, numbers
 
 
-def speaks_of_secret(name: str) -> bool:
+def is_secret_name(name: str) -> bool:
     """Return whether a value of this name may be a secret: `apiKey`, `GITHUB_TOKEN`, `db-password`."""
     return any(
         _SECRET_WORD.fullmatch(word.rstrip("sS")) or _SECRET_WORD.fullmatch(word) for word in _WORDS.findall(name)

@@ -79,7 +79,7 @@ def review_folder(paths: Paths, folder: Path | None = None) -> TrustRequest:
     layer = folder_layer(files)
     limits = restricts(layer.table)
     if unreadable := bool(layer.problems):
-        layer = folder_layer(files, has_say=False)  # it can't be trusted, so it blocks nothing
+        layer = folder_layer(files, may_block=False)  # it can't be trusted, so it blocks nothing
     drop_errors(layer)
     make_folders_absolute(layer)
     raw = files.dotenv

@@ -11,7 +11,7 @@ from typing import Final, Literal, NoReturn, Self, TypeAlias
 from pegboard.config.dotenv import Dotenv, parse_dotenv, read_dotenv
 from pegboard.config.files import decoded, shown
 from pegboard.config.paths import Paths
-from pegboard.config.redaction import credentials, speaks_of_secret
+from pegboard.config.redaction import credentials, is_secret_name
 from pegboard.config.trust import DOTENV, FolderFiles, TrustFile
 from pegboard.config.vault import Vault
 from pegboard.models import Problem
@@ -197,7 +197,7 @@ class Secrets:
 def _is_secret(name: str, value: str) -> bool:
     if credentials(value, is_proxy=name.lower().endswith("_proxy")):
         return True
-    return speaks_of_secret(name) and name not in _NO_SECRETS and not name.startswith("PEGBOARD_")
+    return is_secret_name(name) and name not in _NO_SECRETS and not name.startswith("PEGBOARD_")
 
 
 def _bad_name(name: str) -> Problem | None:

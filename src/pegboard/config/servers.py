@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from pegboard import models
 from pegboard.config.display import looks_secret, shown_words
 from pegboard.config.paths import absolute
-from pegboard.config.redaction import Redactor, speaks_of_secret
+from pegboard.config.redaction import Redactor, is_secret_name
 from pegboard.data.urls import url_parts
 from pegboard.errors import ConfigError
 from pegboard.models import Problem
@@ -167,10 +167,10 @@ def resolve_server(config: ServerConfig, secrets: Secrets) -> ResolvedServer | P
             if isinstance(secret, Problem):
                 return secret
             found[name] = secret.reveal()
-            if secret.source != "environment" or speaks_of_secret(name):
+            if secret.source != "environment" or is_secret_name(name):
                 hidden[name] = secret.reveal()
     for name, text in (*config.env.items(), *config.headers.items()):
-        if not SECRET.search(text) and (speaks_of_secret(name) or looks_secret(text)):
+        if not SECRET.search(text) and (is_secret_name(name) or looks_secret(text)):
             hidden[f"{name} of {config.name}"] = text.rpartition(" ")[2]  # without `Bearer`
 
     def filled(text: str) -> str:

@@ -30,7 +30,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import JsonValue, ValidationError
 
 from pegboard.mcp.blocks import readable_block, readable_contents, readable_prompt_message
-from pegboard.mcp.forwarding import LISTS
+from pegboard.mcp.forwarded_requests import LISTS
 from pegboard.mcp.http import TOO_LONG
 from pegboard.mcp.limits import MOST_OPEN_QUESTIONS
 from pegboard.mcp.session import LostSession

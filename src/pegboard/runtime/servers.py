@@ -175,10 +175,10 @@ class Servers:
             method: The method of the protocol, such as `resources/read`.
             params: Its parameters.
         """
-        from pegboard.mcp import forwarding
+        from pegboard.mcp import forwarded_requests
         from pegboard.models.server_content import ForwardedError
 
-        result = await self._request(name, lambda client: forwarding.forward(client, method, params))
+        result = await self._request(name, lambda client: forwarded_requests.forward(client, method, params))
         return (
             result
             if isinstance(result, models.Problem | ForwardedError)

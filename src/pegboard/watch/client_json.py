@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from pegboard.config.client_formats import ClientFormatError, server_places
 from pegboard.config.display import looks_secret
-from pegboard.config.redaction import speaks_of_secret
+from pegboard.config.redaction import is_secret_name
 from pegboard.data.json_spans import JsonSpan, spans
 from pegboard.data.json_text import JsonTextError
 from pegboard.data.mask import MASK
@@ -98,7 +98,7 @@ class JsonText(ClientText):
             if (span.start, span.end) in secret:
                 continue
             is_named = is_named and span.start not in starts  # A server may have any name.
-            waiting += [(is_named or speaks_of_secret(one.name), one.value) for one in span.members or ()]
+            waiting += [(is_named or is_secret_name(one.name), one.value) for one in span.members or ()]
             waiting += [(is_named, one) for one in span.items or ()]
             if isinstance(span.value, str) and (is_named or looks_secret(span.value)):
                 secret[span.start, span.end] = f'"{MASK}"'

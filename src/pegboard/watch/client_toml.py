@@ -14,7 +14,7 @@ from tomlkit.items import Table
 
 from pegboard.config.client_formats import server_places, value_at
 from pegboard.config.display import looks_secret
-from pegboard.config.redaction import speaks_of_secret
+from pegboard.config.redaction import is_secret_name
 from pegboard.data.mask import MASK
 from pegboard.watch.client_text import ClientEntry, ClientText, safe_entry
 
@@ -143,7 +143,7 @@ def _mask(holder: Any, servers: set[str], *, is_named: bool, depth: int) -> None
         if key in _VARIABLE_NAMES:
             continue
         is_server = depth == 1 and key in servers  # A server may have any name.
-        named = not is_server and (is_named or (isinstance(key, str) and speaks_of_secret(key)))
+        named = not is_server and (is_named or (isinstance(key, str) and is_secret_name(key)))
         if isinstance(value, str):
             if named or looks_secret(value):
                 holder[key] = MASK
