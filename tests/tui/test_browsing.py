@@ -95,7 +95,7 @@ async def test_backspace_ctrl_w_and_ctrl_u_shorten_the_filter(given: GivenRuntim
         assert not stage.list.sought
 
 
-@pytest.mark.parametrize("key", ["f2", "alt+c"])
+@pytest.mark.parametrize("key", ["f2", "ctrl+up", "alt+c"])
 async def test_a_command_of_a_tool_says_that_a_pack_is_selected_instead(given: GivenRuntime, key: str) -> None:
     async with on_stage(given) as stage:
         await stage.press("left", "left")

@@ -374,6 +374,7 @@ class ToolPage(Vertical):
         """Load the arguments of the tool's last call."""
         spec = self._shown
         if spec is None:
+            self._say_that_no_tool_is_selected()
             return
         try:
             arguments = await asyncio.to_thread(self._last_arguments, spec)
