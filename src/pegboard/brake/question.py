@@ -69,7 +69,7 @@ class Question:
     """Start of that process, because the system uses ids again."""
 
     @property
-    def is_asked(self) -> bool:
+    def is_asker_running(self) -> bool:
         """Whether the process that asks still runs."""
         return start_of_process(self.pid) == self.started
 

@@ -142,7 +142,7 @@ class Questions:
     def is_pending(self, question: Question) -> bool:
         """Return whether a question still waits for an answer."""
         return (
-            question.is_asked
+            question.is_asker_running
             and self._question_file(question.id).exists()
             and not self._answer_file(question.id).exists()
         )
@@ -157,7 +157,7 @@ class Questions:
         if not id_.isalnum():
             raise AnsweredError(f"No call {id_!r} is waiting.")
         question = _read_question(self._question_file(id_))
-        if question is None or not question.is_asked:
+        if question is None or not question.is_asker_running:
             raise AnsweredError("The call is no longer waiting: it was answered, or it ended.")
         try:
             storage.write(self._answer_file(id_), _content(answer), replace=False, durable=False)
@@ -185,7 +185,7 @@ class Questions:
             seen, asked = first, self.pending()
             while not ended.wait(seconds):
                 now = self._mark()
-                if now != seen or not all(question.is_asked for question in asked):
+                if now != seen or not all(question.is_asker_running for question in asked):
                     seen, asked = now, self.pending()
                     changed()
 
@@ -268,7 +268,7 @@ class Questions:
             question = _read_question(self._folder / name)
             if question is None:
                 continue
-            if question.is_asked:
+            if question.is_asker_running:
                 yield question
             else:
                 self._remove(name.removesuffix(".question"))
