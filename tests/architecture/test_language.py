@@ -43,6 +43,7 @@ PHRASES = {
     r"walls?|bench(?:es)?|houses?|rooms?|roads?": "tool list, tool page, package, space, pipeline",
     r"the user's word|the word of": "approval",
     r"beforehand": "before it runs",
+    r"patien(?:ce|t|tly)": "timeout",
     r"maximis(?:e|es|ed|ing)": "maximize, maximized",
     r"colour(?:s|ed|ing|less)?": "color, colored",
     r"e-mails?": "email",
