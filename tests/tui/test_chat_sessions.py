@@ -233,6 +233,44 @@ async def test_an_edited_message_that_cannot_be_sent_while_another_client_uses_t
         assert said(stage, "old")[-2:] == ["three", "3"]
 
 
+@pytest.mark.promise("ASK-6")
+@pytest.mark.parametrize("keys", [("up", "enter"), ("escape",)], ids=["chosen", "closed"])
+async def test_a_session_whose_message_is_sent_behind_the_list_of_sessions_stays_open(
+    tmp_path: Path, keys: tuple[str, ...]
+) -> None:
+    go_on = asyncio.Event()
+    other: list[Message] = [user("else"), answer("more")]
+    async with on_chat(tmp_path, [go_on, *says("3!")], sessions=[("old", TALK), ("other", other)]) as stage:
+        await opened(stage, "old")
+        with while_locked(stage):
+            await stage.press("ctrl+r", "ctrl+l")
+            await stage.until(lambda: isinstance(stage.app.screen, SessionsScreen), "the list is open")
+        await stage.until(lambda: stage.chat.running, "the message is sent")
+        await stage.until_seen("else")
+        await stage.press(*keys)
+        await stage.until(lambda: stage.app.screen is stage.chat, "the list is closed")
+        go_on.set()
+        await stage.idle()
+        assert stage.chat.session == "old"
+        assert stage.answers == ["1", "2", "3!"]
+        assert said(stage, "old")[-2:] == ["three", "3!"]
+
+
+async def test_an_edited_message_whose_session_was_continued_behind_the_dialog_is_in_the_prompt(tmp_path: Path) -> None:
+    go_on = asyncio.Event()
+    async with on_chat(tmp_path, [go_on, *says("3!")], sessions=[("old", TALK)]) as stage:
+        await opened(stage, "old")
+        with while_locked(stage):
+            await stage.press("ctrl+r", "shift+tab", "up", "up", "up", "e")
+            await stage.until(lambda: stage.app.screen.query(TextArea), "it is open")
+        await stage.until(lambda: stage.chat.running, "the message is sent")
+        await submit_edited(stage, "TWO")
+        await stage.until(lambda: stage.line.text == "TWO", "it is in the prompt")
+        go_on.set()
+        await stage.idle()
+        assert stage.chat.session == "old"
+
+
 @pytest.mark.promise("ASK-6", "TUI-2")
 async def test_a_long_session_shows_its_last_messages_and_more_on_demand(tmp_path: Path) -> None:
     long: list[Message] = [

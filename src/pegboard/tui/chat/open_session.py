@@ -333,6 +333,8 @@ class OpenSession:
         """Remove the last user message with its answer, and send it again or send `text` instead."""
         if self._listener.may_leave():
             self._run(partial(self._resend, text))
+        else:
+            self._put_back(text)
 
     async def _resend(self, text: str | None) -> None:
         last = self.last_message
@@ -378,8 +380,10 @@ class OpenSession:
             return
         if len(removed) == 1:
             self.resend(text)
-        else:
+        elif self._listener.may_leave():
             self._run(partial(self._branch, removed, send=text))
+        else:
+            self._put_back(text)
 
     def branch(self, block: Block) -> None:
         """Continue in a new session from a block; a user message becomes the draft of the prompt."""

@@ -283,8 +283,9 @@ class ChatScreen(PageScreen):
 
         chosen = await self.app.push_screen_wait(SessionsScreen(self._runtime, self.session))
         if chosen is not None:
-            self.open_session.open(chosen)
-        elif self.open_session.record is not None:
+            if self.may_leave():  # A queued message may have been sent meanwhile.
+                self.open_session.open(chosen)
+        elif self.open_session.record is not None and not self.running:
             self.open_session.reload()
 
     @work(exclusive=True, group="dialog")
