@@ -29,8 +29,7 @@ from pegboard.models.conversation import (
     Usage,
     UserMessage,
 )
-
-NAME: Final = "offline"
+from pegboard.models.model_requirements import OFFLINE
 
 HONEST: Final = (
     "I am the offline model: I don't reason, I only match your words to tools. To use a language model, press `f2` in"
@@ -82,7 +81,7 @@ class OfflineModel:
     @property
     def name(self) -> str:
         """Name in the configuration."""
-        return NAME
+        return OFFLINE
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ModelEvent]:
         """Yield an answer in pieces; see `pegboard.ports.Model`."""

@@ -16,6 +16,7 @@ from pegboard.errors import FormFaults, SessionError, StoreError
 from pegboard.models import JsonObject, Problem, ToolCall, ToolError, ToolSpec
 from pegboard.models.ask import AskedCall, AskFinished, CallProposed, ModelSaid, Outcome
 from pegboard.models.conversation import TurnEnded
+from pegboard.models.model_requirements import OFFLINE
 from pegboard.runtime import Runtime
 from pegboard.until_done import until_done
 
@@ -78,7 +79,7 @@ class QuestionRunner:
                         status="error",
                         problem=spec if isinstance(spec, Problem) else None,
                         question=question.text,
-                        model=model or self._runtime.settings.model.name or "offline",
+                        model=model or self._runtime.settings.model.name or OFFLINE,
                     )
                     if not isinstance(spec, Problem):
                         expected = check.arguments if question.arguments is None else question.arguments

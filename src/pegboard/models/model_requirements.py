@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pegboard.models.model import DataModel
+
+OFFLINE: Final = "offline"
+"""Name of the built-in model, which requires nothing."""
 
 
 class ModelRequirements(DataModel):

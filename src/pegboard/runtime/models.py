@@ -112,14 +112,14 @@ class Models:
 
     def is_offline(self, name: str | None = None) -> bool:
         """Return whether `get` returns the offline model for a name."""
-        from pegboard.ask.offline import NAME
+        from pegboard.models.model_requirements import OFFLINE
 
-        return self._name(name) == NAME
+        return self._name(name) == OFFLINE
 
     def _name(self, name: str | None) -> str:
-        from pegboard.ask.offline import NAME
+        from pegboard.models.model_requirements import OFFLINE
 
-        return name or self._parts.settings.model.name or NAME
+        return name or self._parts.settings.model.name or OFFLINE
 
     def _base_url(self, name: str, given: str | None) -> str | None:
         """Return the base URL of a model; the configured one applies only to the provider that it was configured for.

@@ -16,7 +16,7 @@ from textual.widgets import Button, Input, Label, Static
 from pegboard.config import Secrets, set_values
 from pegboard.errors import ModelError
 from pegboard.models import Problem
-from pegboard.models.model_requirements import ModelRequirements
+from pegboard.models.model_requirements import OFFLINE, ModelRequirements
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.form.lines import SELECT_ALL
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 _PAUSE: Final = 0.3
 """Delay after typing before the requirements are looked up, in seconds."""
-_OFFLINE: Final = "offline"
 
 
 class _Entry(Input):
@@ -72,7 +71,7 @@ class ModelSetup(Dialog[str | None]):
     def __init__(self, runtime: Runtime, name: str = "", base_url: str | None = None) -> None:
         super().__init__("Model setup")
         self._runtime = runtime
-        provider, _, model = ("", "", "") if name == _OFFLINE else name.partition(":")
+        provider, _, model = ("", "", "") if name == OFFLINE else name.partition(":")
         self._provider = _Entry(
             provider, placeholder="openai, anthropic, ollama … or a name of your own", id="provider"
         )

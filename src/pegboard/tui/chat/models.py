@@ -16,7 +16,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from pegboard.errors import ModelError
-from pegboard.models.model_requirements import ModelRequirements
+from pegboard.models.model_requirements import OFFLINE, ModelRequirements
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count
 from pegboard.tui.commands import Command, bindings
@@ -28,7 +28,6 @@ from pegboard.tui.widgets.pick_list import PickLine, PickList, ranked
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
 
-_OFFLINE: Final = "offline"
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]*:\S.*")
 _ANY: Final = "…"
 """Placeholder of a model name that the user has to type."""
@@ -210,8 +209,8 @@ class ModelsScreen(Dialog[ModelChoice | None]):
     def _show(self) -> None:
         """List the models found so far."""
         set_ = self._runtime.settings.model
-        rows = [ModelRow(ModelChoice(_OFFLINE, None), "built in, doesn't reason")]
-        if set_.name and set_.name != _OFFLINE:
+        rows = [ModelRow(ModelChoice(OFFLINE, None), "built in, doesn't reason")]
+        if set_.name and set_.name != OFFLINE:
             base_url = self._runtime.settings.base_url_of(set_.name)
             rows.insert(0, ModelRow(ModelChoice(set_.name, base_url), "configured"))
         for title, base_url, names in self._servers.values():
@@ -308,7 +307,7 @@ def _provider_note(required: ModelRequirements) -> str:
 def _requirements_text(row: ModelRow, required: ModelRequirements, *, answers: bool) -> Content:
     """Return the requirements of a model, and how to meet the missing ones."""
     title = Content.assemble((clean_line(row.choice.name), "bold"))
-    if row.choice.name == _OFFLINE:
+    if row.choice.name == OFFLINE:
         return title + "\nRequires no key and no network. It doesn't reason: it matches your words to tools."
     where = f" at {required.where}" if required.where else ""
     lines = [title + Content.styled(f"  {clean_line(required.title)}{where}", "$text-muted")]

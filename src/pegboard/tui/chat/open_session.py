@@ -15,6 +15,7 @@ from pegboard.errors import SessionError, StoreError, explained
 from pegboard.models import HistoryQuery, JsonObject, ToolResult
 from pegboard.models.ask import Outcome
 from pegboard.models.conversation import ModelMessage, ToolMessage, UserMessage
+from pegboard.models.model_requirements import OFFLINE
 from pegboard.models.session import Session, SessionEntry
 from pegboard.models.turn import ModelTurn
 from pegboard.results.clean import clean_line
@@ -28,7 +29,6 @@ from pegboard.until_done import until_done
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
 
-OFFLINE: Final = "offline"
 SHOWN: Final = 200
 """Messages of a session shown initially, and added on demand."""
 _MOST_TURNS: Final = 1_000

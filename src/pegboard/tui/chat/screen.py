@@ -16,6 +16,7 @@ from textual.widget import Widget
 
 from pegboard.errors import StoreError, explained
 from pegboard.models import ToolCall
+from pegboard.models.model_requirements import OFFLINE
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count
 from pegboard.tui.chat.approval_cards import ApprovalCards
@@ -24,7 +25,7 @@ from pegboard.tui.chat.block_lines import EXAMPLE_INDENT
 from pegboard.tui.chat.blocks import UserBlock
 from pegboard.tui.chat.call_block import CallBlock
 from pegboard.tui.chat.chat_commands import CHAT_COMMANDS
-from pegboard.tui.chat.open_session import OFFLINE, OpenSession, new_id
+from pegboard.tui.chat.open_session import OpenSession, new_id
 from pegboard.tui.chat.prompt import AskLine
 from pegboard.tui.chat.status import ChatStatus, ChatStatusLine
 from pegboard.tui.chat.transcript import Transcript
