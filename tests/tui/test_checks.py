@@ -135,6 +135,24 @@ async def test_a_filter_that_matches_no_check_says_so_and_not_that_there_are_no_
 
 
 @pytest.mark.promise("BAT-3")
+async def test_the_selected_match_of_a_filter_stays_selected_while_its_check_runs(
+    packs: Path, own_check: Callable[[str, str], Path]
+) -> None:
+    for name in ("all", "one a", "one b"):
+        own_check(name, 'tool = "shop.items"\nexpect.jq = ["length == 2"]\n')
+    async with on_stage(Runtime.from_environment(packs=[packs])) as stage:
+        await open_checks(stage, "items")
+        await stage.type("one")
+        await stage.until_seen("one a  ⏎ runs it")
+        await stage.press("down")
+        await stage.until_seen("one b  ⏎ runs it")
+        await stage.press("enter")
+        await stage.until_seen("✓ one b")
+        await stage.until_seen("Every expectation is met.")
+        assert stage.app.screen.query_one(PickList).marked == 2
+
+
+@pytest.mark.promise("BAT-3")
 async def test_the_check_of_a_destructive_tool_runs_only_after_confirmation_and_can_be_deleted(
     packs: Path, own_check: Callable[[str, str], Path]
 ) -> None:

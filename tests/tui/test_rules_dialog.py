@@ -90,6 +90,21 @@ async def test_rules_are_listed_in_words_with_their_file(runtime: Runtime) -> No
 
 
 @pytest.mark.promise("ASK-7")
+async def test_a_rule_that_is_moved_twice_while_a_filter_is_set_stays_selected(runtime: Runtime) -> None:
+    runtime.paths.approvals.write_text(f'{MINE}\n[[rule]]\nask = "book.read"\n', encoding="utf-8")
+    first, second, third = _saved(runtime)
+    async with _rules(runtime) as (stage, screen):
+        await stage.type("book")
+        await stage.press("end")
+        await stage.press("ctrl+up")
+        await stage.until(lambda: _saved(runtime) == [first, third, second], "the rule is moved")
+        await stage.until(lambda: screen.query_one(PickList).marked == 1, "it is selected")
+        await stage.press("ctrl+up")
+        await stage.until(lambda: _saved(runtime) == [third, first, second], "the same rule is moved")
+        await stage.until(lambda: screen.query_one(PickList).marked == 0, "it is selected")
+
+
+@pytest.mark.promise("ASK-7")
 async def test_a_filter_that_matches_no_rule_says_so_and_not_that_there_are_no_rules(runtime: Runtime) -> None:
     async with _rules(runtime) as (stage, _):
         await stage.type("zzz")

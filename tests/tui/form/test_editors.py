@@ -513,6 +513,30 @@ async def test_hidden_files_are_shown_on_demand_or_when_a_dot_is_typed(tmp_path:
         await stage.until_seen(".hidden/")
 
 
+async def test_the_selected_match_of_a_filter_stays_selected_when_hidden_files_are_shown(
+    tmp_path: Path, shelf: Path
+) -> None:
+    for name in ("some_a", "some_b", ".some_c"):
+        (shelf / name).touch()
+    async with on_stage(given_tool(tmp_path, path=PATH)) as stage:
+        await stage.open("p.t")
+        await stage.press("ctrl+f")
+        await opened(stage, FilePicker)
+        picker = stage.app.screen
+        assert isinstance(picker, FilePicker)
+        await stage.type("some")
+        await stage.press("end")
+        await stage.until(lambda: _name(picker) == "some_b", "the last one is selected")
+        await stage.press("ctrl+t")
+        await stage.until_seen(".some_c")
+        assert _name(picker) == "some_b"
+
+
+def _name(picker: FilePicker) -> str:
+    marked = picker._marked()
+    return marked.name if marked is not None else ""
+
+
 @pytest.mark.promise("TUI-3")
 async def test_a_folder_is_picked_from_a_list_without_files(tmp_path: Path, shelf: Path) -> None:
     given = given_tool(tmp_path, out_dir={"type": "string", "format": "directory-path"})

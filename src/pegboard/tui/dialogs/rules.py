@@ -170,7 +170,7 @@ class RulesScreen(ListDialog[None]):
             self.list.empty = _NONE_YET.format(key=key_of(self, "rules.new"))
         else:
             self.list.empty = f"{clean_line(rules.problem.message)}\n{clean_line(rules.problem.fix)}"
-        self.list.show(lines, (self.list.marked or 0) if marked is None else marked, sought=self.list.sought)
+        self.list.renew(lines, (self.list.marked or 0) if marked is None else marked)
         self.query_one("#file", Static).update(Content(clean_line(rules.file)))
 
     @on(PickList.Marked)

@@ -79,7 +79,7 @@ class SettingsScreen(ListDialog[None]):
             for setting in settings
         ]
         self.list.empty = "No matches."
-        self.list.show(lines, keys.index(marked) if marked in keys else 0, sought=self.list.sought)
+        self.list.renew(lines, keys.index(marked) if marked in keys else 0)
 
     def _load(self) -> tuple[Sequence[ShownSetting], Mapping[str, JsonValue]]:
         """Return the configured settings, and the values in use."""

@@ -149,6 +149,8 @@ class FilePicker(Popup[str | None]):
         names = [entry.name for entry in self._entries]
         position = names.index(marked) + 1 if marked in names else min(1, len(names))
         self.show(lines, position, sought=sought)
+        if marked in names:
+            self.list.renew(lines, position)
 
     def place_box(self) -> None:
         """Place the box, and show the folder in its title, shortened at the start."""

@@ -117,8 +117,10 @@ class RemedyPane(Vertical):
         self._requirements = sorted(state.tools, key=lambda one: one.tool not in state.blocked)
         self._heading.update(Content(f"Required by {count(len(self._requirements), 'tool')} (enter opens one):"))
         lines = [PickLine(clean_line(one.tool), _note(one, state.blocked)) for one in self._requirements]
-        marked = self._tools.marked if is_same else None
-        self._tools.show(lines, marked or 0, sought=self._tools.sought if is_same else "")
+        if is_same:
+            self._tools.renew(lines, self._tools.marked or 0)
+        else:
+            self._tools.show(lines)
 
     def focus_tools(self) -> None:
         """Focus the tools."""

@@ -76,7 +76,7 @@ class CommandsPane(Vertical):
         self.list.empty = empty if not commands else "No matching tools."
         names = [command.names[0] for command in commands]
         index = names.index(marked.names[0]) if marked is not None and marked.names[0] in names else 0
-        self.list.show(self._lines, index, sought=self.list.sought)
+        self.list.renew(self._lines, index)
 
     @property
     def marked(self) -> OfferedCommand | None:

@@ -125,7 +125,7 @@ class ChecksScreen(ListDialog[None]):
 
     def _show_rows(self, marked: int) -> None:
         self.list.empty = _empty_text(self._rows)
-        self.list.show([self._line(row) for row in self._rows], marked, sought=self.list.sought)
+        self.list.renew([self._line(row) for row in self._rows], marked)
 
     def _line(self, row: _Row) -> PickLine:
         match row:

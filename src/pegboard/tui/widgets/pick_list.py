@@ -103,7 +103,7 @@ class PickList(FilterList):
 
         Args:
             lines: The new lines.
-            marked: Index of the line to select, if the filter shows it.
+            marked: Index of the line to select if the filter is empty; otherwise the best match is selected.
             sought: The filter.
         """
         self._lines = lines
