@@ -223,6 +223,33 @@ async def test_escape_stops_a_batch_first(
         await stage.until(lambda: stage.app.screen is stage.screen, "the dialog is closed")
 
 
+async def test_the_filter_of_the_rows_is_shown_and_stays_while_the_batch_runs(
+    runtime: Runtime, tmp_path: Path, write_pack: Callable[[str, str], Path]
+) -> None:
+    write_pack("numbers.py", SLOW_PACK)
+    file = tmp_path / "in.jsonl"
+    file.write_text('{"number": 3}\n' + '{"number": 2}\n' * 1_000)
+    async with on_stage(runtime, size=(120, 40)) as stage:
+        screen = await open_dialog(stage)
+        pick = screen._list
+        await stage.type(str(file))
+        await stage.press("ctrl+r")
+        await stage.until(lambda: pick.total > 1, "rows run")
+        pick.focus()
+        await stage.type("odd")
+        await stage.until_seen("/ odd▏")
+        before = pick.total
+        await stage.until(lambda: pick.total > before, "further rows are listed")
+        assert (pick.sought, pick.row_count) == ("odd", 1)
+        await stage.press("f3")
+        await stage.until(lambda: pick.total == 1, "only the failures are listed")
+        assert pick.sought == "odd"
+        await stage.press("ctrl+u")
+        await stage.until(lambda: "/ odd" not in stage.text, "the line is hidden without a filter")
+        await stage.press("escape")
+        await stage.until_seen("Stopped.")
+
+
 @pytest.mark.parametrize(
     ("field", "other"), [("maps", "number=count"), ("maps", "number=nothing"), ("file", "other.csv")]
 )

@@ -33,6 +33,7 @@ from pegboard.tui.tools.batch_results import LatestResults, readable_results
 from pegboard.tui.tools.batch_text import described, row_line
 from pegboard.tui.widgets.control_pictures import ControlPictures
 from pegboard.tui.widgets.dialog import Dialog
+from pegboard.tui.widgets.filter_line import FilterLine
 from pegboard.tui.widgets.pick_list import PickList
 from pegboard.tui.widgets.text_input import TextInput
 
@@ -96,6 +97,7 @@ class BatchScreen(Dialog[None]):
         )
         self._preview = Static(id="preview")
         self._status = Static(id="status")
+        self._filter = FilterLine("")
         self._list = _RowList()
         self._batch: Batch | None = None
         self._folder: ResultFolder | None = None
@@ -115,10 +117,12 @@ class BatchScreen(Dialog[None]):
         yield self._maps
         yield self._preview
         yield self._status
+        yield self._filter
         yield self._list
 
     def on_mount(self) -> None:
         """Refresh the results while the batch runs."""
+        self._filter.display = False
         self._list.empty = "No results yet."
         self._list.show([])
         self.set_interval(_REFRESH_SECONDS, self._refresh)
@@ -393,7 +397,7 @@ class BatchScreen(Dialog[None]):
         rows = [result.row for result in self._shown]
         none = "No failures." if self._only_failures else "No results yet."
         self._list.empty = "No matches." if rows else none
-        self._list.show([row_line(result) for result in self._shown], rows.index(marked) if marked in rows else 0)
+        self._list.renew([row_line(result) for result in self._shown], rows.index(marked) if marked in rows else 0)
 
     def action_failures(self) -> None:
         """Show only failed rows, or all."""
@@ -401,6 +405,13 @@ class BatchScreen(Dialog[None]):
         self._show_results()
 
     # Results
+
+    @on(PickList.Filtered)
+    def _show_filter(self, event: PickList.Filtered) -> None:
+        """Show the filter of the rows while there is one."""
+        event.stop()
+        self._filter.display = bool(event.query)
+        self._filter.show(event.query, f"{event.found:,} of {event.total:,}")
 
     @on(PickList.Chosen)
     def _chosen(self, event: PickList.Chosen) -> None:
