@@ -319,6 +319,24 @@ async def test_json_output_is_shown_as_tree_or_table_and_copied_unchanged(tmp_pa
         await stage.until_seen("[Tree]")
 
 
+@pytest.mark.parametrize(
+    ("printed", "data"),
+    [
+        ('{"a": "x\u2028y\x85z"}\n {"a": 2} \r\n[3]', [{"a": "x\u2028y\x85z"}, {"a": 2}, [3]]),
+        ("[1\n2]", "[1\n2]\n"),
+        ('{"a": 1}\n2, 3', '{"a": 1}\n2, 3\n'),
+        ('{"a": 1}\n{"a": NaN}', '{"a": 1}\n{"a": NaN}\n'),
+    ],
+)
+async def test_only_lines_that_are_json_on_their_own_are_shown_as_a_list(
+    tmp_path: Path, printed: str, data: object
+) -> None:
+    async with on_script(tmp_path) as stage:
+        await stage.run(f"cat <<'END'\n{printed}\nEND")
+        assert stage.output.result is not None
+        assert stage.output.result.data == data
+
+
 @pytest.mark.promise("TUI-1")
 async def test_the_output_is_searchable(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:

@@ -115,14 +115,33 @@ def _read(out: str) -> JsonValue:
     text = out.strip()
     if not text.startswith(("{", "[")):
         return out
-    for shape in (text, f"[{','.join(text.splitlines())}]"):
+    for parse in (_JSON.decode, _lines):
         try:
-            value: JsonValue = json.loads(shape, parse_constant=_refuse)
+            return parse(text)
         except (ValueError, RecursionError):
             continue
-        return value
     return out
+
+
+def _lines(text: str) -> list[JsonValue]:
+    """Parse each line as a JSON value.
+
+    Raises:
+        ValueError: A line is not JSON.
+    """
+    values: list[JsonValue] = []
+    # Only a newline ends a line: a JSON string may contain U+2028, at which `splitlines` splits too.
+    for line in text.split("\n"):
+        stripped = line.strip()
+        value, end = _JSON.raw_decode(stripped)
+        if end != len(stripped):
+            raise ValueError("more than one value in a line")
+        values.append(value)
+    return values
 
 
 def _refuse(word: str) -> None:
     raise ValueError(f"{word} is not JSON")
+
+
+_JSON = json.JSONDecoder(parse_constant=_refuse)
