@@ -319,6 +319,18 @@ async def test_json_output_is_shown_as_tree_or_table_and_copied_unchanged(tmp_pa
         await stage.until_seen("[Tree]")
 
 
+async def test_the_output_of_a_running_script_is_copied_not_that_of_the_last_one(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        await stage.run("echo first")
+        await stage.write("echo second; work.wait /nowhere")
+        await stage.press("ctrl+r")
+        await stage.until(lambda: stage.printed == ["  second"], "the line is shown")
+        stage.output.focus()
+        await stage.press("c")
+        await stage.until(lambda: bool(stage.app.clipboard), "the output is copied")
+        assert stage.app.clipboard.strip() == "second"
+
+
 @pytest.mark.parametrize(
     ("printed", "data"),
     [

@@ -99,8 +99,8 @@ class OutputPane(ResultPane):
 
     @property
     def _shown_out(self) -> str:
-        """Stdout, unless it is filtered."""
-        return self._out if self._result is self.result else ""
+        """Stdout of the finished script, unless it is filtered."""
+        return self._out if self.result is not None and self._result is self.result else ""
 
 
 def _notes(err: str) -> Iterator[str]:
