@@ -311,3 +311,15 @@ async def test_a_reset_is_offered_only_if_the_filter_shows_a_setting() -> None:
         await stage.until(lambda: "del Reset" not in stage.text and "f4 File" in stage.text, "nothing can be reset")
         await stage.press("ctrl+u")
         await stage.until_seen("del Reset  f4 File")
+
+
+async def test_the_configuration_file_is_created_by_the_editor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, external_editor: Callable[[str], None]
+) -> None:
+    monkeypatch.setenv("PEGBOARD_CONFIG", str(tmp_path / "new" / "config.toml"))
+    external_editor("printf '[tools]\ntimeout = 7\n' > \"$file\"")
+    async with on_stage(Runtime.from_environment()) as stage:
+        await open_settings(stage)
+        await stage.press("f4")
+        await stage.until_seen("tools.timeout = 7")
+        assert config().stat().st_mode & 0o077 == 0, "only its owner can read it"

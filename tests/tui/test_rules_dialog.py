@@ -282,6 +282,17 @@ async def test_an_invalid_file_is_reported_and_opened_in_the_editor(
         assert opened == [str(runtime.paths.approvals)]
 
 
+async def test_the_file_of_the_first_rule_is_created_by_the_editor(
+    runtime: Runtime, external_editor: Callable[[str], None]
+) -> None:
+    runtime.paths.approvals.unlink()
+    external_editor('printf \'[[rule]]\nallow = "book.write"\n\' > "$file"')
+    async with _rules(runtime) as (stage, screen):
+        await stage.press("f4")
+        await stage.until(lambda: len(_listed(screen)) == 1 and "book.write" in _listed(screen)[0], "it is read")
+        assert runtime.paths.approvals.stat().st_mode & 0o077 == 0, "only its owner can read it"
+
+
 @pytest.mark.promise("ASK-7")
 async def test_without_rules_the_key_for_a_new_one_is_shown(runtime: Runtime) -> None:
     runtime.paths.approvals.unlink()

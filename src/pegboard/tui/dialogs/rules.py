@@ -282,10 +282,10 @@ class RulesScreen(ListDialog[None]):
     @work(exclusive=True, group="editor")
     async def action_open(self) -> None:
         """Open the rules file in the user's editor, then read it again."""
-        from pegboard.tui.widgets.external_editor import open_in_editor
+        from pegboard.tui.widgets.external_editor import open_or_create
 
         if self._rules is not None:
-            await open_in_editor(self.app, self._rules.file)
+            await open_or_create(self.app, self._rules.file)
             self._test()
 
     def _names(self) -> list[str]:

@@ -198,9 +198,9 @@ class SettingsScreen(ListDialog[None]):
     @work(exclusive=True, group="change")
     async def action_file(self) -> None:
         """Open the user's configuration file."""
-        from pegboard.tui.widgets.external_editor import open_in_editor
+        from pegboard.tui.widgets.external_editor import open_or_create
 
-        await open_in_editor(self.app, str(self._runtime.paths.config_file))
+        await open_or_create(self.app, str(self._runtime.paths.config_file))
         await self._reload()
         self._read()
 

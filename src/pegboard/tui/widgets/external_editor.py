@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 from contextlib import nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pegboard import storage
 from pegboard.config.editor import editor_command
 from pegboard.tui.state.app_state import AppState
 from pegboard.tui.widgets.suspension import environment, suspended
@@ -23,11 +25,37 @@ async def open_in_editor(app: App[object], file: str, line: int | None = None) -
         file: Path of the file.
         line: Line to open, from 1, or None.
     """
+    if await asyncio.to_thread(os.path.exists, file):
+        await _run_editor(app, file, line)
+    else:
+        app.notify(f"{file} can't be opened because it no longer exists.", severity="error", markup=False)
+
+
+async def open_or_create(app: App[object], file: str) -> None:
+    """Open a file of the user's configuration; the editor creates it if it's missing.
+
+    A new file is readable by its owner only.
+
+    Args:
+        app: The running app.
+        file: Path of the file. Its folder may be missing too.
+    """
+    if await asyncio.to_thread(os.path.exists, file):
+        await open_in_editor(app, file)
+        return
+    try:
+        await asyncio.to_thread(storage.make_folder, Path(file).parent)
+    except OSError as error:
+        message = f"{file} was not opened because its folder can't be created: {error.strerror or error}."
+        app.notify(message, severity="error", markup=False)
+        return
+    await _run_editor(app, file, None)
+    await asyncio.to_thread(storage.tighten, file)
+
+
+async def _run_editor(app: App[object], file: str, line: int | None) -> None:
     from textual.app import SuspendNotSupported
 
-    if not await asyncio.to_thread(os.path.exists, file):
-        app.notify(f"{file} can't be opened because it no longer exists.", severity="error", markup=False)
-        return
     command = editor_command(file, line, os.environ)
     error_text = ""
     try:
