@@ -8,6 +8,7 @@ from textual import events
 
 from pegboard.models import JsonObject
 from pegboard.tui.form.editors import TextLine
+from pegboard.tui.form.frame import lines_of
 
 from .form_stage import SIZE, FormApp, settled, show, spec_of, until
 from .hands import FormAlone
@@ -130,3 +131,14 @@ async def test_folds_and_scroll_position_are_kept_per_tool_and_across_a_rescan(a
         app.pane.show(spec_of({"first": TEXT, **properties}, name="a.one"))
         await until(pilot, lambda: "p20 " in app.text)
         assert [item.field.path for item in app.body.items if not item.is_open] == ["/p2"]
+
+
+@pytest.mark.parametrize("text", ["x" * 12_000, "a\rb", "a\nb", "x" * 900], ids=len)
+async def test_the_height_of_a_text_is_known_before_it_is_mounted(app: FormApp, text: str) -> None:
+    async with app.run_test(size=SIZE) as pilot:
+        await show(pilot, spec_of({"first": TEXT, "x": TEXT}))
+        app.pane.load({"x": text})
+        await settled(pilot)
+        view = next(view for view in app.body.views if view.item.field.path == "/x")
+        assert view is not app.body.focused
+        assert lines_of(view.item, view.space) == view.lines(view.space.width)

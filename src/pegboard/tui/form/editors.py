@@ -25,14 +25,12 @@ from pegboard.forms import Field, MapField, TextField
 from pegboard.results.clean import clean_line
 from pegboard.storage import no_temporary_file
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.form.lines import SELECT_ALL, LineInput, Lines
+from pegboard.tui.form.lines import SELECT_ALL, LineInput, Lines, needs_box
 from pegboard.tui.form.messages import ConvertToBox, Edited, LineSubmitted
 from pegboard.tui.form.offers import OfferEditor
 from pegboard.tui.widgets.control_pictures import ControlPictures
 from pegboard.tui.widgets.paste import may_be_call
 
-_LONGEST_LINE = 10_000
-"""Most characters of a text in one line; a longer one gets a box."""
 _OFFER = Command(
     "field.offer", "ctrl+f", "offer", "Pick", "Pick the default, an example, a recent value, a file or a folder.", True
 )
@@ -248,9 +246,7 @@ class TextLine(LineInput, OfferEditor):
 
     def _needs_lines(self, text: str) -> bool:
         """Return whether a text needs a box; only fields of text that isn't secret have one."""
-        if not isinstance(self.field, TextField) or self.is_secret:
-            return False
-        return "\n" in text or "\r" in text or len(text) > _LONGEST_LINE
+        return isinstance(self.field, TextField) and not self.is_secret and needs_box(text)
 
 
 class JsonBox(Lines):

@@ -25,6 +25,7 @@ from pegboard.tui.form import frame
 from pegboard.tui.form.choices import Choices
 from pegboard.tui.form.editors import TextBox, TextLine, can_be_json, in_editor
 from pegboard.tui.form.items import FormItem
+from pegboard.tui.form.lines import needs_box
 from pegboard.tui.form.messages import ConvertToBox, Edited
 from pegboard.tui.form.multi import MultiChoices
 from pegboard.tui.form.rows import (
@@ -35,7 +36,6 @@ from pegboard.tui.form.rows import (
     Selector,
     editor_class,
     make_editor,
-    needs_box,
     replace_with_box,
 )
 

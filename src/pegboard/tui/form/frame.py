@@ -27,6 +27,7 @@ from pegboard.forms import (
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.sizes import count
 from pegboard.tui.form.items import FormItem
+from pegboard.tui.form.lines import needs_box
 from pegboard.tui.form.ticks import Ticks
 
 Pieces: TypeAlias = Sequence[tuple[str, str]]
@@ -227,7 +228,7 @@ def _is_box(item: FormItem) -> bool:
     one = item.field
     if item.part == "raw" or isinstance(one, JsonField):
         return True
-    return isinstance(one, TextField) and not one.secret and (one.multiline or "\n" in one.text)
+    return isinstance(one, TextField) and not one.secret and (one.multiline or needs_box(one.text))
 
 
 def _section_values(section: SectionField) -> Iterator[str]:

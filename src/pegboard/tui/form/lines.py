@@ -24,6 +24,8 @@ from pegboard.tui.widgets.text_input import TextInput
 
 MOST_IN_PLACE, _LONGEST_LINE = 60_000, 20_000
 """Most characters of a text, and of one of its lines, that is shown in full; wrapping more is too slow."""
+_MOST_IN_ONE_LINE = 10_000
+"""Most characters of a text that is edited in one line."""
 _TYPED = 1_000
 """Most characters of an edit that is always shown in full."""
 _HEAD = 300
@@ -318,6 +320,11 @@ class Lines(TextArea, inherit_bindings=False):
             key = key_in_reach(self, _EDITORS)
             how = f", or press {key} to edit it in $EDITOR" if key else ""
             self.notify(f"The hidden text was not changed. Select all of it to delete it{how}.", markup=False)
+
+
+def needs_box(text: str) -> bool:
+    """Return whether a text doesn't fit into an editor of one line."""
+    return "\n" in text or "\r" in text or len(text) > _MOST_IN_ONE_LINE
 
 
 def _is_long(text: str) -> bool:

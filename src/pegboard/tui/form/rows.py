@@ -32,16 +32,13 @@ from pegboard.tui.form.choices import Choices
 from pegboard.tui.form.editors import TextBox, TextLine
 from pegboard.tui.form.frame import add_line, header
 from pegboard.tui.form.items import FormItem
-from pegboard.tui.form.lines import SELECT_ALL, LineInput
+from pegboard.tui.form.lines import SELECT_ALL, LineInput, needs_box
 from pegboard.tui.form.messages import Edited, LineSubmitted
 from pegboard.tui.form.multi import MultiChoices
 from pegboard.tui.widgets.control_pictures import ControlPictures
 from pegboard.tui.widgets.paste import may_be_call
 
 Editor: TypeAlias = TextLine | TextBox | Choices | MultiChoices
-
-_LONGEST_LINE = 10_000
-"""Most characters of a text that is edited in one line."""
 
 
 def editor_class(field: Field) -> type[Editor]:
@@ -63,11 +60,6 @@ def make_editor(field: Field) -> Editor:
     if isinstance(field, MultiChoiceField) and not field.is_raw:
         return MultiChoices(field)
     return TextBox(field) if editor_class(field) is TextBox else TextLine(field)
-
-
-def needs_box(text: str) -> bool:
-    """Return whether a text doesn't fit into one line."""
-    return "\n" in text or "\r" in text or len(text) > _LONGEST_LINE
 
 
 async def replace_with_box(line: TextLine, text: str) -> TextBox:
