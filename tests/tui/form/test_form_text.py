@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from textual import events
@@ -202,3 +203,22 @@ async def test_a_text_is_edited_in_the_users_editor(app: FormApp, external_edito
         await pilot.press("f4")
         await until(pilot, lambda: app.query_one(JsonBox).text.endswith("} and\nmore"))
         assert app.pane.submit() is None
+
+
+async def test_leaving_the_users_editor_without_a_change_keeps_the_cursor_and_the_undo_history(
+    app: FormApp, tmp_path: Path, external_editor: Callable[[str], None]
+) -> None:
+    external_editor(f"touch {tmp_path}/seen")
+    async with app.run_test(size=SIZE) as pilot:
+        await show(pilot, spec_of({"x": {"type": "string"}}))
+        await pilot.press("ctrl+t")
+        await until(pilot, lambda: isinstance(app.focused, JsonBox))
+        box = app.query_one(JsonBox)
+        before = box.text
+        await pilot.press("ctrl+end", "x")
+        cursor = box.cursor_location
+        await box.action_editor()
+        assert (tmp_path / "seen").exists()
+        assert box.cursor_location == cursor
+        await pilot.press("ctrl+z")
+        assert box.text == before

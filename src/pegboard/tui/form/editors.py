@@ -284,7 +284,10 @@ class JsonBox(Lines):
 
     async def action_editor(self) -> None:
         """Edit the JSON in the user's editor."""
-        self.text = await in_editor(self.app, self.text, ".json")
+        before = self.text
+        after = await in_editor(self.app, before, ".json")
+        if after != before:
+            self.text = after
 
 
 class TextBox(Lines, OfferEditor):
