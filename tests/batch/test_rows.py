@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tracemalloc
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -258,3 +259,16 @@ def test_a_json_row_that_uses_an_earlier_name_of_a_parameter_wins_and_can_be_map
 def test_a_map_that_does_not_fit_is_a_message(pairs: list[str], columns: tuple[str, ...], words: str) -> None:
     with pytest.raises(MappingError, match=words):
         ColumnMap(SPEC, pairs, format="csv", columns=columns)
+
+
+@pytest.mark.promise("BAT-1")
+@pytest.mark.parametrize(("name", "header", "line"), [("in.jsonl", "", '{"n": 1}\n'), ("in.csv", "n,m\n", "1,2\n")])
+def test_the_position_in_a_small_file_is_after_the_rows_that_were_read(
+    tmp_path: Path, name: str, header: str, line: str
+) -> None:
+    file = tmp_path / name
+    file.write_text(header + line * 100)
+    rows = InputRows(str(file))
+    assert len([*islice(rows, 25)]) == 25
+    assert rows.position == len(header) + len(line) * 25
+    rows.close()

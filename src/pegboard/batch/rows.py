@@ -118,8 +118,8 @@ class InputRows:
 
     @property
     def position(self) -> int:
-        """Bytes of the file that were read so far, including those in buffers; 0 if it isn't a regular file."""
-        return self._file.raw.tell() if self.is_regular else 0
+        """Bytes of the file that its rows took so far, about; 0 if it isn't a regular file."""
+        return self._file.tell() if self.is_regular else 0
 
     def __iter__(self) -> Iterator[Row]:
         """Yield the rows.
