@@ -173,6 +173,30 @@ async def test_the_check_of_a_destructive_tool_runs_only_after_confirmation_and_
 
 
 @pytest.mark.promise("BAT-3")
+@pytest.mark.parametrize("other", ["ctrl+r", "alt+a"])
+async def test_a_check_that_was_ended_by_a_question_no_longer_runs(
+    packs: Path, own_check: Callable[[str, str], Path], write_pack: Callable[[str, str], Path], other: str
+) -> None:
+    write_pack("shop.py", PACK.replace('return "clear"', "import time\n    time.sleep(60)"))
+    file = own_check("all", 'tool = "shop.clear"\nexpect.exact = "clear"\nquestions = ["Clear it?"]\n')
+    async with on_stage(Runtime.from_environment(packs=[packs])) as stage:
+        await open_checks(stage, "clear")
+        await stage.press("ctrl+r")
+        await stage.until(lambda: isinstance(stage.app.screen, Confirm), "a question is asked")
+        await stage.press("ctrl+y")
+        await stage.until_seen("running…")
+        await stage.press(other)
+        if other == "ctrl+r":
+            await stage.until(lambda: isinstance(stage.app.screen, Confirm), "a question is asked")
+            await stage.press("n")
+        else:
+            await stage.until_seen("The offline model can't be asked such questions.")
+        await stage.until_seen("not run")
+        file.unlink()
+        await stage.until_seen("No checks yet.")
+
+
+@pytest.mark.promise("BAT-3")
 async def test_after_a_check_is_deleted_the_next_one_is_selected(
     packs: Path, own_check: Callable[[str, str], Path]
 ) -> None:

@@ -224,6 +224,7 @@ class ChecksScreen(ListDialog[None]):
         """Run checks one after the other and show each result."""
         from pegboard.checks.run import CheckRunner
 
+        self._end_running()
         if self._spec.hints.destructive and not await self._is_confirmed(checks):
             return
         runner = CheckRunner(self._runtime, self._files)
@@ -247,6 +248,7 @@ class ChecksScreen(ListDialog[None]):
         """Ask the configured model the questions of the selected check; the expected calls are not run."""
         from pegboard.checks.questions import QuestionRunner
 
+        self._end_running()
         check = self._marked
         if not isinstance(check, Check):
             return
@@ -258,7 +260,6 @@ class ChecksScreen(ListDialog[None]):
         self._rows = tuple(current if row is check else row for row in self._rows)
         self._asked.pop(check.file, None)
         self._asking = check.file
-        self._checking = ""  # Questions end the checks that run.
         self._refresh()
         runner = QuestionRunner(self._runtime, self._files)
         try:
@@ -273,6 +274,12 @@ class ChecksScreen(ListDialog[None]):
             self._asking = ""
             if self.is_attached:
                 self._refresh()
+
+    def _end_running(self) -> None:
+        """Show that no check runs: checks and questions end those that were started before."""
+        if self._checking:
+            self._checking = ""
+            self._refresh()
 
     async def _is_confirmed(self, checks: Sequence[Check]) -> bool:
         from pegboard.tui.dialogs.confirm import Confirm
