@@ -27,6 +27,7 @@ from pegboard.tui.dialogs.ask_text import AskText
 from pegboard.tui.dialogs.confirm import Confirm
 from pegboard.tui.form.lines import Lines
 from pegboard.tui.result.text import TextView
+from pegboard.tui.state.app_state import AppState
 from pegboard.tui.state.remembered import Remembered
 from pegboard.tui.widgets import answer_guard
 from pegboard.tui.widgets.answer_guard import DELAY_SECONDS, Clock
@@ -495,6 +496,17 @@ async def test_keys_pressed_together_with_the_one_that_opens_the_card_never_answ
         await stage.press("a")
         assert (await received(watched))["id"] == 1
         await answered(stage)
+
+
+@pytest.mark.promise("WAT-4")
+async def test_f12_does_nothing_on_the_card_of_a_call_that_was_just_answered_elsewhere(watched: Watched) -> None:
+    async with on_app() as stage:
+        watched.call(1, "delete", path="a")
+        await open_card(stage)
+        shown = card(stage)
+        stage.app.set_reactive(AppState.agent_calls, ())  # The card is still open.
+        await stage.app.show_agent_call()
+        assert stage.app.screen is shown
 
 
 @pytest.mark.promise("WAT-4")

@@ -224,6 +224,8 @@ class DialogApp(ThemedApp, AppState):
         shown = self.screen if isinstance(self.screen, AgentCallScreen) else None
         if question is None:
             ids = [one.id for one in self.agent_calls]
+            if not ids:  # The call of the card was just answered elsewhere.
+                return
             at = ids.index(shown.question.id) + 1 if shown is not None and shown.question.id in ids else 0
             question = self.agent_calls[at % len(ids)]
         if shown is not None and question.id == shown.question.id:
