@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from pegboard.config import Paths, Settings
+from pegboard.errors import StoreError
 from pegboard.models import ToolCall, ToolResult
 from pegboard.runtime import Runtime
 from pegboard.tui.activity.feed import CallFeed
@@ -83,3 +85,23 @@ async def test_a_call_is_read_again_until_it_has_ended(runtime: Runtime) -> None
     rows = await feed.read(feed.refresh)
     assert rows.running == set()
     assert [row.state for row in rows.top] == ["ok"] * 302
+
+
+@pytest.mark.promise("ACT-1")
+async def test_a_query_that_could_not_be_read_is_read_with_the_next_change(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed = Feed(runtime)
+    _add(runtime, 1, 2)
+    assert len((await feed.read(lambda: feed.search(""))).top) == 2
+
+    def fail(*_: object, **__: object) -> NoReturn:
+        raise StoreError("The database is locked.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(runtime.activity, "page", fail)
+        assert len((await feed.read(lambda: feed.search("tool:b.*"))).top) == 2
+        assert "The database is locked." in feed.problem
+    assert not (await feed.read(feed.refresh)).top
+    assert (feed.text, feed.problem) == ("tool:b.*", "")
+    assert len((await feed.read(lambda: feed.search("tool:a.*"))).top) == 2

@@ -57,6 +57,8 @@ class CallFeed:
         self._wake = asyncio.Event()
         self._text = ""
         self._is_new_query = True
+        self._is_unread = False
+        """Whether the last query is still to be read, because that failed."""
         self._is_outdated = False
         self._is_everything_outdated = False
         self._wants_more = self._wants_newer = self._wants_oldest = False
@@ -171,6 +173,7 @@ class CallFeed:
         while True:
             await self._wake.wait()
             self._wake.clear()
+            self._is_new_query |= self._is_unread
             while (job := self._next_job()) is not None:
                 try:
                     await job()
@@ -200,11 +203,13 @@ class CallFeed:
     async def _start_over(self) -> None:
         self._is_new_query = self._is_outdated = self._is_everything_outdated = False
         self._wants_more = self._wants_newer = self._wants_oldest = False
+        self._is_unread = True
         text = self._text
         parsed = self._activity.parse(text)
         rows, following = await asyncio.to_thread(self._page, parsed.query, None, PAGE)
         if self._is_new_query:  # the user has typed more
             return
+        self._is_unread = False
         self.text, self.parsed, self.problem, self.is_loaded = text, parsed, "", True
         self.count = None
         self.generation += 1
