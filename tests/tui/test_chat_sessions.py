@@ -17,7 +17,10 @@ from textual.widgets import TextArea
 
 from pegboard.errors import ModelError
 from pegboard.models.conversation import Message, ModelMessage, ProposedCall, SystemMessage, TextDelta, ToolMessage
+from pegboard.tui.chat.blocks import UserBlock
+from pegboard.tui.chat.open_session import OpenSession
 from pegboard.tui.chat.sessions import SessionsScreen
+from pegboard.tui.chat.story import TurnEnd
 
 TALK: Sequence[Message] = [user("one"), answer("1"), user("two"), answer("2"), user("three"), answer("3")]
 
@@ -294,6 +297,26 @@ async def test_a_long_session_shows_its_last_messages_and_more_on_demand(tmp_pat
         await stage.press("home")
         assert "earlier messages" not in stage.text
         assert "ask 0" in stage.text
+
+
+@pytest.mark.promise("ASK-6", "TUI-2")
+async def test_the_viewport_stays_at_the_same_message_if_earlier_answers_are_incomplete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends = dict.fromkeys(range(1_000), TurnEnd(None, "length"))
+    monkeypatch.setattr(OpenSession, "_ends", lambda _, session: ends if session == "old" else {})
+    long: list[Message] = [
+        message for number in range(150) for message in (user(f"ask {number}"), answer(f"say {number}"))
+    ]
+    async with on_chat(tmp_path, sessions=[("old", long)]) as stage:
+        await opened(stage, "old")
+        await stage.press("shift+tab", "home", "up")
+        await stage.until(lambda: len(stage.users) == 150, "more are shown")
+        await stage.drawn()
+        assert len(stage.notes) == 150
+        assert isinstance(stage.talk.marked, UserBlock)
+        assert stage.talk.marked.message == "ask 50"
+        assert "ask 50" in stage.text
 
 
 async def test_messages_of_a_stored_session_are_recalled_in_the_prompt(tmp_path: Path) -> None:

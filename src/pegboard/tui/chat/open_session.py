@@ -254,7 +254,9 @@ class OpenSession:
         self._transcript.show(story.blocks)
         self._prompt.remember([entry.message.text for entry in entries if isinstance(entry.message, UserMessage)])
         if stay:
-            self._transcript.action_move_to(_stored_blocks(story.blocks) - before)
+            stored = [index for index, block in enumerate(story.blocks) if _stored_blocks([block])]
+            if 0 < before <= len(stored):
+                self._transcript.action_move_to(stored[-before])
         if at is not None:
             self._page.call_after_refresh(self._show_message, sum(_is_before(entry, at) for entry in shown))
         if draft:
