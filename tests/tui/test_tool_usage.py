@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Sequence
+
 import pytest
 from stage import Stage, on_stage
 from test_activity import Recorder, paths, recorder, runtime
 
 from pegboard.models import ResultMeta, ToolResult
+from pegboard.models.statistics import ToolStatistics
 from pegboard.runtime import Runtime
+from pegboard.tui.state.catalogue import PackEntry
+from pegboard.tui.tools.tool_page import ToolPage
 from pegboard.tui.tools.usage import UsageLine
 
 __all__ = ["paths", "recorder", "runtime"]
@@ -73,6 +79,31 @@ async def test_the_line_is_updated_by_a_run_and_hidden_for_other_tools(runtime: 
         await stage.press("escape", "escape", "ctrl+u")
         await stage.open("hold")
         await stage.until(lambda: not line(stage), "the other tool was never called")
+
+
+async def test_the_use_of_a_tool_that_is_read_late_is_not_shown_for_its_pack(
+    runtime: Runtime, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorder.add("gate.shout", {"text": "x"}, lasting(100))
+    is_free, read = threading.Event(), runtime.activity.statistics
+
+    def read_late(tools: Sequence[str] | None = None) -> tuple[ToolStatistics, ...]:
+        is_free.wait(30)
+        return read(tools)
+
+    monkeypatch.setattr(runtime.activity, "statistics", read_late)
+    async with on_stage(runtime) as stage:
+        await stage.open("shout")
+        page = stage.screen.query_one(ToolPage)
+        (reading,) = (worker for worker in stage.app.workers if worker.group == "recall")
+        await stage.press("escape", "escape", "ctrl+u", "home")
+        await stage.until(lambda: isinstance(page.subject, PackEntry), "the pack is shown")
+        await stage.until(lambda: stage.screen.settled, "its form is hidden")
+        is_free.set()
+        await stage.until(lambda: reading.is_finished, "the use of the tool is read")
+        await stage.pilot.pause()
+        assert not line(stage)
+        assert page.statistics is None
 
 
 @pytest.mark.parametrize(("leave", "back"), [("f9", "f5"), ("f2", "escape")], ids=["a page", "a dialog"])

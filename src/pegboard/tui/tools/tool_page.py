@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeGuard
 
 from textual import events, work
@@ -244,8 +245,7 @@ class ToolPage(Vertical):
             if self._shown is None:
                 self._say_that_no_tool_is_selected()
             else:
-                key = self._key("tools.run")
-                self.notify(f"This tool has no result yet. Press {key} to run it.", markup=False)
+                self.notify(f"This tool has no result yet. Press {self._key('tools.run')} to run it.", markup=False)
             return False
         self._result.focus()
         return True
@@ -264,16 +264,17 @@ class ToolPage(Vertical):
         if self._shown is None:
             return
         tool = self._shown.name
-        try:
+        statistics: ToolStatistics | None = None
+        recent: Sequence[JsonObject] = ()
+        with suppress(StoreError):
             found = await asyncio.to_thread(self._runtime.activity.statistics, (tool,))
-            self.statistics = found[0] if found else never_called(tool)
-        except StoreError:
-            self.statistics = None
-        try:
-            self._form.recent = await asyncio.to_thread(self._runtime.history.recent_arguments, tool)
-        except StoreError:
-            self._form.recent = ()
+            statistics = found[0] if found else never_called(tool)
+        with suppress(StoreError):
+            recent = await asyncio.to_thread(self._runtime.history.recent_arguments, tool)
         presets = len(await asyncio.to_thread(self._runtime.presets.list, tool))
+        if not isinstance(self.subject, ToolEntry) or self.subject.spec.name != tool:
+            return  # Another row was selected meanwhile.
+        self.statistics, self._form.recent = statistics, recent
         self.post_message(HistoryRead())
         offered = self.has_fields and self.statistics is not None and self.statistics.calls > 0
         hint = f" · {self._key('tools.last_arguments')} last arguments" if offered else ""
@@ -365,8 +366,8 @@ class ToolPage(Vertical):
         undo = f" {key_of(self._form, 'form.bring_back')} undoes it." if had else ""
         self.notify(f"Form filled {source}.{undo}", markup=False)
         if hidden := unrecorded_secret(arguments):
-            text = clean_line(f"{hidden} Enter it before you run {self._shown.name}.")
-            self.notify(text, severity="warning", markup=False)
+            text = f"{hidden} Enter it before you run {self._shown.name}."
+            self.notify(clean_line(text), severity="warning", markup=False)
         self.focus_form()
 
     @work(exclusive=True, group="arguments")
@@ -416,8 +417,7 @@ class ToolPage(Vertical):
         """Open the dialog that copies the call in several formats."""
         from pegboard.tui.dialogs.copy_as import copy_call
 
-        filled = self._tool_and_form()
-        if filled is not None:
+        if (filled := self._tool_and_form()) is not None:
             self.app.push_screen(copy_call(*filled, self._runtime.tools.options(filled[0])))
 
     def run_over_file(self) -> None:
