@@ -20,7 +20,9 @@ from rich.cells import cell_len
 from terminals import pegboard as in_terminal
 from watched import eventually
 
-from pegboard.models import ToolCall, ToolResult
+from pegboard.cli.differences import difference_lines
+from pegboard.history.diff import diff
+from pegboard.models import JsonObject, ToolCall, ToolResult
 from pegboard.runtime import Runtime
 
 Command = Callable[..., commands.Done]
@@ -530,3 +532,10 @@ def test_a_full_disk_is_reported_with_the_change_that_failed_and_what_to_do(
     done = pegboard("history", *line.replace("ID", call).split(), stdin="shelf-of-Ada\n")
     assert done.returncode == 1
     assert done.stderr == f"{words}database or disk is full. Free space on the disk, then try again.\n"
+
+
+@pytest.mark.parametrize(("differences", "line"), [(201, "1 more difference ("), (202, "2 more differences (")])
+def test_the_differences_that_are_not_printed_are_counted(differences: int, line: str) -> None:
+    before: JsonObject = {f"k{number}": 1 for number in range(differences)}
+    after: JsonObject = dict.fromkeys(before, 2)
+    assert line in [*difference_lines("result", diff(before, after))][-1]

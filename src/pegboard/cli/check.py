@@ -354,7 +354,7 @@ def _narrate_not_compared(tools: set[str], unread: list[str]) -> None:
 def _print_compatibility(one: ToolCompatibility) -> None:
     from pegboard.cli.output import print_colored, print_text
     from pegboard.results.clean import clean_line
-    from pegboard.results.sizes import local_time
+    from pegboard.results.sizes import count, local_time
 
     colors = {"compatible": "green", "new": "green", "breaking": "red", "removed": "red"}
     print_colored(one.status, colors[one.status])
@@ -365,7 +365,7 @@ def _print_compatibility(one: ToolCompatibility) -> None:
     for call in one.broken_calls[:_CALLS_PRINTED]:
         print_text(clean_line(f"    call {call.id} of {local_time(call.at)}: {call.reason}") + "\n")
     if one.broken > _CALLS_PRINTED:
-        print_text(f"    and {one.broken - _CALLS_PRINTED:,} more calls\n")
+        print_text(f"    and {count(one.broken - _CALLS_PRINTED, 'more call')}\n")
 
 
 def _compatibility_summary(found: tuple[ToolCompatibility, ...], since: str | None) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pegboard.results.clean import clean_line
+from pegboard.results.sizes import count
 
 if TYPE_CHECKING:
     from pegboard.models.difference import JsonDifference, ValueDiff
@@ -30,7 +31,7 @@ def difference_lines(name: str, values: ValueDiff) -> Iterator[str]:
         yield from _lines_of(difference)
     left = len(values.differences) - _SHOWN_DIFFERENCES
     if left > 0:
-        yield f"  … and {left:,} more differences (--json prints all)"
+        yield f"  … and {count(left, 'more difference')} (--json prints all)"
     if not values.is_whole:
         yield "  The values are too large to be compared completely."
 

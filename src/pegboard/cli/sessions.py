@@ -98,21 +98,18 @@ def show(
         export(context, session, "json" if json else "markdown")
         return
     from pegboard.cli.output import narrate, print_text
+    from pegboard.results.sizes import count
 
     runtime = open_runtime(context)
     with _exit_on_error(runtime):
         excerpt = runtime.sessions.excerpt(session, limit or _SHOWN, _LONGEST_SHOWN)
     print_text(excerpt.text.removesuffix("\n"), end="\n")
     left_out = [
-        *([f"{excerpt.omitted:,} earlier {_messages(excerpt.omitted)} not shown"] if excerpt.omitted else ()),
-        *([f"{excerpt.shortened:,} long {_messages(excerpt.shortened)} shortened"] if excerpt.shortened else ()),
+        *([f"{count(excerpt.omitted, 'earlier message')} not shown"] if excerpt.omitted else ()),
+        *([f"{count(excerpt.shortened, 'long message')} shortened"] if excerpt.shortened else ()),
     ]
     if left_out:
         narrate(f"note: {', '.join(left_out)}. Add --full to see everything.")
-
-
-def _messages(number: int) -> str:
-    return "message" if number == 1 else "messages"
 
 
 @sessions.command()

@@ -310,11 +310,11 @@ class CallActions:
             reasons.append(f"{count(len(calls), 'call')} will run one after the other, the oldest first.")
         for call in destructive[:3]:
             text = clean(arguments_text(call.args if arguments is None else arguments)).splitlines()
-            more = [f"… {len(text) - _ARGUMENT_LINES} more lines"] if len(text) > _ARGUMENT_LINES else []
+            more = [f"… {count(len(text) - _ARGUMENT_LINES, 'more line')}"] if len(text) > _ARGUMENT_LINES else []
             reasons.append(f"{clean_line(call.tool)} may delete or overwrite data.")
             reasons.append("\n".join([*text[:_ARGUMENT_LINES], *more]))
         if len(destructive) > 3:
-            reasons.append(f"{len(destructive) - 3:,} more calls may delete or overwrite data.")
+            reasons.append(f"{count(len(destructive) - 3, 'more call')} may delete or overwrite data.")
         scripts = [call.args if arguments is None else arguments for call in calls if call.tool == _SCRIPT]
         if tools := await asyncio.to_thread(self._runtime.scripts.destructive_tools, scripts):
             reasons.append(f"{_SCRIPT} calls tools that may delete or overwrite data: {clean_line(', '.join(tools))}.")

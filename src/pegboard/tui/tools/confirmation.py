@@ -14,6 +14,7 @@ from pegboard.forms import Form
 from pegboard.models import HealthRow, Problem, ScriptHandler, ToolSpec
 from pegboard.results.arguments import arguments_text
 from pegboard.results.clean import clean, clean_line
+from pegboard.results.sizes import count
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -61,7 +62,7 @@ def _describe_effect(spec: ToolSpec, form: Form | None) -> str:
     with suppress(JsonTextError):
         text = arguments_text(parse(text))
     lines = clean(text).splitlines()
-    more = [f"… {len(lines) - _ARGUMENT_LINES} more lines"] if len(lines) > _ARGUMENT_LINES else []
+    more = [f"… {count(len(lines) - _ARGUMENT_LINES, 'more line')}"] if len(lines) > _ARGUMENT_LINES else []
     return question + "\n\n" + "\n".join([*lines[:_ARGUMENT_LINES], *more])
 
 

@@ -16,6 +16,7 @@ from textual.widgets import Button, Static
 from pegboard.models import Problem, ServerState, ServerStatus
 from pegboard.models.server_content import PromptInfo, ResourceInfo, ResourceTemplate
 from pegboard.results.clean import clean_line
+from pegboard.results.sizes import count
 from pegboard.tui.state.catalogue import PackEntry
 from pegboard.tui.widgets.filter_line import FilterLine
 from pegboard.tui.widgets.long_text import LongText
@@ -186,7 +187,7 @@ class ServerPage(Vertical):
         problems = [one for one in self._pack.problems if not server.reason or server.reason not in one.message]
         lines += [problem_line(problem) for problem in problems[:_PROBLEMS_SHOWN]]
         if len(problems) > _PROBLEMS_SHOWN:
-            lines.append(Content.styled(f"and {len(problems) - _PROBLEMS_SHOWN} more problems", "$text-muted"))
+            lines.append(Content.styled(f"and {count(len(problems) - _PROBLEMS_SHOWN, 'more problem')}", "$text-muted"))
         text = Content("\n").join([*lines, *instruction_lines(server)])
         if text != self._text.content:
             self._text.update(text)
