@@ -5,14 +5,13 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Final
 
 from pegboard.cli.differences import compact
 from pegboard.cli.output import print_table
 from pegboard.models import RecordedCall
 from pegboard.models.turn import ModelTurn
-from pegboard.results.sizes import duration, local_time
+from pegboard.results.sizes import duration, local_time, short_time
 
 _SHOWN_ID: Final = 16
 _NARROW: Final = 130
@@ -37,7 +36,7 @@ def print_calls(calls: Sequence[RecordedCall], empty: str) -> None:
 def _row(call: RecordedCall, *, is_narrow: bool) -> tuple[str, ...]:
     return (
         call.id[:_SHOWN_ID],
-        _short_time(call.at) if is_narrow else local_time(call.at),
+        short_time(call.at) if is_narrow else local_time(call.at),
         _outcome(call),
         duration(call.duration_ms) if call.duration_ms else "",
         call.source,
@@ -49,13 +48,6 @@ def _row(call: RecordedCall, *, is_narrow: bool) -> tuple[str, ...]:
 def _without_details(row: tuple[str, ...]) -> tuple[str, ...]:
     """Leave out the duration and the source."""
     return (*row[:3], *row[5:])
-
-
-def _short_time(at: datetime) -> str:
-    local, now = at.astimezone(), datetime.now().astimezone()
-    if local.date() == now.date():
-        return local.strftime("%H:%M:%S")
-    return local.strftime("%m-%d %H:%M" if local.year == now.year else "%Y-%m-%d")
 
 
 def _outcome(call: RecordedCall) -> str:

@@ -73,6 +73,14 @@ def local_time(at: datetime) -> str:
     return f"{at.astimezone():%Y-%m-%d %H:%M:%S}"
 
 
+def short_time(at: datetime) -> str:
+    """Return a local time of today as `09:30:00`, one of this year as `07-14 09:30`, else the date `2025-07-14`."""
+    local, now = at.astimezone(), datetime.now().astimezone()
+    if local.date() == now.date():
+        return f"{local:%H:%M:%S}"
+    return f"{local:%m-%d %H:%M}" if local.year == now.year else f"{local:%Y-%m-%d}"
+
+
 def age(now: datetime, then: datetime) -> str:
     """Return the time since `then` as `now`, `5 min`, `3 h` or `2 d`, or as a date after a month."""
     minutes = int((now - then).total_seconds() // 60)

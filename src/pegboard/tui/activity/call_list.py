@@ -16,7 +16,7 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from pegboard.models import UNFINISHED, CallState
-from pegboard.results.sizes import count, duration, size
+from pegboard.results.sizes import count, duration, short_time, size
 from pegboard.tui.activity.rows import CallRow, ListedCall
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.widgets.filter_list import FilterList, navigation
@@ -418,7 +418,7 @@ class CallList(FilterList):
         if call.state == "running" and "duration" not in shown:
             outcome = duration(took)
         cells = {
-            "time": Content.styled(_time(call.at), muted),
+            "time": Content.styled(short_time(call.at), muted),
             "source": Content(call.source),
             "origin": Content.styled(call.origin, muted),
             "tool": Content.assemble("  " * min(line.depth, 4), made, self._tool(call, is_selected)),
@@ -467,14 +467,6 @@ def _size(call: CallRow) -> str:
     if call.is_turn:
         return count(call.calls, "call") if call.calls else ""
     return size(call.size) if call.size else ""
-
-
-def _time(at: datetime) -> str:
-    """Return the time of a call of today, the day and the time of one of this year, else the date."""
-    local, now = at.astimezone(), datetime.now().astimezone()
-    if local.date() == now.date():
-        return f"{local:%H:%M:%S}"
-    return f"{local:%m-%d %H:%M}" if local.year == now.year else f"{local:%Y-%m-%d}"
 
 
 def _cell(content: Content | str, width: int, *, is_right: bool = False) -> Content:
