@@ -191,7 +191,7 @@ class ScriptDocument:
     def _load(self, text: str, name: str) -> None:
         self._opened += 1
         self._editor.load_text(text)
-        # compare with the editor's text, which has normalized line endings
+        # Compare with the editor's text, which has no lone surrogates.
         self.name, self._saved = name, self._editor.text
         self._changed()
         self.schedule_draft()
