@@ -44,7 +44,6 @@ _HELP = """List past calls from every source, the newest first.
 Without a command, list the calls that match QUERY: words, "phrases", and the filters tool: source: session: agent:
 status: since: before: slower: parent: pinned:. For example: pegboard history tool:ckan status:failed since:2h.
 `pegboard history list --help` describes the options."""
-_SHOWN_ID = 16
 
 
 class _QueryGroup(TyperGroup):

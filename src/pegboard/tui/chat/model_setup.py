@@ -16,7 +16,7 @@ from textual.widgets import Button, Input, Label, Static
 from pegboard.config import Secrets, set_values
 from pegboard.errors import ModelError
 from pegboard.models import Problem
-from pegboard.models.model_requirements import OFFLINE, ModelRequirements
+from pegboard.models.model_requirements import OFFLINE
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.form.lines import SELECT_ALL
@@ -80,7 +80,6 @@ class ModelSetup(Dialog[str | None]):
         self._key = _Entry("", placeholder="unchanged", password=True, id="key")
         self._hint = Static(id="hint")
         self._outcome = Static(id="outcome")
-        self._required: ModelRequirements | None = None
 
     def compose_body(self) -> ComposeResult:
         """Compose the inputs, what the model requires, and the buttons."""
@@ -131,7 +130,6 @@ class ModelSetup(Dialog[str | None]):
     async def _look_up(self) -> None:
         """Show what the model requires, and to which host its key goes."""
         await asyncio.sleep(_PAUSE)
-        self._required = None
         if not (self._provider.value.strip() and self._model.value.strip()):
             known = ", ".join(await asyncio.to_thread(self._runtime.models.providers))
             self._hint.update(Content.styled(f"Providers: {known}. Any other name needs a base URL.", "$text-muted"))
@@ -143,7 +141,6 @@ class ModelSetup(Dialog[str | None]):
                 Content.assemble((f"✗ {clean_line(str(error))}", "$text-error"), f"\n{clean_line(error.fix)}")
             )
             return
-        self._required = required
         where = f" at {required.where}" if required.where else ""
         lines = [clean_line(required.title + where)]
         if required.extra:

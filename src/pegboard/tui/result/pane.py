@@ -90,11 +90,8 @@ class ResultPane(Widget):
         folder: Path | None = None,
         run_key: str = "ctrl+r",
         cancel_key: str = "esc",
-        name: str | None = None,
-        id: str | None = None,  # noqa: A002 - Textual's own name for it
-        classes: str | None = None,
     ) -> None:
-        super().__init__(name=name, id=id, classes=classes)
+        super().__init__()
         self.set_reactive(ResultPane.run_key, run_key)
         self.set_reactive(ResultPane.cancel_key, cancel_key)
         self._folder = folder or Path(tempfile.gettempdir())

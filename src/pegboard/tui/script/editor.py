@@ -25,11 +25,7 @@ _OWN = ("script.indent", "script.leave")
 
 
 class ScriptEditor(Lines):
-    """Editor with line numbers and syntax highlighting, which also marks tools and unknown commands.
-
-    Args:
-        text: Initial text.
-    """
+    """Editor with line numbers and syntax highlighting, which also marks tools and unknown commands."""
 
     PAGE = "Editor"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
@@ -93,8 +89,8 @@ class ScriptEditor(Lines):
             super().__init__()
             self.is_request = is_request
 
-    def __init__(self, text: str = "") -> None:
-        super().__init__(without_halves(text))
+    def __init__(self) -> None:
+        super().__init__("")
         self.popup = CompletionPopup()
         """The list of completions; the page mounts it."""
         self._marks: dict[int, list[tuple[int, int]]] = {}

@@ -120,8 +120,8 @@ class ToolList(FilterList):
     class ServerOpened(Message):
         """An MCP server was opened."""
 
-    def __init__(self, *, vim_keys: bool = False, id: str | None = None) -> None:  # noqa: A002 - Textual's name
-        super().__init__(vim_keys=vim_keys, own_keys=_OWN_KEYS, id=id)
+    def __init__(self, *, vim_keys: bool = False) -> None:
+        super().__init__(vim_keys=vim_keys, own_keys=_OWN_KEYS)
         self._rows: list[CatalogueRow] = []
         self._folded: frozenset[str] = frozenset()
         self._posted: CatalogueRow | None = None

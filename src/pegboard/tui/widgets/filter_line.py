@@ -34,8 +34,8 @@ class FilterLine(ClickableFilter):
     FilterLine { height: 1; padding: 0 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
     """
 
-    def __init__(self, hint: str, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
-        super().__init__(id=id)
+    def __init__(self, hint: str) -> None:
+        super().__init__()
         self._hint = hint
         self._sought, self._count, self._typing, self._renews = "", "", False, False
 

@@ -110,8 +110,8 @@ class FilterList(ScrollView, can_focus=True):
         typing: bool
         renews: bool
 
-    def __init__(self, *, vim_keys: bool = False, own_keys: str = "", id: str | None = None) -> None:  # noqa: A002 - Textual's name
-        super().__init__(id=id)
+    def __init__(self, *, vim_keys: bool = False, own_keys: str = "") -> None:
+        super().__init__()
         self._vim_keys = vim_keys
         self._own_keys = own_keys
         self._hover: int | None = None
