@@ -397,7 +397,9 @@ class BatchScreen(Dialog[None]):
         rows = [result.row for result in self._shown]
         none = "No failures." if self._only_failures else "No results yet."
         self._list.empty = "No matches." if rows else none
-        self._list.renew([row_line(result) for result in self._shown], rows.index(marked) if marked in rows else 0)
+        lines = [row_line(result) for result in self._shown]
+        # From the top: continuing a batch lists its earlier rows above the selected one.
+        self._list.renew(lines, rows.index(marked) if marked in rows else 0, keeps_offset=False)
 
     def action_failures(self) -> None:
         """Show only failed rows, or all."""

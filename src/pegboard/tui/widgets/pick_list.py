@@ -110,15 +110,17 @@ class PickList(FilterList):
         self.set_reactive(PickList.sought, sought)
         self._list(marked if not sought else None)
 
-    def renew(self, lines: Sequence[PickLine], marked: int | None) -> None:
-        """Replace the lines by a newer version of them; keep the filter, and the position of the selected line.
+    def renew(self, lines: Sequence[PickLine], marked: int | None, *, keeps_offset: bool = True) -> None:
+        """Replace the lines by a newer version of them; keep the filter.
 
         Args:
             lines: The new lines.
             marked: Index of the line to select, if the filter shows it.
+            keeps_offset: Whether the selected line keeps its position on the screen; otherwise the list starts at its
+                top.
         """
         self._lines = lines
-        self._list(marked, keeps_offset=True)
+        self._list(marked, keeps_offset=keeps_offset)
 
     def erase_filter(self) -> None:
         """Clear the filter and keep the selected line."""
