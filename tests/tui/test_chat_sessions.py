@@ -319,6 +319,15 @@ async def test_the_viewport_stays_at_the_same_message_if_earlier_answers_are_inc
         assert "ask 50" in stage.text
 
 
+async def test_the_keys_for_earlier_messages_are_those_that_the_user_assigned(tmp_path: Path) -> None:
+    long: list[Message] = [message for number in range(120) for message in (user(f"ask {number}"), answer("yes"))]
+    keys = '[keys]\n"talk.first" = "g"\n"talk.up" = "k"\n'
+    async with on_chat(tmp_path, sessions=[("old", long)], config=keys) as stage:
+        await opened(stage, "old")
+        await stage.press("shift+tab", "g")
+        await stage.until_seen("earlier messages: press g, then k, or click here")
+
+
 async def test_messages_of_a_stored_session_are_recalled_in_the_prompt(tmp_path: Path) -> None:
     async with on_chat(tmp_path, sessions=[("old", TALK)]) as stage:
         await opened(stage, "old")

@@ -14,7 +14,9 @@ from textual import events
 from textual.reactive import reactive, var
 from textual.strip import Strip
 
+from pegboard.results.sizes import count
 from pegboard.tui.chat.blocks import Block, BlockRow
+from pegboard.tui.commands import as_word, first_key
 from pegboard.tui.result.markdown_lines import MarkedLines
 from pegboard.tui.widgets.line_view import LineSpan
 
@@ -141,7 +143,9 @@ class BlockLines(MarkedLines):
             line = self._greeting_rows[index]
             return f"  {line}", [(0, len(line) + GUTTER, "plain" if index == 0 else "muted")]
         if index < self._tops[0]:
-            text = f"  … {self.hidden:,} earlier messages: press home, then up, or click here"
+            keys = [as_word(first_key(self, f"talk.{name}")) for name in ("first", "up")]
+            how = f"press {', then '.join(keys)}, or click here" if all(keys) else "click here"
+            text = f"  … {count(self.hidden, 'earlier message')}: {how}"
             return text, [(0, len(text), "muted")]
         number, shown = self._at(index)
         mark = "▌ " if self._drawn_blocks[number] is self.marked and shown.row.text else "  "

@@ -19,7 +19,7 @@ from pegboard.errors import ModelError
 from pegboard.models.model_requirements import OFFLINE, ModelRequirements
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count
-from pegboard.tui.commands import Command, bindings
+from pegboard.tui.commands import Command, as_word, bindings, first_key
 from pegboard.tui.widgets.dialog import Dialog
 from pegboard.tui.widgets.filter_line import FilterLine
 from pegboard.tui.widgets.keys_line import KeysLine
@@ -289,7 +289,10 @@ class ModelsScreen(Dialog[ModelChoice | None]):
             except ModelError as error:
                 text = Content.assemble((f"✗ {error}", "$text-error"), f"\n{error.fix}")
             else:
-                text = _requirements_text(row, required, answers=row.choice.name.partition(":")[0] in self._servers)
+                key = as_word(first_key(self._list, "pick.choose"))
+                text = _requirements_text(
+                    row, required, key, answers=row.choice.name.partition(":")[0] in self._servers
+                )
         self._requirements.update(text)
 
 
@@ -304,7 +307,7 @@ def _provider_note(required: ModelRequirements) -> str:
     return "requires a local server" if required.is_local else "no key required"
 
 
-def _requirements_text(row: ModelRow, required: ModelRequirements, *, answers: bool) -> Content:
+def _requirements_text(row: ModelRow, required: ModelRequirements, key: str, *, answers: bool) -> Content:
     """Return the requirements of a model, and how to meet the missing ones."""
     title = Content.assemble((clean_line(row.choice.name), "bold"))
     if row.choice.name == OFFLINE:
@@ -312,7 +315,7 @@ def _requirements_text(row: ModelRow, required: ModelRequirements, *, answers: b
     where = f" at {required.where}" if required.where else ""
     lines = [title + Content.styled(f"  {clean_line(required.title)}{where}", "$text-muted")]
     if row.provider:
-        lines.append(Content("Press enter, then type the name of the model."))
+        lines.append(Content(f"Press {key}, then type the name of the model."))
     if required.extra:
         lacks = f"✗ Library not installed. Run `{required.install}`."
         lines.append(Content.styled(lacks, "$text-warning"))

@@ -7,11 +7,12 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
+from textual.content import Content
 from textual.widgets import Markdown, Static
 
 from pegboard.results.clean import clean
 from pegboard.results.markdown import pieces
-from pegboard.tui.commands import Command, bindings
+from pegboard.tui.commands import Command, as_word, bindings, first_key
 
 
 class MarkdownView(VerticalScroll, can_focus=True):
@@ -41,7 +42,7 @@ class MarkdownView(VerticalScroll, can_focus=True):
     def __init__(self, text: str) -> None:
         super().__init__()
         self._pieces = pieces(clean(text))
-        self._more = Static("… more: enter", classes="more", markup=False)
+        self._more = Static(classes="more", markup=False)
         self._next = next(self._pieces, None)
 
     def compose(self) -> ComposeResult:
@@ -50,6 +51,8 @@ class MarkdownView(VerticalScroll, can_focus=True):
 
     async def on_mount(self) -> None:
         """Render the first piece."""
+        key = as_word(first_key(self, "result.markdown.more"))
+        self._more.update(Content(f"… more: {key}" if key else "… more"))
         await self.action_more()
 
     async def action_more(self) -> None:
