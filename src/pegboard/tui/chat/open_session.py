@@ -247,9 +247,8 @@ class OpenSession:
         else:
             story.usage = self.story.usage
         before = _stored_blocks(self.story.blocks)
-        self.id, self.record, self.story, self._limit = session, record, story, limit
+        self.id, self.record, self.story, self._limit, self._is_stale = session, record, story, limit, False
         self._known = entries[-1].position + 1 if entries else 0
-        self._is_stale = False
         self._transcript.hidden = len(entries) - len(shown)
         self._transcript.show(story.blocks)
         self._prompt.remember([entry.message.text for entry in entries if isinstance(entry.message, UserMessage)])
