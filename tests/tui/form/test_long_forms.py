@@ -142,3 +142,12 @@ async def test_the_height_of_a_text_is_known_before_it_is_mounted(app: FormApp, 
         view = next(view for view in app.body.views if view.item.field.path == "/x")
         assert view is not app.body.focused
         assert lines_of(view.item, view.space) == view.lines(view.space.width)
+
+
+async def test_the_first_form_that_is_shown_while_the_app_ends_causes_no_error(app: FormApp) -> None:
+    async with app.run_test(size=SIZE):
+        pane = app.pane
+        app.exit()
+        pane.show(spec_of({"x": TEXT}))
+    assert pane.body is not None
+    assert [item.field.path for item in pane.body.items] == ["/x"]

@@ -413,7 +413,7 @@ class FormPane(Widget):
     def _replace_body(self, body: Widget, *, fields: FormBody | None = None, box: JsonBox | None = None) -> None:
         old, self._body, self._fields, self._box = self._body, body, fields, box
         self._show_errors(())
-        if self._errors.parent is None:
+        if self._errors.parent is None or not self.is_attached:  # It is not composed yet, or the app closes.
             return
         if fields is not None and self.is_on_screen:
             self._paint_hold.hold()
