@@ -385,6 +385,15 @@ def test_pegboard_is_recognized_with_the_suffix_of_a_windows_program(tmp_path: P
     assert json.loads(file.read_text())["mcpServers"] == servers
 
 
+@pytest.mark.promise("WAT-2", "SEC-1")
+@pytest.mark.parametrize("argument", ["serve", "watch"])
+def test_a_server_whose_program_only_resembles_pegboard_is_adopted(tmp_path: Path, argument: str) -> None:
+    file = tmp_path / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"other": {"command": "./pegboard.sh", "args": [argument]}}}))
+    commands.pegboard("adopt", str(file))
+    assert "./pegboard.sh" in json.loads(file.read_text())["mcpServers"]["other"]["args"]
+
+
 @pytest.mark.promise("WAT-2")
 @pytest.mark.parametrize(
     "header",

@@ -442,7 +442,7 @@ def pegboard_words(command: list[str]) -> list[str] | None:
     """Return the arguments of a command line that runs Pegboard; None if it runs another program."""
     if command[1:3] in (["-m", "pegboard"], ["-Pm", "pegboard"]):
         return command[3:]
-    return command[1:] if PurePath(command[0]).stem == "pegboard" else None
+    return command[1:] if PurePath(command[0]).name in {"pegboard", "pegboard.exe"} else None
 
 
 def _unwatched(command: list[str]) -> list[str]:
