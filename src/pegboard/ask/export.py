@@ -9,6 +9,7 @@ from pydantic_core import to_json
 
 from pegboard.models.conversation import ModelMessage, SystemMessage, ToolMessage, UserMessage
 from pegboard.models.session import Session, SessionEntry
+from pegboard.results.sizes import count
 
 
 def as_markdown(session: Session, entries: Sequence[SessionEntry]) -> str:
@@ -45,7 +46,7 @@ def shortened(entry: SessionEntry, longest: int) -> SessionEntry:
 
 def _cut(text: str, longest: int) -> str:
     left = len(text) - longest
-    return text if left <= 0 else f"{text[:longest]}… ({left:,} more characters)"
+    return text if left <= 0 else f"{text[:longest]}… ({count(left, 'more character')})"
 
 
 def _parts(entry: SessionEntry) -> Iterator[str]:

@@ -224,7 +224,7 @@ def print_table(rows: list[tuple[str, ...]], headings: tuple[str, ...] = (), emp
     limit = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     for row in cleaned:
         cells = [cell + " " * (width - _width(cell)) for cell, width in zip(row[:-1], widths, strict=False)]
-        print(_cut("  ".join([*cells, row[-1]]).rstrip(), limit))
+        print(_truncate("  ".join([*cells, row[-1]]).rstrip(), limit))
 
 
 def _width(text: str) -> int:
@@ -236,13 +236,13 @@ def _width(text: str) -> int:
     return cell_len(text)
 
 
-def _cut(line: str, limit: int | None) -> str:
-    """Return a line with an ellipsis instead of its end if it is wider than the limit, in cells."""
+def _truncate(line: str, limit: int | None) -> str:
+    """Return a line of at most `limit` cells."""
     if limit is None or _width(line) <= limit:
         return line
-    from rich.cells import set_cell_size
+    from pegboard.results.wrap import truncate
 
-    return set_cell_size(line, limit - 1).rstrip() + "…"
+    return truncate(line, limit)
 
 
 def print_colored(word: str, color: str) -> None:

@@ -144,7 +144,8 @@ def _distrust(layer: Layer, files: FolderFiles, trust: Trust) -> list[Unused]:
         message = f"`{_shortened(value.key)}` is not used because {why}."
         layer.problems.append(value.origin.problem(message, REVIEW, "warning"))
     if len(unused) > _MOST_PROBLEMS:
-        message = f"{len(unused) - _MOST_PROBLEMS} more settings are not used because {why}."
+        more = len(unused) - _MOST_PROBLEMS
+        message = f"{f'{more} more settings are' if more > 1 else '1 more setting is'} not used because {why}."
         layer.problems.append(Problem(message=message, fix=REVIEW, severity="warning", file=shown(layer.file)))
     if files.dotenv is not None:
         layer.problems += _ignored_dotenv(files, why)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pegboard.data.json_text import JsonTextError, parse, same, write
 from pegboard.data.mask import MASK
+from pegboard.data.unicode import beginning
 from pegboard.forms.fields import Field, FieldReading, key_of
 from pegboard.forms.labels import is_secret
 from pegboard.forms.moments import canonical
@@ -30,12 +31,8 @@ _MOST_QUOTED = 100
 _TRUTH_VALUES = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _MOST_QUOTED else text[: _MOST_QUOTED - 1] + "…"
-
-
 def _quoted(text: str) -> str:
-    return write(_cut(text))
+    return write(beginning(text, _MOST_QUOTED))
 
 
 class TextField(Field):
@@ -143,7 +140,7 @@ class NumberField(Field):
         if number.adjusted() > _MOST_DIGITS:
             return self._invalid("is too large")
         if number != 0 and (number.adjusted() < 0 or number != int(number)):
-            return self._invalid(f"must be an integer, not {_cut(text)}")
+            return self._invalid(f"must be an integer, not {beginning(text, _MOST_QUOTED)}")
         return FieldReading((int(number),))
 
     def _read_float(self, text: str) -> FieldReading:

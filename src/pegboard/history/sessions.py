@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from pegboard.data.unicode import encodable
+from pegboard.data.unicode import beginning, encodable
 from pegboard.errors import SessionError
 from pegboard.history.history import History
 from pegboard.models.conversation import Message, ModelMessage, UserMessage
@@ -345,7 +345,7 @@ def _is_shown(text: str) -> bool:
 def _beginning(text: str) -> str:
     line = " ".join(text.split())
     line = "".join(sign for sign in line if sign.isprintable())
-    return line if len(line) <= _NAME_WORDS else line[: _NAME_WORDS - 1].rstrip() + "…"
+    return beginning(line, _NAME_WORDS)
 
 
 def _now() -> int:

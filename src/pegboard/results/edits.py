@@ -6,6 +6,7 @@ from typing import Final
 
 from pegboard.data.json_text import write
 from pegboard.models import JsonObject
+from pegboard.results.sizes import count
 
 EDIT_NOTE: Final = "The user edited the arguments."
 """Start of the text."""
@@ -22,5 +23,5 @@ def edit_note(args: JsonObject) -> str:
     text = write(args)
     left = len(text) - LONGEST_EDIT
     if left > 0:
-        text = f"{text[:LONGEST_EDIT]}… ({left:,} more characters)"
+        text = f"{text[:LONGEST_EDIT]}… ({count(left, 'more character')})"
     return f"{EDIT_NOTE} The call ran with {text}."

@@ -1,10 +1,10 @@
-"""Wrapping of lines to a width, fast enough for a megabyte."""
+"""Wrapping and truncation of lines to a width in cells, fast enough for a megabyte."""
 
 from __future__ import annotations
 
 import re
 
-from rich.cells import cell_len, get_character_cell_size
+from rich.cells import cell_len, get_character_cell_size, set_cell_size
 
 # Characters of one cell: Latin, Greek, Cyrillic and Hebrew letters, punctuation, arrows, lines and blocks.
 _NARROW = re.compile(
@@ -33,6 +33,13 @@ def wrap(line: str, width: int) -> list[tuple[int, int]]:
     if _NARROW.fullmatch(line):
         return _wrap_plain(line, width)
     return _wrap_cells(line, width)
+
+
+def truncate(line: str, width: int) -> str:
+    """Return a line of at most `width` cells; an ellipsis is the last one if the line is longer."""
+    if cell_len(line) <= width:
+        return line
+    return f"{set_cell_size(line, width - 1).rstrip()}…" if width > 0 else ""
 
 
 def _wrap_plain(line: str, width: int) -> list[tuple[int, int]]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, cast
 
 from pegboard.data.pointer import numeric_keys, pointer
+from pegboard.data.unicode import beginning
 from pegboard.models import Fault
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def shown(value: JsonValue) -> str:
         case None | bool():
             return json.dumps(value)
         case str():
-            return f"the text {json.dumps(_cut(value), ensure_ascii=False)}"
+            return f"the text {json.dumps(beginning(value, _SHOWN_TEXT), ensure_ascii=False)}"
         case int() | float():
             return _digits(value)
         case list():
@@ -66,20 +67,16 @@ def types(names: JsonValue) -> str:
     return " or ".join(_TYPES.get(str(name), str(name)) for name in every)
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _SHOWN_TEXT else text[: _SHOWN_TEXT - 1] + "…"
-
-
 def _digits(value: float) -> str:
     try:
-        return _cut(repr(value))
+        return beginning(repr(value), _SHOWN_TEXT)
     except ValueError:  # Python's limit of digits
         return "a huge number"
 
 
 def _written(value: JsonValue) -> str:
     try:
-        return _cut(json.dumps(value, ensure_ascii=False))
+        return beginning(json.dumps(value, ensure_ascii=False), _SHOWN_TEXT)
     except ValueError:
         return shown(value)
 
@@ -170,7 +167,8 @@ def _faults_of_union(error: ValidationError) -> list[Fault]:
         return [Fault(path=pointer(*named[0].absolute_path), message=message)]
     nearest = min(meant or variants.values(), key=len)
     reasons = "; ".join(dict.fromkeys(str(fault) for inner in nearest for fault in faults_of(inner)))
-    message = f"matches none of the {len(variants)} variants; errors of the most similar one: {_cut_long(reasons)}"
+    errors = beginning(reasons, 4 * _SHOWN_TEXT)
+    message = f"matches none of the {len(variants)} variants; errors of the most similar one: {errors}"
     return [Fault(path=path, message=message)]
 
 
@@ -179,10 +177,6 @@ def _tag_errors(variants: list[list[ValidationError]]) -> list[ValidationError]:
     first = [next((inner for inner in errors if inner.validator == "const"), None) for errors in variants]
     found = [inner for inner in first if inner is not None and len(inner.relative_path) == 1]
     return found if len(found) == len(variants) and len({inner.relative_path[0] for inner in found}) == 1 else []
-
-
-def _cut_long(text: str) -> str:
-    return text if len(text) <= 4 * _SHOWN_TEXT else text[: 4 * _SHOWN_TEXT - 1] + "…"
 
 
 def _is_at(error: ValidationError) -> bool:

@@ -9,7 +9,7 @@ from contextlib import aclosing, suppress
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import set_cell_size
 from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -24,6 +24,7 @@ from pegboard.models import Agent, CallState, RecordedCall
 from pegboard.models.timeline import SessionTimeline, SessionTool, TimelineBar, TimelineGap
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count, duration, thousands, tokens
+from pegboard.results.wrap import truncate
 from pegboard.tui.activity.call_list import SIGNS
 from pegboard.tui.activity.calls import CallActions
 from pegboard.tui.activity.rows import CallRow
@@ -160,7 +161,7 @@ class TimelineView(LineView):
             sign, label, block = SIGNS[state][0], clean_line(item.label), "█"
             kind = _KINDS.get(state, "stopped")
         indent = "  " * (row.depth - 1) + "↳ " if row.depth else ""
-        named = _fitted(f"{indent}{sign} {label}", label_width - 1)
+        named = set_cell_size(truncate(f"{indent}{sign} {label}", label_width - 1), label_width - 1)
         text = f"{offset:>{_OFFSET - 1}} {named} "
         at = len(text)
         text += " " * first + block * (last - first) + " " * (width - last) + f"{lasted:>{_DURATION}}"
@@ -257,8 +258,8 @@ class ToolTotals(LineView):
         return text, [(start, start + len(failure_rate(tool.failures, tool.calls)), "warning")]
 
     def _line(self, tool: str, calls: str, failed: str, lasted: str, estimate: str) -> str:
-        name = _fitted(tool, max(min(self.row_width - 49, 48), 8))
-        return f"{name}{calls:>9}{failed:>16}{lasted:>13}{estimate:>11}"
+        width = max(min(self.row_width - 49, 48), 8)
+        return f"{set_cell_size(truncate(tool, width), width)}{calls:>9}{failed:>16}{lasted:>13}{estimate:>11}"
 
 
 class TimelineScreen(Dialog[None]):
@@ -420,13 +421,6 @@ def _lasted(seconds: float) -> str:
     """Return a duration, from 100 hours without its minutes, so that it fits into its column."""
     text = duration(seconds * 1000)
     return text if len(text) <= _DURATION else f"{seconds / 3600:,.0f} h"
-
-
-def _fitted(text: str, width: int) -> str:
-    """Fit a text into a number of cells."""
-    if cell_len(text) > width:
-        text = f"{set_cell_size(text, max(width - 1, 0))}…"
-    return set_cell_size(text, width)
 
 
 def _title(session: str) -> str:

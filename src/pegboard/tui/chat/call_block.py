@@ -9,8 +9,7 @@ from time import monotonic
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
-from rich.cells import cell_len
-from rich.cells import set_cell_size as fitted
+from rich.cells import cell_len, set_cell_size
 
 from pegboard.models import Finished, Progress, ScriptAnalysis, Started, ToolCall, ToolResult
 from pegboard.models.conversation import ProposedCall
@@ -24,6 +23,7 @@ from pegboard.results.marks import Mark, Piece
 from pegboard.results.printed import printed
 from pegboard.results.sizes import amount, count, duration, size
 from pegboard.results.text import as_text, json_parts, preview
+from pegboard.results.wrap import truncate
 from pegboard.tui.chat.blocks import Background, Block, BlockRow, fold_sign
 from pegboard.tui.chat.call_lines import LINE_CHARACTERS, argument_lines, expected_lines, script_lines, text_line
 
@@ -258,8 +258,7 @@ class CallBlock(Block):
         right = self._facts()
         name = clean_line(self.name) or "…"
         most = max(width - cell_len(right) - 8, 8)
-        if cell_len(name) > most:
-            name = f"{fitted(name, most - 1).rstrip()}…"
+        name = truncate(name, most)
         left = f"{fold_sign(self.is_unfolded)} {sign} {name}"
         pieces: list[Piece] = [(0, 1, "muted"), (2, 2 + len(sign), mark), (len(left) - len(name), len(left), "strong")]
         space = width - cell_len(left) - cell_len(right) - 4
@@ -270,7 +269,7 @@ class CallBlock(Block):
         else:
             arguments = clean_line(self.written[:_WRITTEN_CHARACTERS])
         if cell_len(arguments) > space:
-            arguments = f"{fitted(arguments, max(space - 1, 0)).rstrip()}…" if space > 4 else ""
+            arguments = truncate(arguments, space) if space > 4 else ""
         text = f"{left}  {arguments}"
         gap = max(width - cell_len(text) - cell_len(right), 1)
         text += " " * gap
@@ -408,7 +407,7 @@ class CallBlock(Block):
         else:
             what = "exactly these arguments" if self.is_destructive else "any arguments"
             text = f"  Selected. {self.keys.answers.get('session') or 'session'} allows {what} in this session."
-        text = fitted(text, width).rstrip() if cell_len(text) > width else text
+        text = set_cell_size(text, width).rstrip() if cell_len(text) > width else text
         return MarkdownRow(text, ((2, len(text), "warning" if self.is_selected else "muted"),))
 
     def _answer_row(self, width: int) -> BlockRow:

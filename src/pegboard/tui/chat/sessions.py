@@ -21,6 +21,7 @@ from pegboard.models.conversation import Message, ModelMessage, SystemMessage, T
 from pegboard.models.session import Session, SessionEntry
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.sizes import age, count
+from pegboard.results.wrap import truncate
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.messages import Copy
 from pegboard.tui.widgets.dialog import ListDialog
@@ -396,15 +397,11 @@ def _lines(sessions: Sequence[Session], room: int) -> Iterator[PickLine]:
     counts = [count(session.messages, "message") for session in sessions]
     widths = [max(map(len, column), default=0) for column in (ages, counts)]
     most = min(room - sum(widths) - 4, _WIDEST_MODEL)
-    models = [_shortened(clean_line(one.model), most) if most >= _NARROWEST_MODEL else "" for one in sessions]
+    models = [truncate(clean_line(one.model), most) if most >= _NARROWEST_MODEL else "" for one in sessions]
     widest = max(map(cell_len, models), default=0)
     for session, since, messages, model in zip(sessions, ages, counts, models, strict=True):
         note = f"{since:>{widths[0]}}  {messages:>{widths[1]}}  {set_cell_size(model, widest)}"
         yield PickLine(_name(session), note if widest else note.rstrip())
-
-
-def _shortened(model: str, most: int) -> str:
-    return model if cell_len(model) <= most else f"{set_cell_size(model, most - 1).rstrip()}…"
 
 
 def _last_messages(entries: Sequence[SessionEntry]) -> Content:
@@ -413,7 +410,7 @@ def _last_messages(entries: Sequence[SessionEntry]) -> Content:
     def pieces() -> Iterator[Content]:
         for entry in entries[-_LAST_MESSAGES:]:
             text = _text_of(entry.message)
-            more = f" … {len(text) - _LONGEST:,} more characters" if len(text) > _LONGEST else ""
+            more = f" … {count(len(text) - _LONGEST, 'more character')}" if len(text) > _LONGEST else ""
             yield Content.assemble(_speaker(entry.message), "  ", clean(text[:_LONGEST]).strip(), (more, "$text-muted"))
 
     return Content("\n").join([*pieces()])

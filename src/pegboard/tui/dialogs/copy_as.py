@@ -15,11 +15,12 @@ from textual.content import Content
 from pegboard.data.mask import unrecorded_secret
 from pegboard.forms import CopyKind, Form, copied_as, script_texts
 from pegboard.models import CallRecord, ToolSpec
-from pegboard.results.clean import clean, clean_line
+from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count, size
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.messages import Copy
 from pegboard.tui.widgets.dialog import ListDialog
+from pegboard.tui.widgets.highlighted import highlighted
 from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 _LONGEST = 20_000
@@ -188,13 +189,7 @@ def copy_script(script: str, packs: Sequence[str]) -> CopyScreen:
 
 def _preview_of(one: CopyFormat) -> tuple[Content, int]:
     """Return the text to show and the size in bytes of the text to copy."""
-    from textual.highlight import highlight
-
-    text = clean(one.shown())
-    length = len(one.copied().encode(errors="surrogatepass"))
-    if len(text) > _LONGEST:
-        return Content(f"{text[:_LONGEST]}\n… {len(text) - _LONGEST:,} more characters"), length
-    return highlight(text, language=one.language), length
+    return highlighted(one.shown(), one.language, _LONGEST), len(one.copied().encode(errors="surrogatepass"))
 
 
 def _shown_options(options: Sequence[str]) -> list[str]:

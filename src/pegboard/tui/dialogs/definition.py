@@ -9,15 +9,15 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
-from textual.content import Content
 from textual.widgets import Static
 
 from pegboard.models import ToolSpec
-from pegboard.results.clean import clean, clean_line
+from pegboard.results.clean import clean_line
 from pegboard.results.definition import definition, token_weight
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.messages import Copy
 from pegboard.tui.widgets.dialog import Dialog
+from pegboard.tui.widgets.highlighted import highlighted
 
 _LONGEST = 200_000
 
@@ -56,7 +56,7 @@ class JsonScreen(Dialog[None]):
     def compose_body(self) -> ComposeResult:
         """Compose the JSON."""
         with VerticalScroll(id="scroll"):
-            yield Static(colored_json(clean(self._text)), id="json")
+            yield Static(highlighted(self._text, "json", _LONGEST), id="json")
 
     def action_copy(self) -> None:
         """Copy the JSON."""
@@ -76,12 +76,3 @@ class DefinitionScreen(JsonScreen):
             shown["outputSchema"] = spec.output_schema
         shown["annotations"] = spec.annotations
         super().__init__(clean_line(spec.name), shown, f"≈ {token_weight(spec):,} tokens · ")
-
-
-def colored_json(text: str) -> Content:
-    """Return JSON with highlighting unless it is very long; plain text, without control characters."""
-    if len(text) > _LONGEST:
-        return Content(f"{text[:_LONGEST]}\n… {len(text) - _LONGEST:,} more characters")
-    from textual.highlight import highlight
-
-    return highlight(text, language="json")

@@ -12,11 +12,12 @@ from textual.content import Content
 
 from pegboard.models.server_message import ServerMessage
 from pegboard.results.clean import clean, clean_line
-from pegboard.results.sizes import duration, size
+from pegboard.results.sizes import count, duration, size
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.dialogs.definition import JsonScreen, colored_json
+from pegboard.tui.dialogs.definition import JsonScreen
 from pegboard.tui.messages import Copy
 from pegboard.tui.widgets.dialog import ListDialog
+from pegboard.tui.widgets.highlighted import highlighted
 from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 if TYPE_CHECKING:
@@ -91,9 +92,9 @@ class MessagesScreen(ListDialog[None]):
         message = self._messages[event.index]
         text = _formatted(message)
         more = len(text) - _LONGEST_PREVIEW
-        preview = colored_json(text[:_LONGEST_PREVIEW])
+        preview = highlighted(text[:_LONGEST_PREVIEW], "json", _LONGEST_PREVIEW)
         if more > 0:
-            preview = Content.assemble(preview, "\n", (f"… {more:,} more characters", "$text-muted"))
+            preview = Content.assemble(preview, "\n", (f"… {count(more, 'more character')}", "$text-muted"))
         self.show_preview(Content.styled(_about(message), "$text-muted"), preview)
 
     @on(PickList.Chosen)

@@ -11,6 +11,7 @@ from rich.cells import cell_len
 from textual.content import Content
 
 from pegboard.data.json_text import write
+from pegboard.data.unicode import beginning
 from pegboard.forms import (
     ChoiceField,
     ConstField,
@@ -146,7 +147,7 @@ def header(item: FormItem, width: int) -> Content:
         space = width - line.cell_length - tail.cell_length - 2
         content = clean_line(summary(item.field, item.holder is not None))
         if content and space > len("{…}"):
-            line += Content.styled("  " + _shorten(content, space), _STATE)
+            line += Content.styled("  " + beginning(content, space), _STATE)
     return line.truncate(max(width - tail.cell_length, 1), ellipsis=True) + tail
 
 
@@ -204,7 +205,7 @@ def lines_of(item: FormItem, space: Space) -> int:
 def short_value(one: Field) -> str:
     """Return a value, shortened; secrets are masked."""
     drafted = one.draft(masked=True) if one.state != "unset" else ""
-    return _shorten(clean_line(drafted if isinstance(drafted, str) else write(drafted)), _LONGEST_DEFAULT)
+    return beginning(clean_line(drafted if isinstance(drafted, str) else write(drafted)), _LONGEST_DEFAULT)
 
 
 def is_secret(one: Field) -> bool:
@@ -273,7 +274,7 @@ def _name(item: FormItem) -> tuple[str, str]:
 def _state(one: Field) -> tuple[str, str]:
     default = ""
     if one.has_default and not is_secret(one):
-        default = f"default {_shorten(clean_line(write(one.default)), _LONGEST_DEFAULT)}"
+        default = f"default {beginning(clean_line(write(one.default)), _LONGEST_DEFAULT)}"
     match one.state:
         case "unset" if isinstance(one, VariantField) and one.required and not one.can_recall:
             return "  choose one", _STATE
@@ -324,7 +325,7 @@ def _notes(item: FormItem, *, has_focus: bool) -> list[Pieces]:
     if one.reason:
         notes.append([(f"As JSON: {clean_line(one.reason)}.", _STATE)])
     if has_focus and one.examples and _hides_examples(one):
-        examples = ", ".join(_shorten(clean_line(write(example)), _LONGEST_SUMMARY) for example in one.examples[:4])
+        examples = ", ".join(beginning(clean_line(write(example)), _LONGEST_SUMMARY) for example in one.examples[:4])
         notes.append([(f"e.g. {examples}", _MUTED)])
     return notes
 
@@ -353,7 +354,3 @@ def _wrap(paragraphs: Iterable[Pieces], width: int, most: int) -> list[Content]:
             space = last.truncate(width - 1) if last.cell_length >= width else last
             return [*lines[: most - 1], space + Content.styled("…", _MUTED)]
     return lines
-
-
-def _shorten(text: str, length: int) -> str:
-    return text if len(text) <= length else text[: max(length - 1, 0)] + "…"

@@ -18,6 +18,7 @@ from textual.strip import Strip
 from textual.widgets import TextArea
 from textual.widgets.text_area import Document, DocumentNavigator, Edit, EditResult, Location, WrappedDocument
 
+from pegboard.results.sizes import count
 from pegboard.tui.commands import key_in_reach
 from pegboard.tui.widgets.control_pictures import with_control_pictures
 from pegboard.tui.widgets.text_input import TextInput
@@ -287,10 +288,9 @@ class Lines(TextArea, inherit_bindings=False):
         shown = _SHOWN.match(text, 0, _HEAD)
         head = shown[0] if shown is not None else ""
         hidden = text[len(head) :].removesuffix("\n")
+        more = count(len(hidden), "more character")
         how, number = f": edit in $EDITOR ({key})" if key else "", 1
-        while (notice := f"[… {len(hidden):,} more characters{how}{f' #{number}' if number > 1 else ''}]") in text or (
-            notice in self._hidden
-        ):
+        while (notice := f"[… {more}{how}{f' #{number}' if number > 1 else ''}]") in text or (notice in self._hidden):
             number += 1
         self._hidden[notice] = hidden
         return head + notice + text[len(head) + len(hidden) :]

@@ -15,6 +15,7 @@ from textual.getters import query_one
 from textual.screen import Screen
 from textual.widgets import Static
 
+from pegboard.data.unicode import beginning
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.widgets.dialog import Overlay, key_hints
@@ -32,7 +33,7 @@ _EDGES = 3
 
 def label(text: str) -> str:
     """Return an untrusted text cleaned and shortened for a line of a list."""
-    return clean_line(text[:_LONGEST_LABEL] + ("…" if len(text) > _LONGEST_LABEL else ""))
+    return clean_line(beginning(text, _LONGEST_LABEL))
 
 
 class Anchor(Protocol):

@@ -20,6 +20,7 @@ from pegboard.results.paths import JsonPath
 from pegboard.results.sizes import count
 from pegboard.results.stored.client import StoredResultError
 from pegboard.results.table import CELL, Table
+from pegboard.results.wrap import truncate
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.widgets.line_view import LineSpan, LineView
 
@@ -205,8 +206,8 @@ class TableView(LineView):
         name = clean_line(key)
         if self._arrangement.column == key:
             sign = "▼" if self._arrangement.descending else "▲"
-            name = f"{sign}{_fitted(name, width - 1).rstrip()}" if width > 1 else sign
-        text = _fitted(name, width)
+            name = f"{sign}{truncate(name, width - 1)}" if width > 1 else sign
+        text = set_cell_size(truncate(name, width), width)
         if not self._numeric[column]:
             return text
         shown = text.rstrip()
@@ -455,7 +456,7 @@ class TableView(LineView):
             text = self._table.cell(row, column, max(width, CELL))
             if self._numeric[column]:
                 text = " " * max(width - cell_len(text), 0) + text
-            yield column, f" {_fitted(text, width)} "
+            yield column, f" {set_cell_size(truncate(text, width), width)} "
 
     def _columns(self) -> dict[int, int]:
         """Return the visible columns with their widths: the first, and those from the scroll position on.
@@ -492,8 +493,3 @@ class TableView(LineView):
         rest = len(self._rest) + 1 if self._rest and column == len(self._widths) - 1 else 0
         widths = self._widths[self._first if first is None else first : column + 1]
         return self._frozen_width + sum(width + len(_GAP) for width in widths) + rest
-
-
-def _fitted(text: str, width: int) -> str:
-    """Pad or truncate a text to a width in cells."""
-    return set_cell_size(text, width) if cell_len(text) <= width else set_cell_size(text, width - 1) + "…"

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from pydantic import JsonValue
-from rich.cells import cell_len
 from textual import events
 from textual.binding import BindingType
 from textual.message import Message
@@ -18,6 +17,7 @@ from pegboard.results.paths import JsonPath, jq_path
 from pegboard.results.search import find
 from pegboard.results.table import Table, begins_as_table, nearest_list
 from pegboard.results.tree import Tree, TreeRow
+from pegboard.results.wrap import truncate
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.widgets.line_view import LineSpan, LineView
 
@@ -125,7 +125,7 @@ class TreeView(LineView):
         for piece, part in row.label(room - len(text)):
             spans.append((len(text), len(text) + len(piece), part))
             text += piece
-        return (text, spans) if cell_len(text) <= room else (_cut(text, room), spans)
+        return truncate(text, room), spans
 
     def row_style(self, index: int) -> str | None:
         """Return the style of the row at the cursor."""
@@ -263,10 +263,3 @@ class TreeView(LineView):
         if found is None or any(wanted.search(piece) for piece, _ in row.label(self.row_width)):
             return index
         return self._tree.reveal_line(index, found.start())
-
-
-def _cut(text: str, room: int) -> str:
-    """Truncate a text with an ellipsis."""
-    while text and cell_len(text) > room - 1:
-        text = text[: max(len(text) - max((cell_len(text) - room + 1) // 2, 1), 0)]
-    return text + "…"

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from rich.cells import cell_len
-from rich.cells import set_cell_size as fitted
+from rich.cells import cell_len, set_cell_size
 from textual import events
 from textual.binding import BindingType
 from textual.content import Content
@@ -20,6 +19,7 @@ from pegboard.models import Progress, ToolResult
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import amount, count, duration, size
 from pegboard.results.text import preview
+from pegboard.results.wrap import truncate
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.result.markdown_lines import MarkedLines
 from pegboard.tui.script.run import CallNode, ScriptRun
@@ -161,7 +161,7 @@ class CallsTree(MarkedLines):
         more = self._detail_rows[index - self._at - 1]
         indent = "  " * min((self._run.rows[self._at].depth + 1), 8)
         text = f"{indent}│ {more.text}"
-        text = text if cell_len(text) <= self.row_width else f"{fitted(text, self.row_width - 1)}…"
+        text = truncate(text, self.row_width)
         return text, [(0, len(text), more.mark)]
 
     def row_style(self, index: int) -> str | None:
@@ -272,20 +272,19 @@ def _row(node: CallNode, run: ScriptRun, width: int) -> tuple[str, Sequence[Line
         texts.pop()
     facts = " · ".join(texts)
     most = max(width - cell_len(left) - cell_len(facts) - 2, 4)
-    if cell_len(name) > most:
-        name = f"{fitted(name, most - 1).rstrip()}…"
+    name = truncate(name, most)
     spans: list[LineSpan] = [(len(indent), len(indent) + 1, mark), (len(indent) + 1, len(left), "muted")]
     spans.append((len(left), len(left) + len(name), "strong"))
     text = left + name
     space = width - cell_len(text) - cell_len(facts) - 4
     if args and space > 4:
-        args = args if cell_len(args) <= space else f"{fitted(args, space - 1).rstrip()}…"
+        args = truncate(args, space)
         spans.append((len(text), len(text) + 2 + len(args), "muted"))
         text += f"  {args}"
     text += " " * max(width - cell_len(text) - cell_len(facts), 1)
     spans.append((len(text), len(text) + len(facts), mark if mark != "ok" else "muted"))
     text += facts
-    return (text if cell_len(text) <= width else fitted(text, max(width, 0))), spans
+    return (text if cell_len(text) <= width else set_cell_size(text, max(width, 0))), spans
 
 
 def _sign(node: CallNode) -> tuple[str, str]:

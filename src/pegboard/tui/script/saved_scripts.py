@@ -13,11 +13,12 @@ from textual.widget import Widget
 
 from pegboard.errors import SavedScriptError
 from pegboard.models import SavedScript
-from pegboard.results.clean import clean, clean_line
+from pegboard.results.clean import clean_line
 from pegboard.results.sizes import age, count
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.script.open_script import EditedScript
 from pegboard.tui.widgets.dialog import CHANGED_ELSEWHERE, ListDialog
+from pegboard.tui.widgets.highlighted import highlighted
 from pegboard.tui.widgets.pick_list import PickLine, PickList
 from pegboard.until_done import until_done
 
@@ -202,7 +203,7 @@ class SavedScriptsScreen(ListDialog[str | None]):
                 text, trouble = "", f"  ✗ {clean_line(str(error))}"
         facts = "" if trouble else f"  {count(len(text.splitlines()), 'line')}"
         about = Content.assemble((of, "bold"), (facts, "$text-muted"), (trouble, "$text-error"))
-        self.show_preview(about, _shown(text))
+        self.show_preview(about, highlighted(text, "bash", _SHOWN))
 
 
 async def save_as(screen: Widget, runtime: Runtime, script: EditedScript, name: str) -> str:
@@ -250,12 +251,3 @@ def would_overwrite(runtime: Runtime, script: EditedScript, name: str) -> bool:
         return saved.read(name) != script.saved
     except SavedScriptError:  # no file that could be overwritten
         return False
-
-
-def _shown(text: str) -> Content:
-    from textual.highlight import highlight
-
-    text = clean(text)
-    if len(text) > _SHOWN:
-        return Content(f"{text[:_SHOWN]}\n… {len(text) - _SHOWN:,} more characters")
-    return highlight(text, language="bash")

@@ -125,7 +125,7 @@ class DetailPane(Vertical):
 
 def _shortened(text: str) -> str:
     more = len(text) - _LONGEST_DESCRIPTION
-    return text if more <= 0 else f"{text[:_LONGEST_DESCRIPTION]}…\n\n*{more:,} more characters in the file.*"
+    return text if more <= 0 else f"{text[:_LONGEST_DESCRIPTION]}…\n\n*{count(more, 'more character')} in the file.*"
 
 
 def _facts(entry: ToolEntry) -> Content:

@@ -215,7 +215,7 @@ def _previewed(spec: ToolSpec, arguments: JsonObject) -> tuple[str, int]:
     form = Form(spec.input_schema, spec.parameter_aliases)
     form.load(arguments)
     text = form.text(masked=True)
-    cut = f"{text[:_LONGEST]}\n… {len(text) - _LONGEST:,} more characters" if len(text) > _LONGEST else text
+    cut = f"{text[:_LONGEST]}\n… {count(len(text) - _LONGEST, 'more character')}" if len(text) > _LONGEST else text
     return clean(cut), len(form.faults())
 
 
