@@ -54,6 +54,11 @@ def amount(number: float) -> str:
     return f"{number:,.0f}" if 999_999 <= abs(number) < _EXACT else f"{number:,g}"
 
 
+def share(done: float, total: float | None) -> str:
+    """Return how much of a total is done: `3 of 10`; `3` without a total above zero."""
+    return f"{amount(done)} of {amount(total)}" if total is not None and total > 0 else amount(done)
+
+
 def thousands(number: int) -> str:
     """Return a short number: `340`, `5.7k`, `1,200.0k`."""
     return f"{number:,}" if number < 1_000 else f"{number / 1_000:,.1f}k"

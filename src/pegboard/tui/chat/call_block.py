@@ -21,7 +21,7 @@ from pegboard.results.log import LogLine, LogLines
 from pegboard.results.markdown_lines import MarkdownLine, MarkdownRow, rows_of
 from pegboard.results.marks import Mark, Piece
 from pegboard.results.printed import printed
-from pegboard.results.sizes import amount, count, duration, size
+from pegboard.results.sizes import count, duration, share, size
 from pegboard.results.text import as_text, json_parts, preview
 from pegboard.results.wrap import truncate
 from pegboard.tui.chat.blocks import Background, Block, BlockRow, fold_sign
@@ -466,6 +466,5 @@ def _result_facts(result: ToolResult) -> list[str]:
 
 
 def _progress(progress: Progress) -> str:
-    of = f" of {amount(progress.total)}" if progress.total else ""
     message = clean_line(progress.message[:500])
-    return f"{amount(progress.done)}{of}{' · ' + message if message else ''}"
+    return f"{share(progress.done, progress.total)}{' · ' + message if message else ''}"

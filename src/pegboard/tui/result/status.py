@@ -14,7 +14,7 @@ from textual.widget import Widget
 
 from pegboard.models import Progress, ToolResult
 from pegboard.results.clean import clean_line
-from pegboard.results.sizes import amount, duration, size
+from pegboard.results.sizes import duration, share, size
 
 _GAP = "  "
 
@@ -88,15 +88,14 @@ class ProgressLine(Widget):
         progress = self.progress
         if progress is None:
             return ""
-        figures = amount(progress.done)
+        figures = share(progress.done, progress.total)
         bar = ""
         if progress.total is not None and progress.total > 0:
-            share = min(max(progress.done / progress.total, 0.0), 1.0)
+            part = min(max(progress.done / progress.total, 0.0), 1.0)
             cells = min(max(self.content_size.width // 4, 6), 30)
-            full = int(share * cells)
-            # A share is not rounded up to 100 % before the end; 29 of 100 is a little less than 0.29.
-            bar = "█" * full + "░" * (cells - full) + f" {int(100 * share + 1e-9)}% "
-            figures += f" of {amount(progress.total)}"
+            full = int(part * cells)
+            # A part is not rounded up to 100 % before the end; 29 of 100 is a little less than 0.29.
+            bar = "█" * full + "░" * (cells - full) + f" {int(100 * part + 1e-9)}% "
         message = clean_line(progress.message[:500])
         line = Content(f"{bar}{figures}{' · ' + message if message else ''}")
         return line.truncate(max(self.content_size.width, 1), ellipsis=True)

@@ -15,9 +15,9 @@ from textual.message import Message
 from textual.reactive import var
 from textual.timer import Timer
 
-from pegboard.models import Progress, ToolResult
+from pegboard.models import ToolResult
 from pegboard.results.clean import clean_line
-from pegboard.results.sizes import amount, count, duration, size
+from pegboard.results.sizes import count, duration, share, size
 from pegboard.results.text import preview
 from pegboard.results.wrap import truncate
 from pegboard.tui.commands import Command, bindings
@@ -301,7 +301,7 @@ def _facts(node: CallNode, run: ScriptRun) -> Iterator[str]:
     """Yield status texts of a call, most important first."""
     result = node.result
     if result is None:
-        done = f"{_progress(node.progress)} · " if node.progress is not None else ""
+        done = f"{share(node.progress.done, node.progress.total)} · " if node.progress is not None else ""
         yield f"{done}{node.seconds:.1f} s"
     else:
         if node.within is None and result.ok:
@@ -331,15 +331,10 @@ def _details(node: CallNode) -> Iterator[_DetailRow]:
     if node.result is not None and node.result.error is not None:
         yield _DetailRow(clean_line(node.result.error.message[:_ERROR_CHARACTERS]), "error")
     if node.progress is not None and node.progress.message:
-        yield _DetailRow(
-            f"{_progress(node.progress)} · {clean_line(node.progress.message[:_ERROR_CHARACTERS])}", "running"
-        )
+        message = clean_line(node.progress.message[:_ERROR_CHARACTERS])
+        yield _DetailRow(f"{share(node.progress.done, node.progress.total)} · {message}", "running")
     shown = [*node.log][-_LOG_SHOWN:]
     if node.log_count > len(shown):
         yield _DetailRow(f"… {count(node.log_count - len(shown), 'earlier line')}", "muted")
     for line in shown:
         yield _DetailRow(f"{'! ' if line.stream == 'stderr' else ''}{line.text}", "muted")
-
-
-def _progress(progress: Progress) -> str:
-    return amount(progress.done) + (f" of {amount(progress.total)}" if progress.total else "")
