@@ -250,7 +250,7 @@ async def test_a_running_script_is_not_started_again_and_an_empty_one_does_not_r
         await stage.until_seen("The editor is empty. Type a script to run.")
         await stage.write("work.wait /nowhere")
         await stage.press("ctrl+r")
-        await stage.until(lambda: stage.place.running, "it runs")
+        await stage.until(lambda: ["▶", "work.wait"] in begun(stage), "it runs")
         await stage.press("ctrl+r")
         await stage.until_seen("A script is still running. Press esc to cancel it.")
         await stage.press("escape")
