@@ -14,10 +14,8 @@ from textual.reactive import reactive, var
 from textual.timer import Timer
 from textual.widget import Widget
 
-from pegboard.errors import StoreError, explained
 from pegboard.models import ToolCall
 from pegboard.models.model_requirements import OFFLINE
-from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count
 from pegboard.tui.chat.approval_cards import ApprovalCards
 from pegboard.tui.chat.ask_runner import AskRunner
@@ -430,10 +428,7 @@ class ChatScreen(PageScreen):
         if call is None or result is None:
             return
         if block.is_old:
-            try:
-                result = await asyncio.to_thread(self._runtime.history.result, call.id) or result
-            except StoreError as error:
-                self.notify(clean_line(explained(error, "The history can't be read")), severity="error", markup=False)
+            result = await asyncio.to_thread(self._runtime.history.result, call.id) or result
         await self.app.push_screen_wait(ResultScreen(call, result, self._runtime.paths.state))
 
     @on(Transcript.EarlierRequested)

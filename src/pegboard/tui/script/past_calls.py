@@ -11,7 +11,6 @@ from textual import on, work
 from textual.binding import BindingType
 from textual.content import Content
 
-from pegboard.errors import StoreError
 from pegboard.models import CallRecord
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import age, count, duration, local_time
@@ -67,10 +66,7 @@ class PastCallsScreen(ListDialog[str | None]):
 
     @work(exclusive=True, group="read")
     async def _read(self) -> None:
-        try:
-            self._records = await asyncio.to_thread(self._runtime.history.records, limit=_MOST)
-        except StoreError as error:
-            self.notify(clean_line(str(error)), severity="error", markup=False)
+        self._records = await asyncio.to_thread(self._runtime.history.records, limit=_MOST)
         self.list.empty = "No matching calls." if self._records else "No calls recorded yet."
         now = datetime.now(UTC)
         self.list.show([_line(now, record) for record in self._records])

@@ -14,8 +14,6 @@ from textual.reactive import reactive
 from textual.widget import Widget
 from textual.widgets import TextArea
 
-from pegboard.errors import StoreError
-from pegboard.results.clean import clean_line
 from pegboard.results.quotation import quoted
 from pegboard.tui.commands import Command, bindings, key_of
 from pegboard.tui.messages import OpenCall, Scripting, TalkAbout
@@ -470,10 +468,7 @@ class ScriptScreen(PageScreen):
         """Open a call's result, or insert it into the chat prompt."""
         result = node.result
         if result is not None and not node.is_whole:
-            try:
-                result = await asyncio.to_thread(self._runtime.history.result, node.call.id) or result
-            except StoreError as error:
-                self.notify(clean_line(str(error)), severity="error", markup=False)
+            result = await asyncio.to_thread(self._runtime.history.result, node.call.id) or result
         if result is None:
             return
         if action == "talk":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeGuard
 
@@ -265,12 +265,10 @@ class ToolPage(Vertical):
             return
         tool = self._shown.name
         statistics: ToolStatistics | None = None
-        recent: Sequence[JsonObject] = ()
         with suppress(StoreError):
             found = await asyncio.to_thread(self._runtime.activity.statistics, (tool,))
             statistics = found[0] if found else never_called(tool)
-        with suppress(StoreError):
-            recent = await asyncio.to_thread(self._runtime.history.recent_arguments, tool)
+        recent = await asyncio.to_thread(self._runtime.history.recent_arguments, tool)
         presets = len(await asyncio.to_thread(self._runtime.presets.list, tool))
         if not isinstance(self.subject, ToolEntry) or self.subject.spec.name != tool:
             return  # Another row was selected meanwhile.
@@ -377,11 +375,7 @@ class ToolPage(Vertical):
         if spec is None:
             self._say_that_no_tool_is_selected()
             return
-        try:
-            arguments = await asyncio.to_thread(self._last_arguments, spec)
-        except StoreError as error:
-            self.notify(clean_line(str(error)), severity="error", markup=False)
-            return
+        arguments = await asyncio.to_thread(self._last_arguments, spec)
         if arguments is None:
             self.notify(f"{clean_line(spec.name)} has not been called yet.", markup=False)
         elif spec is self._shown:
