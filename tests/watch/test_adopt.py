@@ -117,6 +117,19 @@ def test_an_address_that_may_have_the_old_transport_is_adopted_with_a_remark(tmp
     assert notes == {"old": True, "typed": False, "new": False}
 
 
+@pytest.mark.promise("WAT-2")
+def test_arguments_and_variables_that_are_null_are_added_and_restored(tmp_path: Path, home: Path) -> None:
+    file = tmp_path / "mcp.json"
+    text = '{"mcpServers": {"plain": {"command": "python", "args": null, "env": null}}}'
+    file.write_text(text)
+    assert commands.pegboard("adopt", str(file)).returncode == 0
+    entry = json.loads(file.read_text())["mcpServers"]["plain"]
+    assert entry["args"] == ["watch", "--name", "plain", "--", "python"]
+    assert entry["env"]["PEGBOARD_STATE_DIR"] == str(home / "state")
+    assert commands.pegboard("adopt", str(file), "--undo").returncode == 0
+    assert file.read_text() == text
+
+
 @pytest.mark.promise("WAT-2", "WAT-4")
 def test_different_servers_of_a_file_have_different_names_in_rules(tmp_path: Path) -> None:
     file = tmp_path / "claude.json"

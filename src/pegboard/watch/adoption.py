@@ -176,7 +176,7 @@ class Adoption:
             return skipped("its entry is not an object")
         if found.fault:
             return skipped(found.fault)
-        command, args = entry.get("command"), entry.get("args", [])
+        command, args = entry.get("command"), entry.get("args") or []
         if isinstance(command, list):
             command, args = (command[0], command[1:]) if command else (None, [])
         url, note = next((entry[key] for key in URL_KEYS if entry.get(key) is not None), None), ""

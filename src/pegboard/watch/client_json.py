@@ -63,8 +63,9 @@ class JsonText(ClientText):
                 _prepended(entry.text, args, [*written[1:], own]),
                 (args.end, args.end, new_env),
             ]
-        if env is not None and env.members is not None:
-            edits.append(_prepended(entry.text, env, _members(variables, {member.name for member in env.members})))
+        if env is not None:
+            present = {one.name for one in env.members or ()}
+            edits.append(_prepended(entry.text, env, _members(variables, present), "{}"))
         changed = entry.text
         for start, end, new in sorted(edits, reverse=True):
             changed = changed[:start] + new + changed[end:]
@@ -123,8 +124,13 @@ def _members(variables: Mapping[str, str], present: Collection[str] = ()) -> lis
     return [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in variables.items() if key not in present]
 
 
-def _prepended(text: str, span: JsonSpan, written: Sequence[str]) -> tuple[int, int, str]:
-    """Return the edit that inserts items or members at the start of a list or an object, in its layout."""
+def _prepended(text: str, span: JsonSpan, written: Sequence[str], brackets: str = "[]") -> tuple[int, int, str]:
+    """Return the edit that inserts items or members at the start of a list or an object, in its layout.
+
+    A null is replaced by a list or an object in these brackets, unless it has no content.
+    """
+    if span.items is None and span.members is None:
+        return span.start, span.end, ", ".join(written).join(brackets) if written else "null"
     is_filled = bool(span.items or span.members)
     space = re.match(r"\s*", text[span.start + 1 : span.end])
     gap = space[0] if space is not None and is_filled else ""
