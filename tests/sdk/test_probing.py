@@ -471,4 +471,9 @@ def test_a_row_contains_an_installation_hint() -> None:
     outdated = DeclaredRequirement("lib", "yaml", min_version="6")
     assert report_row("a.b", outdated, missing)["install"].endswith("-m pip install 'pyyaml>=6'")
     assert "rg" in report_row("a.b", DeclaredRequirement("cli", "rg"), missing)["install"]
+    rg = DeclaredRequirement("cli", "rg", min_version="13")
+    older = ProbeResult("outdated", "12.0", "/bin/rg", "It is 12.0.")
+    assert report_row("a.b", rg, older)["install"] == "Install rg 13 or later."
+    failing = ProbeResult("error", None, "/bin/rg", "It failed.")
+    assert "PATH" not in report_row("a.b", rg, failing)["install"]
     assert "pegboard auth set KEY" in report_row("a.b", DeclaredRequirement("secret", "KEY"), missing)["install"]

@@ -53,7 +53,7 @@ def report_row(tool: str, requirement: DeclaredRequirement, result: ProbeResult)
         "version": result.version,
         "minVersion": requirement.min_version,
         "path": result.path,
-        "install": requirement.install or _install_hint(requirement, result.error or ""),
+        "install": requirement.install or _install_hint(requirement, result),
         "error": result.error,
     }
 
@@ -90,13 +90,19 @@ def names_keyring(error: str) -> bool:
     return "keyring" in error
 
 
-def _install_hint(requirement: DeclaredRequirement, error: str) -> str:
+def _install_hint(requirement: DeclaredRequirement, result: ProbeResult) -> str:
     match requirement.kind:
         case "cli":
+            match result.status:
+                case "outdated":
+                    return f"Install {requirement.name} {requirement.min_version} or later."
+                case "error":
+                    return f"Install a {requirement.name} that works, or correct its requirement in the pack."
             return f"Install {requirement.name} and add it to the PATH."
         case "lib":
             advice = advice_on_module(requirement.name, requirement.min_version)
             return f"{advice}." if advice else install_command(requirement.name, requirement.min_version)
         case "secret":
             here = f"Set {requirement.name} in the environment or a .env file"
-            return f"{here}." if names_keyring(error) else f"{here}, or: pegboard auth set {requirement.name}"
+            has_keyring = not names_keyring(result.error or "")
+            return f"{here}, or: pegboard auth set {requirement.name}" if has_keyring else f"{here}."
