@@ -67,6 +67,24 @@ async def test_calls_that_the_user_reads_stay_loaded_when_many_new_ones_come(
 
 
 @pytest.mark.promise("ACT-1")
+async def test_calls_stay_loaded_when_more_new_ones_come_than_are_read_together(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pegboard.tui.activity.feed._MOST_NEW", 50)
+    feed = Feed(runtime)
+    _add(runtime, *range(60))
+    shown = [row.position for row in (await feed.read(lambda: feed.search(""))).top]
+    feed.pause(is_paused=True)  # another page is shown
+    _add(runtime, *range(350))
+    feed.refresh()
+    await feed.read(lambda: feed.pause(is_paused=False))
+    assert [row.position for row in feed.rows.top] == shown, "the user reads the same calls as before"
+    while feed.rows.newer is not None:
+        await feed.read(feed.load_newer)
+    assert [row.position for row in feed.rows.top] == [*range(410, 0, -1)], "no call is missing or doubled"
+
+
+@pytest.mark.promise("ACT-1")
 async def test_a_call_is_read_again_until_it_has_ended(runtime: Runtime) -> None:
     feed = Feed(runtime)
     ending, lasting = (ToolCall(name="a.x", args={}, source="cli") for _ in range(2))

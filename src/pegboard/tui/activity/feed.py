@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 PAGE: Final = 100
 _MOST_NEW: Final = 10_000
-"""New calls beyond which the list starts again at the newest."""
+"""New calls beyond which they are loaded only when they are needed, so that the list keeps what the user reads."""
 MOST_INNER: Final = 1_000
 """Calls shown below the call that made them."""
 _MOST_BETWEEN: Final = 1_000
@@ -281,13 +281,14 @@ class CallFeed:
         found = await asyncio.to_thread(
             self._newest, self.parsed.query, below, least, rows.newest, [*rows.running], expanded
         )
+        if not found.is_connected:
+            rows.newer = rows.newest
+            self._is_outdated, self._is_everything_outdated = True, everything  # read the loaded calls again
+            return
         self.problem = ""
         self.edits += everything
         lines = len(rows.listed)
-        if found.is_connected:
-            rows.merge(found.head, found.following, found.changed)
-        else:
-            rows.replace(found.head, found.following)
+        rows.merge(found.head, found.following, found.changed)
         self._unfold_running()
         rows.unfold({call_id: made for call_id, made in found.inner.items() if call_id in rows.unfolded})
         if self._needed is not None:
