@@ -548,6 +548,20 @@ async def test_a_page_that_stays_open_forgets_calls_far_from_the_visible_ones_un
 
 
 @pytest.mark.promise("ACT-1")
+async def test_calls_that_the_size_limit_removes_leave_the_list(runtime: Runtime, recorder: Recorder) -> None:
+    history_of(runtime, 300)
+    async with on_activity(runtime, (100, 30)) as stage:
+        await press(stage, "end")
+        await stage.until(lambda: calls(stage).row_count == 300, "all are loaded")
+        runtime.history.size_limit = 100_000
+        recorder.add("time.now")
+        await stage.until(lambda: "removed by the" in title(stage), "some were removed")
+        await settle(stage)
+        [counted] = re.findall(r"(\d+) calls", title(stage))
+        assert calls(stage).row_count == int(counted) < 300
+
+
+@pytest.mark.promise("ACT-1")
 async def test_scrolling_up_from_the_oldest_call_reaches_the_newest_and_new_calls(
     runtime: Runtime, recorder: Recorder
 ) -> None:

@@ -268,7 +268,9 @@ class Database:
             files += [file] if file else []
             excess -= size
         oldest.close()
-        self._connection.executemany("DELETE FROM calls WHERE n = ?", removed)
+        if removed:
+            self._connection.executemany("DELETE FROM calls WHERE n = ?", removed)
+            self._connection.execute(EDITED)
         self._connection.execute(
             "INSERT INTO facts VALUES ('dropped', ?), ('dropped_until', ?) ON CONFLICT (name) DO UPDATE SET value ="
             " CASE name WHEN 'dropped' THEN value + excluded.value ELSE max(value, excluded.value) END",
