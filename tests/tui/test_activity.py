@@ -807,6 +807,33 @@ async def test_deleted_calls_can_be_restored(runtime: Runtime, recorder: Recorde
 
 
 @pytest.mark.promise("ACT-2")
+async def test_a_selected_call_that_another_program_deletes_is_no_longer_selected(
+    runtime: Runtime, recorder: Recorder
+) -> None:
+    ids = [recorder.add("gate.shout", {"text": text}) for text in ("one", "two", "three")]
+    async with on_activity(runtime) as stage:
+        await press(stage, "space", "space")
+        await stage.until(lambda: "2 selected" in title(stage), "two are selected")
+        await asyncio.to_thread(runtime.activity.delete, [ids[1]])
+        await stage.until(lambda: "1 selected" in title(stage), "one is left")
+        assert calls(stage).ticked == {ids[2]}
+
+
+@pytest.mark.promise("ACT-2")
+async def test_a_selected_call_that_was_deleted_a_moment_ago_is_not_called_running(
+    runtime: Runtime, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [recorder.add("gate.shout", {"text": text}) for text in ("one", "two", "three")]
+    monkeypatch.setattr(feed, "_PAUSE_SECONDS", 60)  # the page notices the first change only
+    async with on_activity(runtime) as stage:
+        await press(stage, "space", "space")
+        await asyncio.to_thread(runtime.activity.delete, [ids[1]])
+        await press(stage, "delete")
+        await stage.until_seen("Deleted 1 call.")
+        assert "running" not in stage.text
+
+
+@pytest.mark.promise("ACT-2")
 async def test_a_call_that_cannot_be_deleted_because_the_history_is_locked_is_reported(
     runtime: Runtime, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

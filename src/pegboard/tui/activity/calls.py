@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -31,6 +32,7 @@ from pegboard.tui.widgets.toasts import dismiss
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
+    from pegboard.tui.activity.call_list import CallList
 
 _TOAST_SECONDS: Final = 10.0
 _ARGUMENT_LINES: Final = 8
@@ -338,13 +340,22 @@ class CallActions:
         if not deleted:
             self._notify("Nothing was deleted because the call is still running or was deleted already.", "warning")
             return
-        left = len(set(ids) - set(deleted))
-        more = f" {count(left, 'call')} still running." if left else ""
+        left: Sequence[RecordedCall] = ()
+        with suppress(StoreError):  # reading the list reports it
+            left = await asyncio.to_thread(self._activity.find, [*(set(ids) - set(deleted))])
+        more = f" {count(len(left), 'call')} still running." if left else ""
         them = "it" if len(deleted) == 1 else "them"
         restore = f"You can restore {them} within an hour: {undo_key or 'Undo'}."
         text = f"Deleted {count(len(deleted), 'call')}. {restore}{more}"
         self._deleted.append((deleted, text))
         self._notify(text)
+
+    async def deselect_deleted(self, listed: CallList) -> None:
+        """Deselect the calls that were deleted meanwhile, also by other programs."""
+        ticked = listed.ticked
+        with suppress(StoreError):  # reading the list reports it
+            found = await asyncio.to_thread(self._activity.find, [*ticked])
+            listed.ticked -= ticked - {call.id for call in found}
 
     async def undo(self) -> None:
         """Restore the calls that were deleted last."""

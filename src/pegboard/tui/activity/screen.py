@@ -171,6 +171,7 @@ class ActivityScreen(PageScreen):
             self._edits = feed.edits
             self._detail.forget()
             self._settle()
+            self.run_worker(self._actions.deselect_deleted(self._list), group="ticked", exclusive=True)
         self._list.empty = self._why_empty()
         words = highlighted_words(feed.parsed.query)
         starts: Literal["first", "last"] = "last" if feed.starts_at_oldest else "first"
