@@ -263,6 +263,20 @@ async def test_tab_completes_the_filter(runtime: Runtime, recorder: Recorder) ->
         assert stage.app.focused is calls(stage)
 
 
+@pytest.mark.promise("ACT-1")
+async def test_a_completed_filter_finds_a_tool_whose_name_contains_a_space(
+    runtime: Runtime, recorder: Recorder
+) -> None:
+    recorder.add("gate.shout")
+    recorder.add("notes.add one")
+    async with on_activity(runtime) as stage:
+        await filtered(stage, "tool:notes.a")
+        await press(stage, "tab")
+        await stage.until(lambda: calls(stage).sought == 'tool:"notes.add one" ', "the name is in quotes")
+        await settle(stage)
+        assert [row.split()[1:3] for row in rows(stage)] == [["notes.add", "one"]]
+
+
 async def test_space_is_part_of_a_filter_that_is_typed_and_selects_otherwise(
     runtime: Runtime, recorder: Recorder
 ) -> None:

@@ -35,4 +35,9 @@ def completions(text: str, tools: Sequence[str]) -> tuple[str, ...]:
     found = [one for one in known if one.startswith(last) and one != last]
     if key.lower() == "tool" and last:
         found += [one for one in tools if last in one and one not in found and one != last]
-    return tuple(f"{key}:{done}{comma}{one}" for one in found)
+    return tuple(f"{key}:{_quoted(f'{done}{comma}{one}')}" for one in found)
+
+
+def _quoted(value: str) -> str:
+    """Return the value of a filter, in quotes if white space would end it."""
+    return f'"{value}"' if value.split() != [value] and '"' not in value else value
