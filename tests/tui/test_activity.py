@@ -443,6 +443,15 @@ async def test_new_calls_do_not_move_what_the_user_reads(runtime: Runtime, recor
         assert "new" not in title(stage)
 
 
+@pytest.mark.promise("ACT-1")
+async def test_the_number_of_new_calls_has_a_separator_as_other_numbers_have(runtime: Runtime) -> None:
+    history_of(runtime, 150)
+    async with on_activity(runtime, (80, 24)) as stage:
+        await press(stage, *["pagedown"] * 5)
+        history_of(runtime, 1_200)
+        await stage.until(lambda: "↑ 1,200 new" in title(stage), "the new calls are counted")
+
+
 async def test_older_calls_are_loaded_as_the_user_scrolls(runtime: Runtime, recorder: Recorder) -> None:
     for number in range(450):
         recorder._runtime.history.record(

@@ -206,7 +206,7 @@ class ActivityScreen(PageScreen):
         if self._feed.rows.newer is not None:
             parts.append((f" · ↑ newer, {key_of(self._list, 'calls.first')} to the newest", "not bold"))
         elif new:
-            parts.append((f" · ↑ {new} new", "$text-warning bold"))
+            parts.append((f" · ↑ {new:,} new", "$text-warning bold"))
         if self._feed.dropped is not None:
             dropped = self._feed.dropped
             limit = f"{size(dropped.size_limit)} limit" if self._pane.size.width >= 100 else "size limit"
