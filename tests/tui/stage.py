@@ -246,7 +246,9 @@ class _GivenHealth:
 
     def rows(self, tool: str | None = None) -> Sequence[HealthRow]:
         return [
-            self._known[need.key].model_copy(update={"tool": spec.name, "requirement": need})
+            self._known[need.key].model_copy(
+                update={"tool": spec.name, "requirement": need, "install": need.install or f"Install {need.name}."}
+            )
             for spec in self._given.found
             if tool in {None, spec.name}
             for need in spec.requirements

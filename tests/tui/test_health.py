@@ -321,6 +321,35 @@ async def test_a_rescan_updates_the_report_and_keeps_the_selection(needy: GivenR
         assert line.name == "SEARCH_KEY"
 
 
+async def test_a_changed_declaration_of_a_checked_requirement_is_shown(needy: GivenRuntime) -> None:
+    async with on_stage(needy, page="health") as stage:
+        await go_to_health(stage)
+        await stage.until_seen("4 of 5 not met")
+        await until_marked(stage, "EXTRA_KEY")
+        required = EXTRA.model_copy(update={"optional": False, "install": "Ask Bob."})
+        needy.change([*NEEDY[:-1], needing(tool("web.more"), required)])
+        await stage.until(lambda: "✖ EXTRA_KEY secret missing blocks 1 of 2" in report(stage), "it blocks a tool")
+        await stage.until_seen("Ask Bob.")
+        problems = {problem.fix: problem.severity for problem in stage.app.problems}
+        assert problems["How to get it: Ask Bob."] == "error"
+        assert needy.asked.count("EXTRA_KEY") == 1
+
+
+@pytest.mark.parametrize("is_last", [False, True])
+async def test_the_declaration_of_a_tool_that_is_blocked_is_shown_before_those_of_others(
+    tmp_path: Path, is_last: bool
+) -> None:
+    required = EXTRA.model_copy(update={"optional": False, "install": "Ask Bob."})
+    vague = required.model_copy(update={"install": None})
+    tools = [needing(tool(f"web.t{number}"), one) for number, one in enumerate((required, EXTRA, vague))]
+    given = GivenRuntime(tmp_path, tools=tools[::-1] if is_last else tools)
+    async with on_stage(given, page="health") as stage:
+        await go_to_health(stage)
+        await stage.until_seen("1 of 1 not met")
+        await stage.until_seen("Ask Bob.")
+        assert [problem.severity for problem in stage.app.problems] == ["error"]
+
+
 @pytest.mark.promise("TUI-4")
 async def test_hostile_names_and_messages_are_shown_as_text(tmp_path: Path) -> None:
     hostile = Requirement(kind="cli", name="[red]x\x1b[2J", install="[b]run\x1b]0;evil\x07")

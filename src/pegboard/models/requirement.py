@@ -40,6 +40,11 @@ class Requirement(DataModel):
         """Identity of the requirement."""
         return RequirementKey(self.kind, self.name, self.version_flag, self.min_version)
 
+    @property
+    def precedence(self) -> tuple[bool, bool]:
+        """Sort key among the declarations of one requirement: required ones first, then those with `install`."""
+        return self.optional, self.install is None
+
     def __str__(self) -> str:
         return f"{self.kind} {self.key}{' (optional)' if self.optional else ''}"
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from pegboard.models import HealthRow, Problem, Requirement, RequirementKey
@@ -25,7 +25,7 @@ class HealthState:
     """State of all requirements at one moment."""
 
     found: Mapping[RequirementKey, HealthRow] = field(default_factory=lambda: MappingProxyType({}))
-    """Result of each check; of several tools with the same requirement, the row of any of them."""
+    """Result of each check; of several tools with the same requirement, the row of one that can't do without it."""
     checking: frozenset[RequirementKey] = frozenset()
     """Requirements that are being checked."""
     is_complete: bool = False
@@ -42,6 +42,13 @@ class HealthState:
         return sum(row.status != "ok" for row in self.found.values())
 
 
+class _Declaration(NamedTuple):
+    """A requirement as one tool declares it."""
+
+    tool: str
+    requirement: Requirement
+
+
 class HealthChecks:
     """Checks of the requirements of every tool, with updates at most every 0.1 seconds.
 
@@ -55,14 +62,18 @@ class HealthChecks:
     def __init__(self, runtime: Runtime, changed: Callable[[HealthState], object]) -> None:
         self._runtime = runtime
         self._changed = changed
-        self._needed: dict[RequirementKey, Requirement] = {}
+        self._needed: dict[RequirementKey, _Declaration] = {}
+        """Declaration to show of each requirement."""
         self._found: dict[RequirementKey, HealthRow] = {}
         self._checking: Counter[RequirementKey] = Counter()
         self._update: asyncio.TimerHandle | None = None
 
     async def check_new(self) -> None:
         """Check the requirements of the last scan's tools that are neither known nor being checked."""
-        self._needed = await asyncio.to_thread(self._read_needed)
+        before, self._needed = self._needed, await asyncio.to_thread(self._read_needed)
+        await self._read_rows(
+            [key for key in self._needed if key in self._found and self._needed[key] != before.get(key)]
+        )
         unknown = [key for key in self._needed if key not in self._found and self._checking[key] <= 0]
         self._update_soon()
         if unknown:
@@ -82,18 +93,35 @@ class HealthChecks:
         Args:
             tool: Qualified name of the tool.
         """
-        for row in await asyncio.to_thread(self._runtime.health.rows, tool):
-            self._found[row.requirement.key] = row
+        rows = await asyncio.to_thread(self._runtime.health.rows, tool)
+        await self._read_rows([row.requirement.key for row in rows])
         self._update_soon()
 
+    async def _read_rows(self, keys: Collection[RequirementKey]) -> None:
+        """Read the known results of requirements, as they are declared now."""
+        if keys:
+            rows = await asyncio.to_thread(self._declared_rows, keys)
+            self._found.update((row.requirement.key, row) for row in rows)
+
+    def _declared_rows(self, keys: Collection[RequirementKey]) -> Sequence[HealthRow]:
+        tools = dict.fromkeys(self._needed[key].tool for key in keys if key in self._needed)
+        return [row for tool in tools for row in self._runtime.health.rows(tool) if self._is_declaration(row)]
+
+    def _is_declaration(self, row: HealthRow) -> bool:
+        """Return whether a row has the declaration to show of its requirement."""
+        return self._needed.get(row.requirement.key) == (row.tool, row.requirement)
+
     async def _check(self, keys: Collection[RequirementKey]) -> None:
-        wanted = [self._needed[key] for key in keys]
+        wanted = [self._needed[key].requirement for key in keys]
         left = set(keys)
         self._checking.update(left)
         self._update_soon()
         try:
             async with aclosing(self._runtime.health.recheck(wanted)) as rows:
                 await self._read(rows, left)
+            # A tool may have been changed or removed meanwhile.
+            found = [self._found[key] for key in keys if key in self._found]
+            await self._read_rows([row.requirement.key for row in found if not self._is_declaration(row)])
         finally:
             self._checking.subtract(left)
             self._update_soon()
@@ -102,7 +130,8 @@ class HealthChecks:
         count = 0
         async for row in rows:
             key = row.requirement.key
-            self._found[key] = row
+            if key in left or self._is_declaration(row):
+                self._found[key] = row
             if key in left:
                 left.remove(key)
                 self._checking[key] -= 1
@@ -111,14 +140,14 @@ class HealthChecks:
             if count % _ROWS_PER_TURN == 0:
                 await asyncio.sleep(0)
 
-    def _read_needed(self) -> dict[RequirementKey, Requirement]:
-        tools = self._runtime.tools.all()
-        needed = {
-            requirement.key: requirement
-            for spec in tools
-            for requirement in spec.requirements
-            if requirement.kind != "server"
-        }
+    def _read_needed(self) -> dict[RequirementKey, _Declaration]:
+        needed: dict[RequirementKey, _Declaration] = {}
+        for spec in self._runtime.tools.all():
+            for requirement in spec.requirements:
+                known = needed.get(requirement.key)
+                is_first = known is None or requirement.precedence < known.requirement.precedence
+                if is_first and requirement.kind != "server":
+                    needed[requirement.key] = _Declaration(spec.name, requirement)
         if needed:
             self._runtime.health.rows("")  # imports the probing code here, in a thread
         return needed
