@@ -154,6 +154,39 @@ def tool{number}() -> str:
     assert second.endswith(" and 3 more")
 
 
+SHARED = '''
+from pegboard.sdk import get_secret, requires_cli, requires_secret
+
+@requires_cli("not-here")
+def first() -> str:
+    """Reads a secret."""
+    return get_secret("SHARED_KEY") or ""
+
+@requires_cli("not-here", install="make not-here")
+@requires_secret("SHARED_KEY", hint="Ask Bob.")
+def second() -> str:
+    """Requires a secret."""
+    return ""
+'''
+
+
+def test_the_advice_of_a_tool_that_has_one_is_printed_for_all_tools(
+    pegboard: Command, write_pack: Callable[[str, str], Path]
+) -> None:
+    write_pack("shared.py", SHARED)
+    report = pegboard("deps", "shared").stdout
+    assert "How to get it: make not-here\n" in report
+    assert "How to get it: Ask Bob.\n" in report
+
+
+def test_the_words_of_a_program_end_before_the_advice(
+    pegboard: Command, write_pack: Callable[[str, str], Path], tmp_path: Path
+) -> None:
+    (tmp_path / "bin" / "here").write_text("#!/bin/sh\necho no license >&2\nexit 3\n")
+    report = pegboard("deps", "needy.ready").stdout
+    assert "`here --version` failed with exit code 3: no license. How to get it: " in report
+
+
 def test_tools_without_requirements_are_reported(pegboard: Command) -> None:
     done = pegboard("deps", "fs")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "note: the tools have no requirements\n")

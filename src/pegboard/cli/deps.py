@@ -67,7 +67,8 @@ def describe_row(row: HealthRow) -> str:
     """Return one line about a requirement: its version and path, or the problem and how to fix it."""
     if row.status == "ok":
         return "  ".join(part for part in (row.version, row.path) if part) or "found"
-    return f"{row.error or row.status} How to get it: {row.install}"
+    error = row.error or row.status
+    return f"{error}{'' if error.endswith(('.', '!', '?')) else '.'} How to get it: {row.install}"
 
 
 def _exit_unknown(runtime: Runtime, name: str | None) -> tuple[ToolSpec, ...]:
@@ -124,7 +125,7 @@ class _Report:
         """Print a requirement, and the tools that need it on a second line."""
         from pegboard.cli.output import print_colored
 
-        row = rows[0]
+        row = min(rows, key=lambda row: row.requirement.precedence)
         status = row.status.ljust(self._status)
         if self._colored:
             print_colored(status, _COLORS[row.status])
