@@ -351,6 +351,16 @@ def test_a_secret_stored_without_a_keyring_goes_to_the_file_behind_a_link_that_o
 
 
 @pytest.mark.promise("STO-2")
+def test_a_stored_secret_leaves_the_encoding_and_the_line_ends_of_the_file(place: Place) -> None:
+    keyring.set_keyring(Broken())
+    file = place.home / ".env"
+    file.write_bytes(b"\xef\xbb\xbfA='1'\r\n")
+    assert store_secret(place.secrets(), place.paths, "B", VALUE) == str(file)
+    assert file.read_bytes() == f"\ufeffA='1'\r\nB='{VALUE}'\r\n".encode()
+    assert dict(read_dotenv(file).values) == {"A": "1", "B": VALUE}
+
+
+@pytest.mark.promise("STO-2")
 def test_secrets_that_two_processes_store_at_the_same_time_are_both_kept(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:

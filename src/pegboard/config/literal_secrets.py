@@ -10,7 +10,7 @@ from typing import Final
 from pegboard import storage
 from pegboard.config.display import looks_secret
 from pegboard.config.dotenv import parse_dotenv, read_dotenv
-from pegboard.config.files import read_text
+from pegboard.config.files import encoded, read_text
 from pegboard.config.paths import Paths
 from pegboard.config.redaction import SHORTEST, is_secret_name
 from pegboard.config.secrets import Secret, Secrets
@@ -91,10 +91,11 @@ def store_secret(secrets: Secrets, paths: Paths, name: str, value: str) -> str |
             if isinstance(text, Problem):
                 return text
             new = text + ("" if not text or text.endswith("\n") else "\n") + f"{name}={quoted}\n"
-            if parse_dotenv(file, new).values != {**read_dotenv(file).values, name: value}:
+            data = encoded(new, file)
+            if parse_dotenv(file, data.decode("utf-8-sig")).values != {**read_dotenv(file).values, name: value}:
                 return Problem(message=f"{name} can't be written to {file}.", fix=problem.fix)
             storage.tighten(file)
-            storage.rewrite(file, new.encode())
+            storage.rewrite(file, data)
     except OSError as error:
         return Problem(message=f"{file} can't be written: {error.strerror or error}.")
     return str(file)
