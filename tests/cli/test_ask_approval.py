@@ -348,6 +348,21 @@ def test_arguments_are_edited_in_the_editor(on_terminal: OnTerminal, tmp_path: P
 
 
 @pytest.mark.promise("ASK-7")
+def test_the_editor_shows_arguments_as_they_are_and_not_escaped(on_terminal: OnTerminal, tmp_path: Path) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text(f'#!/bin/sh\ncp "$1" {tmp_path}/edited\n')
+    editor.chmod(0o700)
+    with on_terminal("pad.scribble text=שלום", EDITOR=str(editor)) as terminal:
+        terminal.until("\nRun pad.scribble? [y/N/e] ")
+        terminal.type("e\n")
+        terminal.until("[y/N/e] ", count=2)
+        terminal.type("n\n")
+        terminal.end()
+    assert json.loads((tmp_path / "edited").read_text()) == {"text": "שלום"}
+    assert "שלום" in (tmp_path / "edited").read_text()
+
+
+@pytest.mark.promise("ASK-7")
 @pytest.mark.parametrize(
     ("options", "runs"),
     [

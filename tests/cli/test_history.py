@@ -104,6 +104,10 @@ def test_a_call_is_shown_copied_and_run_again_with_changes(pegboard: Command, re
     assert shown["call"]["args"]["name"] == "Ada Lovelace"
     assert shown["result"]["data"] == "Hello Ada Lovelace"
     assert pegboard("history", "show", hello, "--data").stdout == "Hello Ada Lovelace\n"
+    for command in ("show", "rerun"):
+        refused = pegboard("history", command, hello, "--data", "--json")
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert "it prints only the data" in refused.stderr
     copied = pegboard("history", "show", add, "--print", "cli", "--packs", packs).stdout
     assert copied == f"pegboard tools invoke greet.add --packs {shlex.quote(packs)} --arg a=1 --arg b=2\n"
     again = pegboard("history", "rerun", add, "--packs", packs)

@@ -88,6 +88,13 @@ def test_rules_that_cannot_be_read_are_a_failure_and_stay_as_they_are(pegboard: 
     assert (home / "approvals.toml").read_text() == "[[rule]\n"
 
 
+def test_a_rule_for_a_tool_without_a_name_is_refused(pegboard: Command) -> None:
+    refused = pegboard("rules", "add", "allow", "")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "The rule was not added: the name of its tool is empty." in refused.stderr
+    assert pegboard("rules", "list", "--json").stdout == "[]\n"
+
+
 def test_only_the_problems_of_the_rule_that_is_added_are_printed(pegboard: Command) -> None:
     assert "'nope.*'" in pegboard("rules", "add", "deny", "nope.*").stderr
     second = pegboard("rules", "add", "deny", "odd.*").stderr

@@ -12,6 +12,7 @@ import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -382,6 +383,25 @@ async def test_calls_of_a_script_unfold_below_it(runtime: Runtime, recorder: Rec
         assert call.id == script
         await press(stage, "left")
         await stage.until(lambda: len(rows(stage)) == 2, "it is folded")
+
+
+@pytest.mark.promise("ACT-1")
+async def test_a_click_on_the_symbol_of_a_deeply_nested_call_folds_it(runtime: Runtime, recorder: Recorder) -> None:
+    parent = None
+    for depth in range(8):
+        parent = recorder.add("script.run", {"commands": f"echo {depth}"}, parent=parent, source="script")
+    async with on_activity(runtime, (140, 30)) as stage:
+        for count in range(2, 9):
+            await press(stage, "right")
+            await stage.until(partial(is_unfolded_to, stage, count), "it is unfolded")
+            await press(stage, "down")
+        await stage.pilot.click(CallList, offset=(calls(stage).render_line(6).text.index("▾"), 6))
+        await stage.until(lambda: len(rows(stage)) == 7, "the call at depth 6 is folded")
+
+
+def is_unfolded_to(stage: Stage, number: int) -> bool:
+    """Return whether the list has as many lines."""
+    return len(rows(stage)) == number
 
 
 @pytest.mark.promise("WAT-3")

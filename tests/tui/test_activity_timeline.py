@@ -155,7 +155,9 @@ async def test_a_script_that_ended_with_an_exit_code_is_a_failure_in_the_timelin
         await stage.until(lambda: shown.text.plain == "fs.list_dir .⏎exit 3", "the commands are separate lines")
         await opened(stage)
         assert [" ".join(line.split()[2:4]) for line in lines(stage, TimelineView)] == ["✓ script.run", "✗ script.run"]
-        await stage.press("end")
+        await stage.press("n")
+        await stage.until_seen("script.run · exit 3 · id")
+        await stage.press("home", "end")
         await stage.until_seen("script.run · exit 3 · id")
         await stage.until_seen(" · fs.list_dir .⏎exi")  # the arguments
 

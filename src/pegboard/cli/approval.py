@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import select
 import signal
@@ -271,12 +270,13 @@ async def edit_arguments(args: JsonObject) -> JsonObject | None:
 
 async def _edit_in_editor(args: JsonObject) -> str | None:
     from pegboard.config.editor import editor_command
+    from pegboard.data.json_text import write
 
     with ExitStack() as stack:
         try:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="pegboard-"))
             file = Path(folder) / "arguments.json"
-            await asyncio.to_thread(file.write_text, json.dumps(args, indent=2) + "\n", encoding="utf-8")
+            await asyncio.to_thread(file.write_text, write(args, indent=2) + "\n", encoding="utf-8")
         except OSError as error:
             narrate(no_temporary_file("The editor was not opened", error))
             return None

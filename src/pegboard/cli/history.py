@@ -144,6 +144,7 @@ def show(
 
     if print_ is not None:
         refuse_beside("--print", {"--data": data, "--json": json}, "it prints the call without its result")
+    _refuse_json_beside_data(data=data, json=json)
     runtime = open_runtime(context) if print_ is None else scanned(context, connects=False)
     with _exit_on_error():
         call = recorded_call(runtime, call_id)
@@ -157,7 +158,7 @@ def show(
             return
         result = runtime.activity.result(call.id)
     narrate_problems(runtime.record_problems())
-    if data and not json:
+    if data:
         if result is None:
             print_data(None)
         else:
@@ -183,6 +184,7 @@ def rerun(
     from pegboard.cli.tools import exit_code_of, print_outcome, reject, run_call
     from pegboard.models import ToolCall
 
+    _refuse_json_beside_data(data=data, json=json)
     runtime = open_runtime(context)
     with _exit_on_error():
         recorded = recorded_call(runtime, call_id)
@@ -197,8 +199,13 @@ def rerun(
         call, result, interruption = run_call(runtime, call.model_copy(update={"args": changed}), rerun=True)
     except ArgumentError as unreadable:
         call, result = reject(runtime, call, unreadable, records=bool(unreadable.faults))
-    print_outcome(runtime, call, result, only_data=data and not json)
+    print_outcome(runtime, call, result, only_data=data)
     raise typer.Exit(interruption or exit_code_of(result))
+
+
+def _refuse_json_beside_data(*, data: bool, json: bool) -> None:
+    if data:
+        refuse_beside("--data", {"--json": json}, "it prints only the data")
 
 
 def _changed_arguments(runtime: Runtime, recorded: RecordedCall, args: str | None, pairs: list[str]) -> JsonObject:

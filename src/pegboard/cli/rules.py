@@ -114,6 +114,8 @@ def add(
     from pegboard.cli.output import narrate_problems
     from pegboard.models.rule import Rule
 
+    if "" in tools:
+        _fail("The rule was not added: the name of its tool is empty.", USAGE)
     patterns: dict[str, list[str]] = {}
     for pair in where or ():
         name, found, pattern = pair.partition("=")

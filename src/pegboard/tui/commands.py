@@ -125,7 +125,7 @@ def key_in_reach(node: DOMNode, command_ids: Collection[str]) -> str:
 
 
 def as_written(key: str) -> str:
-    """Return Textual's name of a key as users write it."""
+    """Return Textual's name of a key as users write it: `escape` is `esc`, `question_mark` is `?`."""
     *modifiers, last = key.split("+")
     return "+".join([*modifiers, format_key(last)]) if last else ""
 

@@ -391,7 +391,7 @@ class CallList(FilterList):
         line = self.line
         shown = self._columns
         at = 2 + sum(shown[name] for name in ("time", "source", "origin") if name in shown)
-        if line is not None and line.row.calls and 0 <= event.x - at - 2 * line.depth < 2:
+        if line is not None and line.row.calls and 0 <= event.x - at - 2 * min(line.depth, 4) < 2:
             self.post_message(self.Folded(line.row, is_unfolded=not line.is_unfolded))
 
     # Rendering

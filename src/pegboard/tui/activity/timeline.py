@@ -197,7 +197,7 @@ class TimelineView(LineView):
         index = self.cursor + step
         while 0 <= index < len(self.rows):
             item = self.rows[index].item
-            if isinstance(item, TimelineBar) and item.state in {"failed", "interrupted"}:
+            if isinstance(item, TimelineBar) and _shown_state(item) in {"failed", "interrupted"}:
                 self.cursor = index
                 return
             index += step

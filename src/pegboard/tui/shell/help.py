@@ -13,12 +13,11 @@ from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.dom import DOMNode
-from textual.keys import format_key
 from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widgets import Static
 
-from pegboard.tui.commands import Command, bindings, in_reach, is_possible
+from pegboard.tui.commands import Command, as_written, bindings, in_reach, is_possible
 from pegboard.tui.keys import key_names
 from pegboard.tui.shell.app_commands import APPROVAL_COMMANDS
 from pegboard.tui.widgets.dialog import Dialog
@@ -199,13 +198,7 @@ def help_title(node: DOMNode) -> str:
 
 def shown_keys(keys: str) -> str:
     """Format Textual key names for users: `ctrl+r, ctrl+j`."""
-    return ", ".join(shown_key(key) for key in key_names(keys))
-
-
-def shown_key(key: str) -> str:
-    """Format one Textual key name for users: `escape` is `esc`, `question_mark` is `?`."""
-    *modifiers, last = key.split("+")
-    return "+".join([*modifiers, format_key(last)])
+    return ", ".join(as_written(key) for key in key_names(keys))
 
 
 def _stacked(keys: str, command_id: str, text: str, width: int, styles: tuple[str, str]) -> list[Content]:
