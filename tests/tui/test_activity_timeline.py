@@ -233,6 +233,48 @@ async def test_the_timeline_follows_a_running_session(runtime: Runtime, recorder
 
 
 @pytest.mark.promise("WAT-5")
+async def test_new_calls_do_not_move_the_timeline_away_from_what_the_user_reads(
+    runtime: Runtime, recorder: Recorder, session: Session
+) -> None:
+    for number in range(60):
+        session.add("files.find", number, 1)
+    async with on_activity(runtime, (80, 24)) as stage:
+        await opened(stage)
+        await stage.press("end")
+        view = stage.app.screen.query_one(TimelineView)
+        await stage.until(lambda: view.is_vertical_scroll_end, "the end is shown")
+        session.add("files.write", 60, 1)
+        await stage.until(lambda: view.cursor == 60 and view.is_vertical_scroll_end, "the end is followed")
+        view.scroll_to(y=10, animate=False, immediate=True)
+        session.add("files.write", 61, 1)
+        await stage.until(lambda: view.row_count == 62, "the new call is shown")
+        assert (view.cursor, view.scroll_offset.y) == (60, 10)
+        await stage.press("end", "up")
+        session.add("files.write", 62, 1)
+        await stage.until(lambda: view.row_count == 63, "the new call is shown")
+        assert view.cursor == 60
+
+
+@pytest.mark.promise("WAT-5")
+async def test_the_timeline_stays_at_the_rows_that_the_user_reads_when_the_oldest_are_dropped(
+    runtime: Runtime, recorder: Recorder, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pegboard.history.statistics._MOST_BARS", 60)
+    for number in range(60):
+        session.add(f"files.find{number:02}", number, 1)
+    async with on_activity(runtime, (80, 24)) as stage:
+        await opened(stage)
+        view = stage.app.screen.query_one(TimelineView)
+        await stage.press(*["down"] * 3)
+        view.scroll_to(y=20, animate=False, immediate=True)
+        for number in range(3):
+            session.add("files.write", 60 + number, 1)
+        await stage.until(lambda: "find03" in lines(stage, TimelineView)[0], "the oldest are dropped")
+        assert view.cursor == 0, "the same call is selected"
+        assert "find20" in lines(stage, TimelineView)[view.scroll_offset.y]
+
+
+@pytest.mark.promise("WAT-5")
 async def test_a_session_is_exported_as_json_lines(
     runtime: Runtime, recorder: Recorder, session: Session, tmp_path: Path
 ) -> None:

@@ -104,19 +104,37 @@ class TimelineView(LineView):
         self.rows: Sequence[TimelineRow] = ()
         """The rows."""
         self._scale = TimeScale(SessionTimeline(session="", bars=(), gaps=(), is_whole=True))
+        self._follows_end = False
+        """Whether the end is selected and visible, so that it stays so when calls come."""
 
     def show(self, rows: Sequence[TimelineRow], scale: TimeScale) -> None:
-        """Show a session; the selected row stays selected, and the end stays visible."""
-        selected = self.item
-        was_at_end = bool(self.rows) and self.cursor == len(self.rows) - 1
+        """Show a session. What the user reads stays where it is; a selected end is followed while it is visible."""
+        top = self.scroll_offset.y
+        moved, cursor = _moved(self.rows, rows, top), self.cursor + _moved(self.rows, rows, self.cursor)
         self.rows, self._scale = rows, scale
-        if was_at_end:
-            self.cursor = len(rows) - 1
-        elif isinstance(selected, TimelineBar):
-            known = (index for index, row in enumerate(rows) if _is_same(row.item, selected))
-            self.cursor = next(known, min(self.cursor, max(len(rows) - 1, 0)))
         self.rows_changed()
+        if self._follows_end:
+            self.cursor = len(rows) - 1
+        else:
+            self.set_reactive(TimelineView.cursor, max(0, min(cursor, len(rows) - 1)))
+            if moved:
+                self.scroll_to(y=top + moved, animate=False, immediate=True, force=True)
+        self._note_end()
         self.post_message(self.Moved())
+
+    def _note_end(self) -> None:
+        """Note whether the end is selected and visible."""
+        self._follows_end = 0 <= len(self.rows) - 1 == self.cursor < self.scroll_offset.y + self.page
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Note whether the end is still visible."""
+        super().watch_scroll_y(old_value, new_value)
+        self._note_end()
+
+    def on_resize(self) -> None:
+        """Keep a selected end visible: the totals below, or the terminal, have another height."""
+        if self._follows_end:
+            self.show_row(self.cursor)
 
     @property
     def item(self) -> TimelineItem | None:
@@ -177,6 +195,7 @@ class TimelineView(LineView):
     def watch_cursor(self) -> None:
         """Keep the selected row visible."""
         self.show_row(self.cursor)
+        self._note_end()
         self.refresh()
         self.post_message(self.Moved())
 
@@ -407,8 +426,14 @@ def _shown_state(bar: TimelineBar) -> CallState:
     return "failed" if bar.exit_code else bar.state
 
 
-def _is_same(item: TimelineItem, other: TimelineBar) -> bool:
-    return isinstance(item, TimelineBar) and (item.kind, item.id) == (other.kind, other.id)
+def _moved(before: Sequence[TimelineRow], after: Sequence[TimelineRow], index: int) -> int:
+    """Return by how many lines the first bar at or below a row has moved; 0 if all of them were dropped."""
+    now = {(row.item.kind, row.item.id): at for at, row in enumerate(after) if isinstance(row.item, TimelineBar)}
+    for at in range(index, len(before)):
+        item = before[at].item
+        if isinstance(item, TimelineBar) and (item.kind, item.id) in now:
+            return now[item.kind, item.id] - at
+    return 0
 
 
 def _offset(seconds: float) -> str:
