@@ -903,6 +903,24 @@ async def test_restoring_calls_removes_the_message_that_offered_it(runtime: Runt
         assert "Deleted 1 call." not in stage.text
 
 
+@pytest.mark.promise("ACT-2")
+async def test_the_result_stays_where_the_user_reads_it_when_other_calls_change(
+    runtime: Runtime, recorder: Recorder
+) -> None:
+    text = "\n".join(f"line {number}" for number in range(200))
+    other = recorder.add("time.now")
+    recorder.add("gate.shout", {"text": "long"}, ToolResult(ok=True, data=text))
+    async with on_activity(runtime) as stage:
+        await press(stage, "ctrl+d", "end")
+        await stage.until_seen("line 199")
+        await asyncio.to_thread(runtime.activity.pin, [other])
+        await stage.until(lambda: "◆" in rows(stage)[1], "the change is shown")
+        await settle(stage)
+        assert "line 199" in stage.text
+        await asyncio.to_thread(runtime.activity.redact, "line 0")
+        await stage.until_seen("«redacted»")
+
+
 async def test_delete_does_not_delete_calls_while_a_filter_is_typed(runtime: Runtime, recorder: Recorder) -> None:
     recorder.add("gate.shout", {"text": "one"})
     async with on_activity(runtime) as stage:

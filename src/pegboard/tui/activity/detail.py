@@ -85,6 +85,8 @@ class CallDetailPane(Vertical):
         """The pane with the result."""
         self.call: RecordedCall | None = None
         """The call whose result is shown."""
+        self._file: tuple[int, ...] = ()
+        """Version of the file that contains the whole of the shown result."""
 
     def compose(self) -> ComposeResult:
         """Yield facts, arguments and result."""
@@ -114,6 +116,14 @@ class CallDetailPane(Vertical):
         """Read the call and its result again when it is shown next."""
         self.call = None
 
+    def _is_shown(self, call: RecordedCall, result: ToolResult | None) -> bool:
+        """Return whether the pane shows exactly this call and result, so that what the user reads can stay."""
+        try:
+            is_equal = (self.result.call, self.result.result) == (call_of(call), result)
+        except RecursionError:  # nested too deeply to be compared
+            return False
+        return is_equal and self._file == _file_version(result)
+
     def show(self, call: RecordedCall, result: ToolResult | None) -> None:
         """Show a call and its result.
 
@@ -121,8 +131,8 @@ class CallDetailPane(Vertical):
             call: The call.
             result: Its result; None while it runs or if it is not stored.
         """
-        is_same = self.call is not None and self.call.id == call.id
-        self.call = call
+        is_same = (self.call is not None and self.call.id == call.id) or self._is_shown(call, result)
+        self.call, self._file = call, _file_version(result)
         self._facts.update(Content(" · ".join(_facts(call, result))))
         if call.is_turn and result is not None and result.ok:
             result = None  # the answer is in the chat
@@ -147,6 +157,17 @@ class CallDetailPane(Vertical):
             if call.state == "interrupted" and call.error is not None
             else "The result of this call is not stored."
         )
+
+
+def _file_version(result: ToolResult | None) -> tuple[int, ...]:
+    """Return what distinguishes versions of the file that contains the whole of a large result; empty without one."""
+    if result is None or result.meta.truncated is None:
+        return ()
+    try:
+        status = Path(result.meta.truncated.file).stat()
+    except (OSError, ValueError):
+        return ()
+    return status.st_mtime_ns, status.st_ino, status.st_size
 
 
 def _text_of(call: RecordedCall, write: Callable[[JsonValue], str]) -> str:
