@@ -20,6 +20,7 @@ from pegboard import storage
 from pegboard.errors import PresetError
 from pegboard.models import JsonObject
 from pegboard.presets import Presets
+from pegboard.presets.files import rename
 from pegboard.presets.toml_text import TomlTextError, read_toml, write_toml
 from pegboard.runtime import Runtime
 
@@ -166,6 +167,19 @@ def test_saving_replaces_unless_forbidden_and_renaming_never_does(presets: Prese
         presets.rename(TOOL, "a", "b")
     presets.rename(TOOL, "a", "A")
     assert [(preset.name, preset.arguments) for preset in presets.of(TOOL)] == [("A", {"x": 2}), ("b", {"x": 3})]
+
+
+def test_renaming_never_replaces_a_preset_whose_name_differs_only_in_case(presets: Presets, tmp_path: Path) -> None:
+    presets.save(TOOL, "x", {"value": 1})
+    other = tmp_path / "presets" / TOOL / "X.toml"
+    other.write_text("value = 2\n")
+    if len(presets.of(TOOL)) == 1:
+        pytest.skip("the file system ignores case")
+    with pytest.raises(PresetError, match="A preset named `X` already exists"):
+        presets.rename(TOOL, "x", "X")
+    with pytest.raises(FileExistsError):
+        rename(other.with_name("x.toml"), other)
+    assert [(one.name, one.arguments) for one in presets.of(TOOL)] == [("X", {"value": 2}), ("x", {"value": 1})]
 
 
 def test_a_preset_may_be_renamed_to_its_own_name(presets: Presets) -> None:
@@ -378,6 +392,7 @@ def test_a_preset_whose_file_name_is_decomposed_unicode_is_replaced_and_deleted_
     file.write_text("x = 1\n")
     assert [one.name for one in presets.of(TOOL)] == ["other", "été"]
     assert presets.has(TOOL, "été")
+    presets.rename(TOOL, "été", "été")
     presets.save(TOOL, "été", {"x": 2})
     assert [(one.name, one.arguments) for one in presets.of(TOOL)] == [("other", {}), ("été", {"x": 2})]
     presets.delete(TOOL, "e\u0301te\u0301")

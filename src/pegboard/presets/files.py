@@ -24,8 +24,9 @@ def rename(file: Path, target: Path) -> None:
         FileExistsError: The target exists.
         OSError: The file can't be renamed.
     """
-    if normal(file.name).casefold() == normal(target.name).casefold():
-        file.rename(target)
+    is_same_name = normal(file.name).casefold() == normal(target.name).casefold()
+    if is_same_name and (not target.exists() or target.samefile(file)):
+        file.rename(target)  # where case is ignored, the target is the file itself
     else:
         rename_to_new(file, target)
 

@@ -104,7 +104,7 @@ class Presets:
             PresetError: No preset has the old name, the new name is taken, or the file can't be renamed.
         """
         file, new = self._existing(tool, old), _checked(new)
-        if file.stem == file_name(new):
+        if new == normal(old):
             return
         target = self._place(tool, new, instead_of=normal(old))
         try:
@@ -119,14 +119,15 @@ class Presets:
         """Return the file of a preset that may not exist yet.
 
         Raises:
-            PresetError: The name is too long, or differs from another preset's (except `instead_of`) only in case,
-                which some file systems ignore.
+            PresetError: The name is too long, differs from another preset's (except `instead_of`) only in case, which
+                some file systems ignore, or is taken although it is to replace `instead_of`.
         """
         for other, file in self._files(tool):
-            if other == name:
+            if other == name and instead_of is None:
                 return file
             if other.casefold() == name.casefold() and other != instead_of:
-                raise PresetError(f"A preset named `{other}` already exists; the names differ only in case.")
+                difference = "" if other == name else "; the names differ only in case"
+                raise PresetError(f"A preset named `{other}` already exists{difference}. Choose another name.")
         folder = self._folder(tool)
         for label, part in (("tool", folder.name), ("preset", file_name(name) + _SUFFIX)):
             if len(os.fsencode(part)) > _LONGEST:
