@@ -783,3 +783,16 @@ def test_loaded_arguments_may_have_other_names_of_the_parameters() -> None:
     assert form.arguments() == {"text": "b", "limit": 2}
     form.load({"query": "a", "text": "b", "q": "c"})
     assert form.draft() == {"text": "b", "query": "a", "q": "c"}, "both spellings are an error, as in a call"
+
+
+def test_a_key_for_which_a_pattern_takes_too_long_is_an_error_and_keeps_its_value() -> None:
+    built, field = only({"type": "object", "patternProperties": {"^(a|a)*$": {"type": "integer"}}})
+    assert isinstance(field, MapField)
+    key = "a" * 60 + "!"
+    field.add("a")
+    field.rename(0, key)
+    field.entries[0].field.write("1")
+    message = "could not be validated because the schema is invalid (the search for the pattern ^(a|a)*$ took too long)"
+    assert (built.draft(), errors(built)) == ({"x": {key: "1"}}, {"": message})
+    built.load({"x": {key: 2}})
+    assert (built.draft(), errors(built)) == ({"x": {key: 2}}, {"": message})

@@ -13,7 +13,7 @@ from pegboard.forms.schema_types import MAX_UNION_DEPTH, SchemaTypes, has_type, 
 from pegboard.forms.sections import MapField, SectionField
 from pegboard.forms.shapes import Shapes, meant_types, merge, types, without
 from pegboard.forms.variants import Variant, VariantField
-from pegboard.schema.patterns import occurs
+from pegboard.schema.patterns import PatternError, occurs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -256,7 +256,7 @@ class Builder:
         matching = [
             schema
             for expression, schema in (patterns.items() if isinstance(patterns, dict) else ())
-            if occurs(expression, name)
+            if _matches(expression, name)
         ]
         if matching:
             return matching[0] if len(matching) == 1 else {"allOf": [*matching]}
@@ -309,6 +309,14 @@ def _unions_around(position: FieldPosition) -> int:
 
 def _is_closed(node: JsonObject) -> bool:
     return node.get("additionalProperties") is False and "patternProperties" not in node
+
+
+def _matches(pattern: str, name: str) -> bool:
+    """Return whether a pattern matches a name; a search that takes too long is a validation error later."""
+    try:
+        return occurs(pattern, name)
+    except PatternError:
+        return False
 
 
 def _kind_of(value: JsonValue) -> int:
