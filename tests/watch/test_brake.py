@@ -201,6 +201,20 @@ def test_a_request_without_a_call_that_cannot_be_checked_is_answered_with_an_err
     assert "A key occurs twice in it" in answer["error"]["message"]
 
 
+@pytest.mark.promise("WAT-4", "SEC-4")
+def test_a_repeated_key_passes_no_rule_at_any_depth_of_nesting(watched: Watched, home: Path, log: Path) -> None:
+    write_rules(home, '[[rule]]\ndeny = "plain.say"\nwhere = { path = "/etc/**" }\n')
+    depths = range(970, 1000)  # About the deepest nesting that Python reads.
+    for depth in depths:
+        meta, arguments = b'{"a":' * depth + b"1" + b"}" * depth, b'{"path":"/etc/passwd","path":"/tmp/x"}'
+        params = b'{"_meta":%s,"name":"say","arguments":%s}' % (meta, arguments)
+        watched.send(b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":%s}\n' % (depth, params))
+        answer = watched.receive()
+        assert answer["id"] == depth
+        assert "was not called" in json.dumps(answer), depth
+    assert calls(log) == []
+
+
 @pytest.mark.promise("WAT-4")
 def test_without_an_open_app_a_call_that_asks_is_rejected(watched: Watched, home: Path, log: Path) -> None:
     write_rules(home, ASK)

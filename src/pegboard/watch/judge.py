@@ -20,7 +20,7 @@ from pegboard.results.edits import edit_note
 from pegboard.watch.connection import ClientConnection
 from pegboard.watch.gate import FileMark, mark_of, rejections
 from pegboard.watch.link import HOLD, PASS, REJECT
-from pegboard.watch.messages import has_repeated_keys, items, read
+from pegboard.watch.messages import ambiguity, items, read
 from pegboard.watch.record import moment
 
 _MOST_RELEASED: Final = 10_000
@@ -81,12 +81,12 @@ class Judge:
         message = read(line)
         seen = connection.calls(message)
         calls = [(key, call) for key, call, _ in seen]
-        if has_repeated_keys(line):
-            self._reject(number, connection, line, calls, at, "A key occurs twice in it, so rules can't be applied.")
+        note = next((note for *_, note in seen if note), "")
+        if text := ambiguity(line):
+            self._reject(number, connection, line, calls, at, text)
             return
-        if not isinstance(message, dict | list) or any(note for *_, note in seen):
-            note = next((note for *_, note in seen if note), "It is not a message in JSON, or is nested too deeply.")
-            text = f"Rules can't be applied to it. {note}"
+        if note or not isinstance(message, dict | list):
+            text = f"Rules can't be applied to it. {note or 'It is not a message.'}"
             self._reject(number, connection, line, calls, at, text)
             return
         if _LONE_RETURN.search(line.strip()):

@@ -31,22 +31,22 @@ def read(line: bytes) -> Any:  # noqa: ANN401 - any JSON
             return None
 
 
-def has_repeated_keys(line: bytes) -> bool:
-    """Return whether an object of a message has a key twice, which programs read differently."""
-
-    def check(pairs: list[tuple[str, object]]) -> dict[str, object]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
-            raise _RepeatedError
-        return found
-
+def ambiguity(line: bytes) -> str:
+    """Return, as a sentence, why programs may read a message differently; empty if they read the same."""
     try:
-        json.loads(line, object_pairs_hook=check)
+        json.loads(line, object_pairs_hook=_unique)
     except _RepeatedError:
-        return True
-    except (ValueError, RecursionError):
-        return False
-    return False
+        return "A key occurs twice in it, so rules can't be applied."
+    except (ValueError, RecursionError):  # It may be read nevertheless: this check needs one more level of nesting.
+        return "Rules can't be applied to it. It is not a message in JSON, or is nested too deeply."
+    return ""
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise _RepeatedError
+    return found
 
 
 class _RepeatedError(Exception):
