@@ -14,6 +14,7 @@ import time
 from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -478,6 +479,31 @@ def test_a_call_whose_client_disconnects_is_recorded_as_failed_unless_its_respon
 def test_a_web_page_cannot_use_the_http_proxy(headers: dict[str, str]) -> None:
     with echo_server() as url, http_proxy(url) as address:
         assert httpx2.post(address, content=b"{}", headers=headers).status_code == 403
+
+
+@pytest.mark.promise("WAT-1", "SEC-3")
+def test_the_http_proxy_forwards_only_paths_of_its_server() -> None:
+    seen: list[str] = []
+
+    class Other(Echo):
+        def do_POST(self) -> None:  # noqa: N802 - the library's name
+            seen.append(self.path)
+            super().do_POST()
+
+    with (
+        echo_server() as url,
+        echo_server(Other) as other,
+        http_proxy(url.replace("//", "//ada:pass-1234@")) as address,
+    ):
+        host, away = (one.split("/")[2] for one in (address, other))
+        for target in (f"@{away}/mcp", other, ".example/x", "*", "/" + "a" * 70_000):
+            with closing(HTTPConnection(host, timeout=30)) as client:
+                client.request("POST", target, b"{}", {"host": host})
+                assert client.getresponse().status == 400, target[:40]
+        with closing(HTTPConnection(host, timeout=30)) as client:
+            client.request("POST", f"//{away}/x", b"{}")
+            assert client.getresponse().headers["x-target"].endswith(f"/{away}/x")
+    assert seen == []
 
 
 @pytest.mark.promise("WAT-4")

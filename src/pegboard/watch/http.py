@@ -21,7 +21,7 @@ from pegboard.watch.gate import Gate, print_message, rejections
 from pegboard.watch.lines import LONGEST_PARSED, LineCopies
 from pegboard.watch.link import CLIENT, CLOSED, OPENED, SERVER
 from pegboard.watch.listener import HOST, is_local, listen, serve
-from pegboard.watch.redirections import MOVES, own_location, redirected
+from pegboard.watch.redirections import MOVES, own_address, own_location, redirected
 from pegboard.watch.remote import NO_SESSION, decide, server_name, target
 from pegboard.watch.remote_client import http_client
 from pegboard.watch.sse import EventReader
@@ -112,7 +112,11 @@ class HttpProxy:
         if not is_local(headers, self._port):
             await _respond(send, 403, b"The request does not come from this machine.", b"text/plain")
             return
-        exchange = _Exchange(self, scope, headers, receive, send)
+        address = self._address(scope)
+        if address is None:
+            await _respond(send, 400, b"The target of the request must be a path.", b"text/plain")
+            return
+        exchange = _Exchange(self, address, scope, headers, receive, send)
         try:
             await exchange.run()
         except _LeftError:
@@ -125,6 +129,13 @@ class HttpProxy:
         finally:
             exchange.close()
 
+    def _address(self, scope: AsgiMessage) -> httpx2.URL | None:
+        """Return the server's address for a request; None if the request's target is invalid or no path."""
+        path: bytes = scope.get("raw_path") or scope["path"].encode()
+        own: bytes = scope.get("query_string") or b""
+        query = "&".join(part for part in (self._query, own.decode("latin-1")) if part)
+        return own_address(self._base, path.decode("latin-1"), query)
+
     # Used by `_Exchange`
 
     @property
@@ -136,13 +147,6 @@ class HttpProxy:
     def client(self) -> httpx2.AsyncClient:
         """The client of the server."""
         return self._client
-
-    def address(self, scope: AsgiMessage) -> str:
-        """Return the server's address for a request."""
-        path: bytes = scope.get("raw_path") or scope["path"].encode()
-        own: bytes = scope.get("query_string") or b""
-        query = "&".join(part for part in (self._query, own.decode("latin-1")) if part)
-        return self._base + path.decode("latin-1") + (f"?{query}" if query else "")
 
     def path(self, address: httpx2.URL) -> bytes:
         """Return the path and query of the proxy for an address of the server."""
@@ -247,9 +251,16 @@ class _Exchange:
     """One request and its response."""
 
     def __init__(
-        self, proxy: HttpProxy, scope: AsgiMessage, headers: list[tuple[bytes, bytes]], receive: Receive, send: Send
+        self,
+        proxy: HttpProxy,
+        address: httpx2.URL,
+        scope: AsgiMessage,
+        headers: list[tuple[bytes, bytes]],
+        receive: Receive,
+        send: Send,
     ) -> None:
         self._proxy = proxy
+        self._address = address
         self._scope = scope
         self._headers = headers
         self._receive = receive
@@ -327,7 +338,7 @@ class _Exchange:
     async def _forward(self, body: bytes, *, is_whole: bool) -> httpx2.Response:
         """Send the request and return the response; follow redirections of messages to another path of the server."""
         method = self._scope["method"]
-        address = self._proxy.address(self._scope)
+        address = self._address
         left = MOVES if is_whole and method == "POST" else 0
         while True:
             content = body if is_whole else self._rest_of(body)
@@ -342,7 +353,7 @@ class _Exchange:
             if after is None or not left:
                 return response
             await response.aclose()
-            address, left = str(after), left - 1
+            address, left = after, left - 1
 
     def _requires_login(self, response: httpx2.Response) -> bool:
         is_authorized = any(name == b"authorization" for name, _ in self._headers)

@@ -1,4 +1,4 @@
-"""Redirections of servers with an address."""
+"""Addresses of a watched server, and its redirections."""
 
 from __future__ import annotations
 
@@ -8,6 +8,22 @@ import httpx2
 
 MOVES: Final = 3
 """Redirections of one message that are followed."""
+
+
+def own_address(base: str, path: str, query: str) -> httpx2.URL | None:
+    """Return the address of a path of a server; None if it is invalid or no path, such as `@other.example/`.
+
+    Args:
+        base: Scheme, user and host of the server.
+        path: The target of a client's request without its query.
+        query: The query.
+    """
+    try:
+        root, address = httpx2.URL(f"{base}/"), httpx2.URL(base + path + (f"?{query}" if query else ""))
+    except httpx2.InvalidURL:
+        return None
+    is_own = (address.scheme, address.netloc, address.userinfo) == (root.scheme, root.netloc, root.userinfo)
+    return address if is_own and path.startswith("/") else None
 
 
 def own_location(response: httpx2.Response) -> httpx2.URL | None:
