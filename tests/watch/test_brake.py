@@ -215,6 +215,36 @@ def test_a_repeated_key_passes_no_rule_at_any_depth_of_nesting(watched: Watched,
     assert calls(log) == []
 
 
+@pytest.mark.promise("WAT-4", "SEC-4")
+@pytest.mark.parametrize(
+    ("message", "key"),
+    [
+        ('{"id":1,"method":"ping","Method":"tools/call","params":{"name":"delete"}}', "Method"),
+        ('{"id":1,"method":"tools/call","params":{"name":"say"},"PARAMS":{"name":"delete"}}', "PARAMS"),
+        ('{"id":1,"method":"tools/call","params":{"name":"say","Name":"delete"}}', "Name"),
+        ('{"id":1,"method":"tools/call","params":{"name":"say"},"param\u017f":{"name":"delete"}}', "param\u017f"),
+        ('[{"id":1,"method":"tools/call","params":{"name":"say","argumentS":{}}}]', "argumentS"),
+    ],
+)
+def test_a_key_that_differs_from_a_field_only_in_case_passes_no_rule(
+    watched: Watched, home: Path, log: Path, message: str, key: str
+) -> None:
+    write_rules(home, '[[rule]]\ndeny = "plain.delete"\n')
+    watched.send(message.encode() + b"\n")
+    answer = watched.receive()
+    text = json.dumps(answer, ensure_ascii=False)
+    assert f"some servers read its key `{key}` as `{key.casefold()}`" in text
+    assert calls(log) == []
+
+
+@pytest.mark.promise("WAT-4")
+def test_an_argument_may_have_the_name_of_a_field_in_another_case(watched: Watched, home: Path, log: Path) -> None:
+    write_rules(home, '[[rule]]\ndeny = "plain.delete"\n')
+    watched.call(1, "say", Name="x", ID=1)
+    assert watched.receive()["result"]["isError"] is False
+    assert calls(log) == [["say", {"Name": "x", "ID": 1}]]
+
+
 @pytest.mark.promise("WAT-4")
 def test_without_an_open_app_a_call_that_asks_is_rejected(watched: Watched, home: Path, log: Path) -> None:
     write_rules(home, ASK)

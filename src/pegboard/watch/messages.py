@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from pydantic import JsonValue
@@ -16,6 +17,8 @@ from pegboard.results.sizes import size
 _ID: Final = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"(?:[^"\\]|\\.){0,200}")')
 _LONGEST_CONTENT: Final = 2**20
 """Bytes of content beside structured content; more would make lists of calls slow."""
+_FIELDS: Final = ("jsonrpc", "id", "method", "params")
+_FIELDS_OF_CALL: Final = ("name", "arguments")
 _JSON_START: Final = re.compile(r"\s*[\[{\"\d\-tfn]")
 """Start of a text that may be JSON; looking for the first error in a long text takes time."""
 
@@ -34,12 +37,22 @@ def read(line: bytes) -> Any:  # noqa: ANN401 - any JSON
 def ambiguity(line: bytes) -> str:
     """Return, as a sentence, why programs may read a message differently; empty if they read the same."""
     try:
-        json.loads(line, object_pairs_hook=_unique)
+        message = json.loads(line, object_pairs_hook=_unique)
     except _RepeatedError:
         return "A key occurs twice in it, so rules can't be applied."
     except (ValueError, RecursionError):  # It may be read nevertheless: this check needs one more level of nesting.
         return "Rules can't be applied to it. It is not a message in JSON, or is nested too deeply."
+    for item in items(message):
+        params = item.get("params")
+        call = params if isinstance(params, dict) else {}
+        for key, field in (*_other_spellings(item, _FIELDS), *_other_spellings(call, _FIELDS_OF_CALL)):
+            return f"Rules can't be applied to it: some servers read its key `{key}` as `{field}`."
     return ""
+
+
+def _other_spellings(given: Mapping[str, object], fields: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the keys that differ from a field only in case, which servers written in Go ignore, and the field."""
+    return ((key, field) for key in given for field in fields if key != field and key.casefold() == field)
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
