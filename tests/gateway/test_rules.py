@@ -668,3 +668,28 @@ def test_a_rule_that_denies_a_value_applies_if_a_tool_that_is_not_described_may_
     for args, unknown, known in parts:
         call = ToolCall(name="mail.send", args=args, source="ask")
         assert [rules.verdict(one, call).action for one in (spec, described)] == [unknown, known], args
+
+
+@pytest.mark.promise("SEC-4")
+@pytest.mark.parametrize(
+    ("pattern", "covers"),
+    [
+        ("mail.send", True),
+        ("mail.*", True),
+        ("*.send", True),
+        ("*delete*", True),
+        ("*_file", True),
+        ("mai*create", True),
+        ("[lm]ail?s*", True),
+        ("*", True),
+        ("mail", False),
+        ("mails.*", False),
+        ("other.mail.*", False),
+        ("m.*", False),
+        ("mailbox*", False),
+    ],
+)
+def test_every_rule_that_may_allow_a_tool_of_a_pack_is_named(tmp_path: Path, pattern: str, covers: bool) -> None:
+    file = tmp_path / "approvals.toml"
+    file.write_text(f'[[rule]]\nallow = "{pattern}"\n', encoding="utf-8")
+    assert ("rules that cover mail" in Rules(file).existing("mail")) is covers

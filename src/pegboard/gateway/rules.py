@@ -350,7 +350,8 @@ def _names_pack(rule: Rule, pack: str) -> bool:
     """Return whether a rule may apply to tools of a pack."""
     from fnmatch import fnmatchcase
 
-    return any(fnmatchcase(pack, pattern.partition(".")[0]) for pattern in rule.tools)
+    start = f"{pack}."  # A wildcard may match more than that, so it may be matched by any start of a pattern.
+    return any(fnmatchcase(start, pattern[:end]) for pattern in rule.tools for end in range(1, len(pattern) + 1))
 
 
 def _why(rule: Rule, spec: ToolSpec, call: ToolCall) -> str:
