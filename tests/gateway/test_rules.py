@@ -693,3 +693,15 @@ def test_every_rule_that_may_allow_a_tool_of_a_pack_is_named(tmp_path: Path, pat
     file = tmp_path / "approvals.toml"
     file.write_text(f'[[rule]]\nallow = "{pattern}"\n', encoding="utf-8")
     assert ("rules that cover mail" in Rules(file).existing("mail")) is covers
+
+
+@pytest.mark.promise("SEC-4")
+@pytest.mark.parametrize("text", ["sNaN", "-snan12", "NaN", "Infinity", "1e999999999999999999", "", "5_0", "\u0665"])
+def test_any_text_can_be_compared_with_the_number_of_a_rule(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "approvals.toml"
+    handler = McpHandler(server="mail", tool="send")
+    spec = ToolSpec(name="mail.send", pack="mail", input_schema={}, handler=handler)
+    for pattern, value in (("7", text), (text, 7), (text, 7.5), (text, "8")):
+        file.write_text(f'[[rule]]\ndeny = "mail.send"\nwhere = {{ amount = "{pattern}" }}\n', encoding="utf-8")
+        call = ToolCall(name="mail.send", args={"amount": value}, source="ask")
+        assert Rules(file).verdict(spec, call).action == "ask", (pattern, value)

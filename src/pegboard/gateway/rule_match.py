@@ -310,11 +310,12 @@ def literal(pattern: str) -> str | None:
 
 
 def number(text: str | None) -> Decimal | None:
-    """Return a text as an exact number, or None if it isn't one."""
+    """Return a text as an exact number, or None if it isn't one that can be compared."""
     try:
-        return None if text is None else Decimal(text)
+        found = Decimal(text or "sNaN")
     except (InvalidOperation, ValueError):
         return None
+    return None if found.is_snan() else found
 
 
 def _number_matches(pattern: str, data: float, *, strict: bool) -> bool:
