@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import commands
 import pytest
+import terminals
 
-ON_A_TERMINAL = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"
 
-
-def pegboard(cwd: Path, *arguments: str, terminal: str | None = None) -> commands.Done:
-    """Run a command, on a terminal if there is input to type."""
-    if terminal is None:
-        return commands.pegboard(*arguments, cwd=cwd)
-    return subprocess.run(
-        [sys.executable, "-c", ON_A_TERMINAL, sys.executable, "-m", "pegboard", *arguments],
-        input=terminal,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        cwd=cwd,
-        check=False,
-    )
+def pegboard(cwd: Path, *arguments: str) -> commands.Done:
+    """Run a command."""
+    return commands.pegboard(*arguments, cwd=cwd)
 
 
 @pytest.fixture
@@ -59,12 +48,26 @@ def test_a_folder_is_reviewed_trusted_listed_and_removed(folder: Path, tmp_path:
 
 
 @pytest.mark.promise("SEC-3")
-@pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 1), ("\n", 1)])
+@pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 1), ("\n", 1), ("y\x04\x04", 1)])
 def test_on_a_terminal_only_yes_trusts(folder: Path, answer: str, code: int) -> None:
-    done = pegboard(folder, "trust", terminal=answer)
-    assert done.returncode == code, done.stdout
-    assert "Trust this folder? [y/N]" in done.stdout
+    with terminals.pegboard("trust", str(folder)) as terminal:
+        terminal.read_until("Trust this folder? [y/N]")
+        terminal.type(answer)
+        assert terminal.read_all() == code, terminal.output
     assert (str(folder) in pegboard(folder, "trust", "--list").stdout) is (code == 0)
+
+
+@pytest.mark.promise("SEC-3")
+def test_what_was_typed_before_the_question_does_not_trust(folder: Path) -> None:
+    ahead = "import os, sys; os.write(1, b'ready'); sys.stdin.buffer.raw.read(1); os.execv(sys.argv[1], sys.argv[1:])"
+    command = [sys.executable, "-c", ahead, sys.executable, "-m", "pegboard", "trust", str(folder)]
+    with closing(terminals.Terminal(command, None, (100, 30))) as terminal:
+        terminal.read_until("ready")
+        terminal.type("\ny\n")
+        terminal.read_until("Trust this folder? [y/N]")
+        terminal.type("n\n")
+        assert terminal.read_all() == 1, terminal.output
+    assert pegboard(folder, "trust", "--list").stdout.count(str(folder)) == 0
 
 
 @pytest.mark.promise("SEC-3")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from pathlib import Path
@@ -74,6 +75,7 @@ def _list(file: TrustFile, *, as_json: bool) -> None:
 
 
 def _trust(paths: Paths, folder: Path, *, yes: bool) -> None:
+    from pegboard.cli.approval import ask_line
     from pegboard.cli.output import narrate
     from pegboard.config import TrustFile, review_folder, trust_folder
     from pegboard.results.clean import clean_line
@@ -102,8 +104,7 @@ def _trust(paths: Paths, folder: Path, *, yes: bool) -> None:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             narrate("The folder was not trusted because there is no terminal to ask on. Review it and pass --yes.")
             raise typer.Exit(USAGE)
-        narrate("Trust this folder? [y/N] ", end="")
-        if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+        if asyncio.run(ask_line("Trust this folder? [y/N] ")).strip().casefold() not in {"y", "yes"}:
             narrate("The folder was not trusted.")
             raise typer.Exit(_FAILED)
     trust_folder(paths, request)
