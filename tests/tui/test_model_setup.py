@@ -19,6 +19,7 @@ from pegboard.tui.chat.prompt import AskLine
 from pegboard.tui.chat.screen import ChatScreen
 from pegboard.tui.chat.transcript import Transcript
 from pegboard.tui.dialogs.settings import SettingsScreen
+from pegboard.tui.widgets.external_editor import open_in_editor
 
 
 @pytest.fixture
@@ -241,6 +242,25 @@ async def test_a_value_of_an_untrusted_folder_is_never_shown_as_in_use(
         assert "In use until" not in stage.text
         await stage.press("down", "down")
         await stage.until_seen("not used: the folder is not trusted")
+
+
+@pytest.mark.promise("CFG-3", "SEC-5")
+async def test_the_path_of_a_folder_is_shown_without_control_characters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "a\x1b]0;title\x07b"
+    folder.mkdir()
+    (folder / "pegboard.toml").write_text('[ui]\ntheme = "nord"\n')
+    monkeypatch.chdir(folder)
+    async with on_stage(Runtime.from_environment()) as stage:
+        await open_settings(stage)
+        await stage.press(*"ui.theme")
+        await stage.until_seen('Value: "nord"')
+        await stage.press("enter")
+        await stage.until_seen("It is overridden by")
+        await open_in_editor(stage.app.screen.app, str(folder / "gone.py"))
+        await stage.until_seen("no longer exists.")
+        assert not {"\x1b", "\x07"} & set("".join(one.message for one in stage.app._notifications))
 
 
 @pytest.mark.promise("CFG-3")

@@ -150,7 +150,7 @@ class SettingsScreen(ListDialog[None]):
         if setting is None:
             return
         if why := self._why_fixed(setting):
-            self.notify(why, severity="warning", markup=False)
+            self.notify(clean_line(why), severity="warning", markup=False)
             return
         before = setting.value if isinstance(setting.value, str) else _written(setting.value)
         seen = setting.value

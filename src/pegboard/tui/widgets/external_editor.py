@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pegboard import storage
 from pegboard.config.editor import editor_command
+from pegboard.results.clean import clean_line
 from pegboard.tui.state.app_state import AppState
 from pegboard.tui.widgets.suspension import environment, suspended
 
@@ -28,7 +29,8 @@ async def open_in_editor(app: App[object], file: str, line: int | None = None) -
     if await asyncio.to_thread(os.path.exists, file):
         await _run_editor(app, file, line)
     else:
-        app.notify(f"{file} can't be opened because it no longer exists.", severity="error", markup=False)
+        message = clean_line(f"{file} can't be opened because it no longer exists.")
+        app.notify(message, severity="error", markup=False)
 
 
 async def open_or_create(app: App[object], file: str) -> None:
@@ -47,7 +49,7 @@ async def open_or_create(app: App[object], file: str) -> None:
         await asyncio.to_thread(storage.make_folder, Path(file).parent)
     except OSError as error:
         message = f"{file} was not opened because its folder can't be created: {error.strerror or error}."
-        app.notify(message, severity="error", markup=False)
+        app.notify(clean_line(message), severity="error", markup=False)
         return
     await _run_editor(app, file, None)
     await asyncio.to_thread(storage.tighten, file)
@@ -73,4 +75,4 @@ async def _run_editor(app: App[object], file: str, line: int | None) -> None:
     except SuspendNotSupported:
         error_text = f"This terminal can't run an editor from here. Open {file} yourself."
     if error_text:
-        app.notify(error_text, severity="error", markup=False)
+        app.notify(clean_line(error_text), severity="error", markup=False)
