@@ -518,6 +518,9 @@ async def test_only_passive_files_that_pegboard_saved_are_opened(
             # The screen may break the line anywhere, by the length of the path.
             said = f"{file} was not opened."
             await stage.until(lambda said=said: any(said in one.message for one in stage.app._notifications), said)  # type: ignore[misc]
+        await saved_file.open_file(stage.app, folder, "/null\0character.png")
+        said = "character.png was not opened. The file doesn't exist."
+        await stage.until(lambda: any(said in one.message for one in stage.app._notifications), said)
 
 
 @pytest.mark.promise("MCP-8", "TUI-7")

@@ -38,7 +38,7 @@ def _why_not(folder: Path, file: str) -> str:
     path = Path(file)
     try:
         resolved = path.resolve(strict=True)
-    except (OSError, RuntimeError):
+    except (OSError, RuntimeError, ValueError):  # ValueError: a null character
         return "The file doesn't exist."
     if resolved.parent != folder.resolve():
         return "It is not a file that Pegboard saved."
