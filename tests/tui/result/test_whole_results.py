@@ -419,6 +419,21 @@ async def test_an_image_of_a_server_is_drawn_and_saved(stage: OpenStage, tmp_pat
         await on.until(lambda: "30 × 20 pixels" in on.text, "the image beside structured content is drawn")
 
 
+@pytest.mark.promise("SEC-5", "MCP-8")
+async def test_only_the_file_of_an_image_that_a_call_saved_is_copied(stage: OpenStage, tmp_path: Path) -> None:
+    (tmp_path / "copies" / "results").mkdir(parents=True)
+    (tmp_path / "copies" / "results" / "call-1.png").write_bytes(base64.b64decode(png()))
+    (tmp_path / "private").write_text("key")
+    async with stage(width=120) as on:
+        for file, problem in (("private", "is not a file that Pegboard saved"), ("copies/results/call-1.png", "")):
+            await on.show(f"image/png, 1 kB: {tmp_path / file}")
+            await on.press("s", "ctrl+u", *"r.png", "enter")
+            await on.until(lambda: on.app.notices, "the outcome is reported")
+            assert problem in on.app.notices.pop()
+            assert (tmp_path / "r.png").exists() is not bool(problem)
+        assert (tmp_path / "r.png").read_bytes() == base64.b64decode(png())
+
+
 async def test_the_image_that_is_shown_is_opened(
     stage: OpenStage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,13 +39,14 @@ def suggested_path(call: ToolCall, result: ToolResult, view: object) -> str:
     return str(working_directory() / name)
 
 
-async def save_result(widget: Widget, result: ToolResult, name: str, view: Widget | None = None) -> bool:
+async def save_result(widget: Widget, result: ToolResult, name: str, folder: Path, view: Widget | None = None) -> bool:
     """Save a complete result. Return whether that succeeded.
 
     Args:
         widget: Widget that shows the toast.
         result: The result.
         name: Path of the file, as the user typed it.
+        folder: Folder of results, with the files of images.
         view: View of the result. Of a table, the rows and columns that are shown are saved; of images, the image,
             unless the suffix is that of another format.
     """
@@ -54,7 +55,7 @@ async def save_result(widget: Widget, result: ToolResult, name: str, view: Widge
     try:
         file = await asyncio.to_thread(expanded, name)
         if image is not None and file.suffix.lower() not in {".json", ".txt"}:
-            written = await asyncio.to_thread(save_image, image, file)
+            written = await asyncio.to_thread(save_image, image, file, folder)
         else:
             saving = asyncio.ensure_future(asyncio.to_thread(save, result, file, table))
             _, unfinished = await asyncio.wait({saving}, timeout=NOTICE_SECONDS)

@@ -194,13 +194,20 @@ def _load() -> None:
     get_cell_size._result = CellSize(*_cell_size())  # type: ignore[attr-defined] # noqa: SLF001 - it would ask otherwise
 
 
-def save_image(image: ResultImage, file: Path) -> int:
+def save_image(image: ResultImage, file: Path, folder: Path) -> int:
     """Write an image to a new file and return its size in bytes.
+
+    Args:
+        image: The image.
+        file: The new file.
+        folder: Folder of results; no other file is copied, because a result can name any.
 
     Raises:
         OSError: The file exists or can't be written.
-        ValueError: The base64 is invalid.
+        ValueError: The base64 is invalid, or the image is in a file that no call saved or that can't be read.
     """
-    data = Path(image.file).read_bytes() if image.file else image.decoded()
+    data = image.saved(folder) if image.file else image.decoded()
+    if data is None:
+        raise ValueError(f"{image.file} is not a file that Pegboard saved, or it can't be read.")
     storage.write(file, data, replace=False)
     return len(data)

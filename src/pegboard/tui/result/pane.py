@@ -55,7 +55,7 @@ class ResultPane(Widget):
     Its screen feeds it the events of the call.
 
     Args:
-        folder: Folder for a copied text if no clipboard is available.
+        folder: Folder of Pegboard's state: for a copied text if no clipboard is available, and with saved images.
         run_key: Key that runs a tool, for hints.
         cancel_key: Key that cancels a call, for hints.
     """
@@ -331,7 +331,7 @@ class ResultPane(Widget):
             from pegboard.tui.result.export import save_result
 
             async def save(result: ToolResult, name: str) -> None:
-                is_saved = await save_result(self, result, name, self._views.current)
+                is_saved = await save_result(self, result, name, self._folder / "results", self._views.current)
                 self._unsaved = (None, "") if is_saved else (result, name)
 
             self.run_worker(save(self._result, event.text.strip()), group="save")
