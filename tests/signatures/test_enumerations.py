@@ -34,6 +34,8 @@ def tool(head: str, annotation: str = "E") -> ToolSpec:
         ("class E(float, Enum):\n    A = auto()\n    B = 2", [1, 2]),
         ("class E(StrEnum):\n    A = auto()\n    B = 'x'", ["a", "x"]),
         ("class Base(str, Enum):\n    pass\nclass E(Base):\n    A = auto()\n    B = auto()", ["1", "2"]),
+        ("class E(str, Enum):\n    A: str = 'a'\n    B = 'x'\n    C: str", ["a", "x"]),
+        ("class E(Enum):\n    A: int = auto()\n    B: int = 7", [1, 7]),
         ("class E(Flag):\n    A = auto()\n    B = auto()", [0, 1, 2, 3]),
         ("class E(IntFlag):\n    A = 1\n    B = 4\n    C = 2", [0, 3, 7]),
     ],

@@ -169,25 +169,29 @@ def _members(node: ast.ClassDef, reader: _LiteralReader) -> dict[str, JsonValue]
     methods = {getattr(item, "name", "") for _, ancestor in lineage.ours for item in ancestor.body}
     if "__new__" in methods:  # it determines the values
         raise NotLiteralError
-    mixed_in = next((_MIXED_IN[name] for name in _MIXED_IN if name in lineage.foreign), None)
-    for statement in statements(node.body):
-        assign = statement.node
-        if not isinstance(assign, ast.Assign):
-            continue
-        for target in assign.targets:
-            if len(members) > _MOST_MEMBERS:
+    for target, assigned in _assignments(node):
+        if len(members) > _MOST_MEMBERS:
+            raise NotLiteralError
+        if isinstance(target, ast.Name) and not target.id.startswith("_"):
+            value = _member(assigned, reader, target.id, members, texts=texts, flags=flags)
+            if isinstance(value, list | dict) or ("_generate_next_value_" in methods and _is_auto(assigned, reader)):
                 raise NotLiteralError
-            if isinstance(target, ast.Name) and not target.id.startswith("_"):
-                value = _member(assign.value, reader, target.id, members, texts=texts, flags=flags)
-                if isinstance(value, list | dict) or (
-                    "_generate_next_value_" in methods and _is_auto(assign.value, reader)
-                ):
-                    raise NotLiteralError
-                members[target.id] = value
+            members[target.id] = value
+    mixed_in = next((_MIXED_IN[name] for name in _MIXED_IN if name in lineage.foreign), None)
     try:
         return {name: mixed_in(value) for name, value in members.items()} if mixed_in else members
     except (ValueError, TypeError, OverflowError) as error:
         raise NotLiteralError from error
+
+
+def _assignments(node: ast.ClassDef) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yield the targets of the assignments in a class, each with its value."""
+    for statement in statements(node.body):
+        match statement.node:
+            case ast.Assign(targets=targets, value=value):
+                yield from ((target, value) for target in targets)
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
+                yield target, value
 
 
 def _is_auto(node: ast.expr, reader: _LiteralReader) -> bool:
