@@ -36,6 +36,10 @@ def tool(head: str, annotation: str = "E") -> ToolSpec:
         ("class Base(str, Enum):\n    pass\nclass E(Base):\n    A = auto()\n    B = auto()", ["1", "2"]),
         ("class E(str, Enum):\n    A: str = 'a'\n    B = 'x'\n    C: str", ["a", "x"]),
         ("class E(Enum):\n    A: int = auto()\n    B: int = 7", [1, 7]),
+        ("E = Enum('E', 'A B', start=5, module=__name__)", [5, 6]),
+        ("E = Enum('E', ['A', 'B'], type=str)", ["1", "2"]),
+        ("E = Enum('E', {'A': '1', 'B': 2}, type=int)", [1, 2]),
+        ("E = Enum('E', {'A': 'a', 'B': 'x'}, type=str, start=7)", ["a", "x"]),
         ("class E(Flag):\n    A = auto()\n    B = auto()", [0, 1, 2, 3]),
         ("class E(IntFlag):\n    A = 1\n    B = 4\n    C = 2", [0, 3, 7]),
     ],
@@ -71,6 +75,8 @@ def test_the_offered_values_are_those_that_the_enumeration_accepts(head: str, of
             "E",
         ),
         ("class E(Enum):\n    A = 'a'", "Literal[E.A]"),
+        ("import decimal\nE = Enum('E', 'A B', type=decimal.Decimal)", "E"),
+        ("E = Enum('E', 'A B', start=len('ab'))", "E"),
     ],
 )
 def test_values_that_are_unknown_or_cannot_be_passed_are_a_problem(head: str, annotation: str) -> None:

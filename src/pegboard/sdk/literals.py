@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ _LONGEST = 65_536
 _WIDEST_BITS = 1024
 
 _FLAGS = frozenset({"enum.Flag", "enum.IntFlag"})
-_MIXED_IN: dict[str, Callable[..., JsonValue]] = {
+MIXED_IN: dict[str, Callable[..., JsonValue]] = {
     "builtins.str": str,
     "builtins.int": int,
     "builtins.float": float,
@@ -149,7 +149,7 @@ def is_plain_member(node: ast.AST, scope: Scope) -> bool:
     owner = scope.find(node.value) if isinstance(node, ast.Attribute) else None
     if owner is None or not isinstance(owner.definition, ast.ClassDef) or not is_enum(owner.definition, owner.scope):
         return False
-    return owner.scope.lineage(owner.definition).foreign.isdisjoint(_MIXED_IN)
+    return owner.scope.lineage(owner.definition).foreign.isdisjoint(MIXED_IN)
 
 
 def enum_members(node: ast.ClassDef, scope: Scope) -> dict[str, JsonValue]:
@@ -177,9 +177,22 @@ def _members(node: ast.ClassDef, reader: _LiteralReader) -> dict[str, JsonValue]
             if isinstance(value, list | dict) or ("_generate_next_value_" in methods and _is_auto(assigned, reader)):
                 raise NotLiteralError
             members[target.id] = value
-    mixed_in = next((_MIXED_IN[name] for name in _MIXED_IN if name in lineage.foreign), None)
+    return dict(zip(members, member_values([*members.values()], lineage.foreign), strict=True))
+
+
+def member_values(values: list[JsonValue], bases: Collection[str]) -> list[JsonValue]:
+    """Return the values of an enumeration's members, converted to the type that it mixes in, if any.
+
+    Args:
+        values: The values as they are assigned.
+        bases: Qualified names of its base classes.
+
+    Raises:
+        NotLiteralError: The type doesn't accept one of them.
+    """
+    mixed_in = next((MIXED_IN[name] for name in MIXED_IN if name in bases), None)
     try:
-        return {name: mixed_in(value) for name, value in members.items()} if mixed_in else members
+        return [mixed_in(value) for value in values] if mixed_in else values
     except (ValueError, TypeError, OverflowError) as error:
         raise NotLiteralError from error
 

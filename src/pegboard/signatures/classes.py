@@ -6,10 +6,10 @@ The classes are defined in the pack or in another module of its project.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from pegboard.sdk.literals import NotLiteralError, read, text
+from pegboard.sdk.literals import MIXED_IN, NotLiteralError, member_values, read, text
 from pegboard.sdk.scope import Lineage, Scope, statements
 from pegboard.signatures import constraints, docstrings, serializers
 from pegboard.signatures.expressions import unquoted
@@ -29,6 +29,8 @@ _TYPED_DICTS = frozenset({"typing.TypedDict", "typing_extensions.TypedDict"})
 _NAMED_TUPLES = frozenset({"typing.NamedTuple", "typing_extensions.NamedTuple"})
 _GENERIC = frozenset({"typing.Generic", "typing.Protocol"})
 _DATACLASSES = frozenset({"dataclasses.dataclass", "pydantic.dataclasses.dataclass"})
+_NAMING = frozenset({"module", "qualname"})
+"""Arguments of `Enum("Name", …)` that don't influence its values."""
 _NO_FIELDS = frozenset({"typing.ClassVar", "typing_extensions.ClassVar", "dataclasses.KW_ONLY"})
 
 
@@ -125,23 +127,30 @@ def functional_named_tuple(to: Converter, call: ast.Call) -> JsonObject | None:
 
 def functional_enum(scope: Scope, call: ast.Call) -> list[JsonValue]:
     """Return the values of `Enum("Name", …)`; empty if they are dynamic."""
-    if len(call.args) != 2:
+    options = {keyword.arg: keyword.value for keyword in call.keywords}
+    mixed_in, start = options.pop("type", None), options.pop("start", ast.Constant(1))
+    bases = [scope.qualified(base) or "" for base in (call.func, mixed_in) if base is not None]
+    is_known = mixed_in is None or bases[-1] in MIXED_IN
+    if len(call.args) != 2 or not is_known or not _NAMING.issuperset(options):
         return []
     try:
-        members = read(call.args[1], scope)
+        return member_values(_functional_values(read(call.args[1], scope), read(start, scope), bases), bases)
     except NotLiteralError:
         return []
+
+
+def _functional_values(members: JsonValue, start: JsonValue, bases: Collection[str]) -> list[JsonValue]:
     if isinstance(members, dict):
         return list(members.values())
     names = members.replace(",", " ").split() if isinstance(members, str) else members
-    if not isinstance(names, list):
+    if not isinstance(names, list) or not isinstance(start, int):
         return []
     pairs = [item for item in names if isinstance(item, list) and len(item) == 2]
     if names and len(pairs) == len(names):
         return [pair[1] for pair in pairs]
-    if scope.qualified(call.func) == "enum.StrEnum":
+    if "enum.StrEnum" in bases:
         return [name.lower() for name in names if isinstance(name, str)]
-    return list(range(1, len(names) + 1))
+    return list(range(start, start + len(names)))
 
 
 def _root_model(to: Converter, node: ast.ClassDef) -> JsonObject | None:
