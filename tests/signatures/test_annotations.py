@@ -313,6 +313,24 @@ def test_the_schema_of_a_class_equals_that_of_pydantic(annotation: str) -> None:
     assert _comparable(ours) == _comparable(theirs)
 
 
+@pytest.mark.promise("DSC-4")
+def test_an_item_of_a_named_tuple_with_a_computed_default_is_optional() -> None:
+    head = """
+    class Entry(NamedTuple):
+        name: str
+        day: date = date.today()
+        note: str = ""
+    """
+    spec, problems = tool("a: Entry", head)
+    assert problems == ()
+    names: dict[str, Any] = {"__name__": "sample"}
+    exec(compile(HEAD + textwrap.dedent(head), "sample", "exec", dont_inherit=True), names)
+    for value in (["x"], ["x", "2024-05-01"], ["x", "2024-05-01", "y"]):
+        assert Draft202012Validator(spec.input_schema).is_valid({"a": value})
+        assert TypeAdapter(names["Entry"]).validate_python(value).name == "x"
+    assert not Draft202012Validator(spec.input_schema).is_valid({"a": []})
+
+
 NESTED = """
 from enum import Enum
 from pydantic import BaseModel

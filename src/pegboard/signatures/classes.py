@@ -64,7 +64,7 @@ def schema(to: Converter, node: ast.ClassDef) -> JsonObject | None:
     if not lineage.foreign.isdisjoint(_ROOT_MODELS):
         return _root_model(to, node)
     if not lineage.foreign.isdisjoint(_NAMED_TUPLES):
-        return _tuple_of([_field(to, member, member.default).schema for member in _members(to.scope, node)])
+        return _tuple_of([_field(to, member, member.default) for member in _members(to.scope, node)])
     if not lineage.foreign.isdisjoint(_MODELS):
         return _object(to, node, private=False)
     if _is_record(lineage):
@@ -122,7 +122,7 @@ def functional_named_tuple(to: Converter, call: ast.Call) -> JsonObject | None:
         return None
     pairs = call.args[1].elts
     types = [pair.elts[1] for pair in pairs if isinstance(pair, ast.Tuple) and len(pair.elts) == 2]
-    return _tuple_of([to.field(item).schema for item in types]) if len(types) == len(pairs) else None
+    return _tuple_of([to.field(item) for item in types]) if len(types) == len(pairs) else None
 
 
 def functional_enum(scope: Scope, call: ast.Call) -> list[JsonValue]:
@@ -163,16 +163,12 @@ def _root_model(to: Converter, node: ast.ClassDef) -> JsonObject | None:
     return None
 
 
-def _tuple_of(items: list[JsonObject]) -> JsonObject:
-    optional = 0
-    for item in reversed(items):
-        if "default" not in item:
-            break
-        optional += 1
+def _tuple_of(items: list[FieldInfo]) -> JsonObject:
+    required = [position for position, item in enumerate(items, 1) if item.required]
     return {
         "type": "array",
-        "prefixItems": list(items),
-        "minItems": len(items) - optional,
+        "prefixItems": [item.schema for item in items],
+        "minItems": max(required, default=0),
         "maxItems": len(items),
     }
 
