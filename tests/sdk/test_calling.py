@@ -552,6 +552,29 @@ def test_a_tool_can_be_called_by_an_alias_without_a_dot(script: Script) -> None:
     assert pack.findThings(name="a", tool="b", self="c") == "abc"
 
 
+def test_all_decorators_that_declare_aliases_count(script: Script) -> None:
+    script(
+        stacked="""
+        from pegboard.sdk import aliases
+
+        def hidden(tool):
+            return lambda **arguments: tool(**arguments)
+
+        @aliases("outermost", z="y")
+        @hidden
+        @aliases("outer", z="x", a="b")
+        @aliases("inner", z=("w", "v"))
+        def f(*, z: str, a: int = 0) -> str:
+            \"\"\"Do.\"\"\"
+            return f"{z}{a}"
+    """
+    )
+    for number, name in enumerate(("z", "y", "x", "w", "v")):
+        assert call_tool("stacked.f", **{name: "1", "b": number}) == f"1{number}"
+    for tool in ("outermost", "outer", "inner"):
+        assert call_tool(tool, v="1") == "10"
+
+
 @pytest.mark.promise("SDK-1", "SDK-2")
 def test_new_and_changed_packs_are_found_by_every_function(
     script: Script, write_pack: Callable[[str, str], Path]

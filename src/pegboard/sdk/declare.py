@@ -68,10 +68,12 @@ def aliases(*names: str, **parameters: str | Sequence[str]) -> Callable[[ToolT],
     """
     if names and callable(names[0]):  # `@aliases` without parentheses; discovery reports it
         return names[0]
-    given = (names, {name: (other,) if isinstance(other, str) else tuple(other) for name, other in parameters.items()})
+    given = {name: (other,) if isinstance(other, str) else tuple(other) for name, other in parameters.items()}
 
     def decorate(tool: ToolT) -> ToolT:
-        tool.__pegboard_aliases__ = given  # type: ignore[attr-defined] # functions accept any attribute
+        own, others = getattr(tool, "__pegboard_aliases__", ((), {}))  # of another `@aliases`
+        merged = {name: (*given.get(name, ()), *others.get(name, ())) for name in {**given, **others}}
+        tool.__pegboard_aliases__ = (*names, *own), merged  # type: ignore[attr-defined] # functions accept any attribute
         return tool
 
     return decorate

@@ -86,8 +86,10 @@ def resolve(value: Any) -> object:  # noqa: ANN401 - see above
 def _bind(tool: str, functions: Sequence[Callable[..., Any]], arguments: Mapping[str, object]) -> dict[str, object]:
     import inspect
 
-    _, aliases = next((one.__pegboard_aliases__ for one in functions if hasattr(one, "__pegboard_aliases__")), ((), {}))
-    parameters = {alias: name for name, others in aliases.items() for alias in others}
+    parameters: dict[str, str] = {}
+    for function in functions:
+        _, aliases = getattr(function, "__pegboard_aliases__", ((), {}))
+        parameters |= {alias: name for name, others in aliases.items() for alias in others}
     bound: dict[str, object] = {}
     for given, value in arguments.items():
         name = parameters.get(given, given)
