@@ -270,6 +270,32 @@ def test_a_failed_call_raises_the_failure_of_the_tool_or_names_its_exception() -
     assert isinstance(raised.value.__cause__, KeyError)
 
 
+@pytest.mark.promise("SDK-13")
+def test_the_only_exception_of_a_task_group_is_raised_instead_of_the_group(script: Script) -> None:
+    script(
+        tasks="""
+        import asyncio
+        from pegboard.sdk import ToolFailed
+
+        async def fail(*, author: bool) -> None:
+            \"\"\"Fail in a task.\"\"\"
+            async def task() -> None:
+                if author:
+                    raise ToolFailed("no such dataset", "not_found", {"known": (1,)})
+                raise KeyError("two")
+
+            async with asyncio.TaskGroup() as group:
+                group.create_task(task())
+    """
+    )
+    with pytest.raises(ToolFailed) as said:
+        call_tool("tasks.fail", author=True)
+    assert (str(said.value), said.value.code, said.value.data) == ("no such dataset", "not_found", {"known": [1]})
+    with pytest.raises(RuntimeError, match=r"^tasks\.fail failed: KeyError: 'two'$") as raised:
+        call_tool("tasks.fail", author=False)
+    assert isinstance(raised.value.__cause__, KeyError)
+
+
 def test_a_pack_shadows_no_library_and_finds_helpers_in_its_folder(script: Script) -> None:
     script(
         json='''

@@ -1,4 +1,4 @@
-"""The exception with which a tool reports a failure."""
+"""The exception with which a tool reports a failure, and its group."""
 
 from __future__ import annotations
 
@@ -25,3 +25,10 @@ class ToolFailed(Exception):  # noqa: N818 - public name
 
     def __reduce__(self) -> tuple[type[ToolFailed], tuple[str, str | None, object]]:
         return type(self), (self.message, self.code, self.data)
+
+
+def only_exception(error: BaseException) -> BaseException:
+    """Return the exception that is alone in a group, or in groups within it; return any other exception unchanged."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error

@@ -8,7 +8,7 @@ from types import GeneratorType
 from typing import Any  # functions of packs accept and return any value
 
 from pegboard.sdk.arguments import ConversionError, Parameters
-from pegboard.sdk.failure import ToolFailed
+from pegboard.sdk.failure import ToolFailed, only_exception
 from pegboard.sdk.layers import is_partial, layers, missing_arguments
 from pegboard.sdk.values import NotSerializableError, encode
 
@@ -47,15 +47,16 @@ def run(
         return _as_json(resolve(function(**Parameters(function, name, log).fit(passed, check=True))))
     except ConversionError as unfit:
         raise TypeError(f"{tool} was not called because its arguments are invalid: {unfit}") from None
-    except ToolFailed as failed:
-        _convert_failure(failed)
-        raise
     except NotSerializableError as unfit:
         raise RuntimeError(f"{tool} failed: {unfit}") from None
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the author's code may raise anything
         if isinstance(error, TypeError) and missing_arguments(error, function, name, passed):
             raise TypeError(f"{tool}: {error}.") from None
-        raise RuntimeError(f"{tool} failed: {type(error).__name__}: {error}") from error
+        failed = only_exception(error)
+        if isinstance(failed, ToolFailed):
+            _convert_failure(failed)
+            raise failed  # noqa: B904 - it keeps its own cause
+        raise RuntimeError(f"{tool} failed: {type(failed).__name__}: {failed}") from failed
 
 
 def _convert_failure(failed: ToolFailed) -> None:

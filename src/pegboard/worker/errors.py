@@ -6,6 +6,7 @@ import os
 import sys
 
 from pegboard.sdk.distributions import SHARED, advice_on_module, install_command
+from pegboard.sdk.failure import only_exception
 from pegboard.worker.loader import public_name, without_private_names
 
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
@@ -59,13 +60,6 @@ def raised(error: BaseException, file: str, detail: str | None = None) -> dict[s
     elif not isinstance(error, Exception):
         detail = detail or "crashed"
     return failure("execution_error", message, detail, _traceback_of(error, file) or _traceback_of(group, file))
-
-
-def only_exception(error: BaseException) -> BaseException:
-    """Return the exception that is alone in a group, or in groups within it; return any other exception unchanged."""
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    return error
 
 
 def described(error: BaseException) -> str:

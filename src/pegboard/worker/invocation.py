@@ -10,10 +10,10 @@ from time import perf_counter
 from types import GeneratorType
 
 from pegboard.sdk.arguments import ConversionError
-from pegboard.sdk.failure import ToolFailed
+from pegboard.sdk.failure import ToolFailed, only_exception
 from pegboard.sdk.layers import by_name, missing_arguments, not_supplied, positional_only
 from pegboard.sdk.values import NotSerializableError, encode
-from pegboard.worker.errors import described, failure, only_exception, raised
+from pegboard.worker.errors import described, failure, raised
 from pegboard.worker.leftovers import is_unfinished_business
 from pegboard.worker.loader import LoadedPacks, LoadedTool, ToolMissingError
 
@@ -108,13 +108,11 @@ class Caller:
             return CallOutcome(encode(self._run_tool(tool, args)))
         except ConversionError as unfit:
             return _unfit_outcome(unfit)
-        except ToolFailed as failed:
-            return _failed_outcome(failed)
-        except ExceptionGroup as group:
-            failed_in_task = only_exception(group)
-            if not isinstance(failed_in_task, ToolFailed):
+        except (ToolFailed, ExceptionGroup) as error:
+            failed = only_exception(error)
+            if not isinstance(failed, ToolFailed):
                 raise
-            return _failed_outcome(failed_in_task)
+            return _failed_outcome(failed)
         except NotSerializableError as unfit:
             return CallOutcome(error=failure("execution_error", str(unfit), "not_serialisable"))
         except TypeError as error:
