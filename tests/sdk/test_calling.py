@@ -296,6 +296,18 @@ def test_the_only_exception_of_a_task_group_is_raised_instead_of_the_group(scrip
     assert isinstance(raised.value.__cause__, KeyError)
 
 
+@pytest.mark.promise("SDK-13")
+def test_a_tool_or_pack_that_exits_fails_its_call_only(script: Script) -> None:
+    script(
+        leaving="import sys\ndef leave() -> None:\n    'Leave.'\n    sys.exit(3)\n",
+        gone="import sys\ndef leave() -> None:\n    'Leave.'\nsys.exit('no display')\n",
+    )
+    with pytest.raises(RuntimeError, match=r"^leaving\.leave failed: SystemExit: 3$"):
+        call_tool("leaving.leave")
+    with pytest.raises(RuntimeError, match=r"^The pack gone could not be loaded: SystemExit: no display$"):
+        call_tool("gone.leave")
+
+
 def test_a_pack_shadows_no_library_and_finds_helpers_in_its_folder(script: Script) -> None:
     script(
         json='''

@@ -49,7 +49,7 @@ def run(
         raise TypeError(f"{tool} was not called because its arguments are invalid: {unfit}") from None
     except NotSerializableError as unfit:
         raise RuntimeError(f"{tool} failed: {unfit}") from None
-    except Exception as error:  # noqa: BLE001 - the author's code may raise anything
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the author's code may raise anything
         if isinstance(error, TypeError) and missing_arguments(error, function, name, passed):
             raise TypeError(f"{tool}: {error}.") from None
         failed = only_exception(error)

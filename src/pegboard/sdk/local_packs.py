@@ -210,7 +210,7 @@ class LocalPacks:
             module = self._load(source.file)
         except ToolFailed:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise RuntimeError(f"The pack {pack} could not be loaded: {type(error).__name__}: {error}") from error
         return tool_function(vars(module), name)
 
