@@ -439,6 +439,33 @@ def test_a_changed_pack_is_reloaded(script: Script, tmp_path: Path) -> None:
     assert dir(get_pack("live")) == ["ff"]
 
 
+def test_packs_are_reloaded_when_a_helper_that_they_use_changes(
+    script: Script, write_pack: Callable[[str, str], Path]
+) -> None:
+    use = "from {} import value\ndef f() -> object:\n    'Read it.'\n    return value.found\n"
+    script(
+        _base="found = [1]\n",
+        _middle="import _base as value\n",
+        near=use.format("_middle"),
+        other=use.format("._middle"),
+        apart="found = []\ndef f() -> int:\n    'Count.'\n    found.append(1)\n    return len(found)\n",
+    )
+    assert (call_tool("near.f"), call_tool("other.f"), call_tool("apart.f")) == ([1], [1], 1)
+    write_pack("_base.py", "wrong = True\n")
+    with pytest.raises(RuntimeError, match="has no attribute 'found'"):
+        call_tool("near.f")
+    write_pack("_base.py", "found = [1, 2, 3]\n")
+    assert (call_tool("other.f"), call_tool("near.f"), call_tool("apart.f")) == ([1, 2, 3], [1, 2, 3], 2)
+    write_pack("_base.py", "found = 'for a new pack'\n")
+    write_pack("new.py", use.format("_middle"))
+    assert call_tool("new.f") == "for a new pack"
+    write_pack("_middle.py", "raise KeyError('broken')\n")
+    with pytest.raises(RuntimeError, match="could not be loaded: KeyError: 'broken'"):
+        call_tool("near.f")
+    write_pack("_middle.py", "class value:\n    found = 'mended'\n")
+    assert (call_tool("near.f"), call_tool("other.f")) == ("mended", "mended")
+
+
 def test_a_function_that_a_decorator_put_into_an_object_is_called(script: Script) -> None:
     decorated = "from pydantic_ai import Tool\n@Tool\ndef f(*, a: int) -> int:\n    'Double.'\n    return 2 * a\n"
     script(framework=decorated)

@@ -19,7 +19,7 @@ from pegboard.sdk import decorators, exports
 from pegboard.sdk.failure import ToolFailed
 from pegboard.sdk.invocation import run
 from pegboard.sdk.names import not_found
-from pegboard.sdk.pack_loader import load, unload
+from pegboard.sdk.pack_loader import load, stamp_of, unload_changed
 from pegboard.sdk.scope import Scope
 from pegboard.sdk.secret_checks import not_granted_message, secret_problem
 from pegboard.sdk.source import parse_file, read_requirements
@@ -115,7 +115,6 @@ class LocalPacks:
         self._config = config
         self._files: dict[str, _PackFile] = {}
         self._callers: dict[str, PackSource] = {}  # by pack
-        self._loaded: dict[str, tuple[int, int]] = {}  # by file, only those loaded for a call
         self._loading = RLock()
 
     @classmethod
@@ -216,14 +215,8 @@ class LocalPacks:
 
     def _load(self, file: str) -> ModuleType:
         with self._loading:
-            stamp = self._files[file].stamp
-            if self._loaded.get(file, stamp) != stamp:  # changed since it was loaded
-                unload(file)
-            module = _imported(file)
-            if module is None:
-                module = load(file)
-                self._loaded[file] = stamp
-            return module
+            unload_changed()
+            return _imported(file) or load(file)
 
     def _find(self, pack: str) -> PackSource | None:
         """Return the same as `_known` for one pack; other packs are parsed only if they might have its name."""
@@ -261,11 +254,9 @@ class LocalPacks:
                     yield f"{folder}{os.sep}{name}"
 
     def _file(self, path: str) -> _PackFile | None:
-        try:
-            status = os.stat(path)  # noqa: PTH116 - called for every pack at every call
-        except OSError:
+        stamp = stamp_of(path)
+        if stamp is None:
             return None
-        stamp = status.st_mtime_ns, status.st_size
         file = self._files.get(path)
         if file is None or file.stamp != stamp:
             file = self._files[path] = _PackFile(path, stamp)
