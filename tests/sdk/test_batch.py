@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import math
 import threading
+from dataclasses import dataclass
+from datetime import date
 
 import pytest
 
 from pegboard.sdk import ToolFailed, batch_execute, normalize_items, testing
 from pegboard.sdk.host import install, installed
+from pegboard.sdk.values import encode
 
 pytestmark = pytest.mark.promise("SDK-3")
 
@@ -53,6 +58,33 @@ def test_an_exception_becomes_the_section_of_its_item_only() -> None:
 
 def test_results_other_than_text_are_written_as_json() -> None:
     assert batch_execute(["ä"], lambda item: {"it": item}) == '=== ä ===\n{\n  "it": "ä"\n}'
+
+
+@dataclass
+class Point:
+    """A value of a type that isn't one of JSON's."""
+
+    x: int
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        ([Point(1)], [{"x": 1}]),
+        ({"b", "a"}, ["a", "b"]),
+        ({date(2024, 5, 1): math.nan}, {"2024-05-01": "NaN"}),
+        (b"raw", "raw"),
+    ],
+)
+def test_results_have_the_json_form_of_a_tools_result(value: object, written: object) -> None:
+    _, text = batch_execute(["a"], lambda _: value).split("\n", 1)
+    assert json.loads(text) == json.loads(encode(value)) == written
+
+
+def test_a_result_without_a_json_form_is_an_error_of_its_item() -> None:
+    assert batch_execute(["a"], lambda _: {"x": [threading.Lock()]}) == (
+        "=== a ===\nError: The result can't be converted to JSON: an object of type _thread.lock at .x[0]."
+    )
 
 
 def test_the_function_may_be_asynchronous() -> None:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast  # Any: a function may return any value
 from pegboard.sdk.failure import ToolFailed
 from pegboard.sdk.host import progress
 from pegboard.sdk.invocation import resolve
+from pegboard.sdk.values import NotSerializableError, encode
 
 ItemT = TypeVar("ItemT")
 
@@ -21,8 +22,8 @@ def batch_execute(
     """Call a function for every item in a thread pool and join the results into one text.
 
     Each item gets a section, in the order of the items: a line `=== LABEL ===`, then the result. Text is included as
-    it is, any other value as JSON, and an exception as `Error: MESSAGE`: one failing item doesn't stop the others.
-    `batch_execute` reports progress after each item.
+    it is, any other value as JSON, like the result of a tool, and an exception as `Error: MESSAGE`: one failing item
+    doesn't stop the others. `batch_execute` reports progress after each item.
 
     Args:
         items: Values, or `(value, label)` tuples. Without a label, the value itself is the label.
@@ -61,8 +62,8 @@ def _text_of(func: Callable[[ItemT], Any], value: ItemT) -> str:
         result = resolve(func(value))
         if isinstance(result, str):
             return result
-        return json.dumps(result, ensure_ascii=False, indent=2, default=str)
-    except ToolFailed as failed:
+        return json.dumps(json.loads(encode(result)), ensure_ascii=False, indent=2)
+    except (ToolFailed, NotSerializableError) as failed:
         return f"Error: {failed}"
     except BaseException as error:  # noqa: BLE001 - one item's `SystemExit` must not end the others
         return f"Error: {type(error).__name__}: {error}"
