@@ -296,6 +296,20 @@ async def test_space_is_part_of_a_filter_that_is_typed_and_selects_otherwise(
         assert not calls(stage).ticked
 
 
+@pytest.mark.promise("TUI-7")
+async def test_commands_for_one_call_are_not_offered_while_none_is_listed(runtime: Runtime, recorder: Recorder) -> None:
+    recorder.add("gate.shout", {"text": "one"})
+    async with on_activity(runtime) as stage:
+        await press(stage, "space")
+        await stage.until_seen("Edit and run")
+        await filtered(stage, "nothing")
+        await press(stage, "enter")
+        await stage.until(lambda: "Edit and run" not in stage.text, "editing is not offered")
+        assert "Run again" in stage.text, "it applies to the selected call"
+        page = screen(stage)
+        assert not any(page.check_action(action, ()) for action in ("form", "copy_as", "details", "keep", "checks"))
+
+
 @pytest.mark.promise("ACT-1")
 async def test_a_click_on_the_filter_starts_typing_it(runtime: Runtime, recorder: Recorder) -> None:
     recorder.add("fs.list_dir")

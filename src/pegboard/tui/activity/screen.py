@@ -42,13 +42,10 @@ _SETTLE_SECONDS: Final = 0.1
 _BESIDE: Final = 140
 """Columns from which the selected call is shown beside the list rather than below it."""
 _SHORT: Final = 32
-_NEED_CALL: Final = frozenset(
-    {
-        *("run_again", "edit", "form", "copy_as", "details", "talk", "script", "export"),
-        *("compare", "timeline", "pin", "delete"),
-    }
-)
+_NEED_CALLS: Final = frozenset({"run_again", "talk", "script", "export", "compare", "pin", "delete"})
 """Actions that apply to selected calls."""
+_NEED_LINE: Final = frozenset({"edit", "form", "copy_as", "details", "timeline", "keep", "checks"})
+"""Actions that apply to the call at the cursor."""
 _NEED_TOOL: Final = frozenset({"run_again", "edit", "form", "copy_as", "script", "keep", "checks"})
 """Actions that apply to calls of a tool, not to the record of a batch."""
 _EMPTY: Final = """\
@@ -357,8 +354,10 @@ class ActivityScreen(PageScreen):
         call = self._list.call
         if action in _NEED_TOOL and call is not None and call.is_batch and not self._list.ticked:
             return False
-        if action in _NEED_CALL:
+        if action in _NEED_CALLS:
             return bool(self._targets)
+        if action in _NEED_LINE:
+            return call is not None
         if action == "cancel":
             return call is not None and call.state in UNFINISHED
         return True
