@@ -212,6 +212,22 @@ def test_a_failure_of_the_provider_is_the_problem_of_a_question(
     assert (report["session"], _sessions(pegboard)) == (None, [])
 
 
+@pytest.mark.promise("BAT-3", "SEC-3")
+def test_a_key_is_sent_to_the_named_server_and_a_missing_one_is_reported_with_that_option(
+    pegboard: Command, packs: str, write_check: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_check("any", 'tool = "books.find"\nquestions = ["Any books?"]\n')
+    with FakeProvider(fails(401, "No key"), fails(401, "Wrong key")).running() as fake:
+        reach = ["--model", "acme:fake", "--base-url", fake.url, "--json", "--packs", packs]
+        [without] = _asked(pegboard("check", "ask", *reach))
+        monkeypatch.setenv("ACME_API_KEY", "sk-of-acme")
+        pegboard("check", "ask", *reach)
+        keys = [asked.headers.get("authorization", "") for asked in fake.asked]
+    assert "sk-of-acme" not in keys[0]
+    assert keys[1] == "Bearer sk-of-acme"
+    assert "sent only to the configured base_url, or to `--base-url` of the command line." in without["problem"]["fix"]
+
+
 @pytest.mark.promise("BAT-3", "ASK-7")
 def test_another_call_that_may_change_something_is_rejected(
     pegboard: Command, packs: str, write_check: Callable[[str, str], None], tmp_path: Path

@@ -286,7 +286,8 @@ class ErrorFactory:
             fix = f"{put[0].upper()}{put[1:]}."
             if self._at.own_url:
                 fix += (
-                    " A key that is set is sent only to the configured base_url, or to `--base-url` of `pegboard ask`."
+                    " A key that is set is sent only to the configured base_url, or to `--base-url` of the command"
+                    " line."
                 )
             return self._error("auth", f"{self._title} requires a key, and none was sent", fix, detail=detail)
         if isinstance(error, ModelHTTPError) and error.status_code == 403:
