@@ -314,6 +314,9 @@ def test_a_value_of_a_file_that_is_not_toml_is_not_removed_and_the_message_says_
     (home / "config.toml").write_text("[model\n")
     done = pegboard("config", "unset", "model.name")
     assert (done.returncode, "The configuration was not changed: " in done.stderr) == (1, True)
+    (home / "config.toml").write_text(f"[model]\nname = {'1' * 5000}\n")
+    done = pegboard("config", "unset", "model.name")
+    assert (done.returncode, "The configuration was not changed: " in done.stderr) == (1, True)
 
 
 @pytest.mark.promise("CLI-4", "CFG-1")

@@ -332,6 +332,9 @@ def test_no_problem_shows_a_value_since_it_may_be_a_secret(user: User) -> None:
         (b"[ui]\n\n\ntheme = [1,", 4, "This file is not valid TOML"),
         (b"[ui]\ntheme = '\xff'", 2, "This file is not UTF-8 text."),
         (b"a = " + b"[" * 5000, None, "This file can't be parsed: it is nested too deeply."),
+        pytest.param(
+            b"a = " + b"1" * 5000, None, "This file can't be parsed: it has a number with too many digits.", id="digits"
+        ),
     ],
 )
 def test_a_file_that_is_not_toml_is_a_problem(user: User, content: bytes, line: int | None, message: str) -> None:

@@ -144,6 +144,7 @@ def test_a_rule_decides_by_tool_arguments_and_scope(
     ("text", "told"),
     [
         ("[[rule]", "not valid TOML"),
+        pytest.param(f"x = {'1' * 5000}", "it has a number with too many digits", id="digits"),
         (
             '[[rule]]\nallow = "a"\ndeny = "b"',
             "Rule 1 should have exactly one of allow, ask",

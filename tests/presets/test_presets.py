@@ -237,6 +237,7 @@ def test_an_unknown_preset_is_reported(presets: Presets, act: Callable[[Presets]
         (b'x = { "$json" = "{" }\n', "is not JSON", None),
         (b'"$json" = "[1]"\n', "not an object", None),
         (b"x = " + b"[" * 5000, "nested too deeply", None),
+        pytest.param(b"x = " + b"1" * 5000, "has a number with too many digits", None, id="digits"),
     ],
 )
 def test_a_damaged_file_is_a_problem_and_is_set_aside_when_replaced(

@@ -265,6 +265,17 @@ def test_a_check_of_a_folder_that_contains_the_value_is_reported_and_kept(
 
 
 @pytest.mark.promise("ACT-4")
+@pytest.mark.parametrize("other", ["1" * 5000, "[" * 5000], ids=["digits", "nesting"])
+def test_a_value_disappears_from_a_file_that_is_not_toml(runtime: Runtime, other: str) -> None:
+    runtime.presets.save("web.get", "login", {})
+    [file] = runtime.paths.presets.rglob("login.toml")
+    file.write_text(f'other = {other}\npassword = "{VALUE}"\n')
+    assert runtime.activity.redact(VALUE).remaining == ()
+    assert file.read_text() == f'other = {other}\npassword = "«redacted»"\n'
+    runtime.history.close()
+
+
+@pytest.mark.promise("ACT-4")
 def test_a_running_call_is_reported_because_it_records_the_value_again(runtime: Runtime) -> None:
     call = ToolCall(name="a.x", args={"password": VALUE}, source="cli")
     runtime.history.start(call, NOW)

@@ -124,11 +124,13 @@ def test_each_pack_has_its_own_config(script: Script, monkeypatch: pytest.Monkey
     monkeypatch.setenv("PEGBOARD_PACKS__MINE__UNIT", "dozen")
     monkeypatch.setenv("PEGBOARD_PACKS__MINE__LIMIT", "3")
     monkeypatch.setenv("PEGBOARD_PACKS__MINE__HTTP__RETRIES", "[1, 2]")
+    monkeypatch.setenv("PEGBOARD_PACKS__MINE__CODE", "1" * 5000)
     monkeypatch.setenv("PEGBOARD_PACKS__YOURS__UNIT", "piece")
     script(mine=reader(), yours=reader())
     assert call_tool("mine.setting", key="unit") == "dozen"
     assert call_tool("mine.setting", key="limit") == 3
     assert call_tool("mine.setting", key="http") == {"retries": [1, 2]}
+    assert call_tool("mine.setting", key="code") == "1" * 5000
     assert call_tool("yours.setting", key="unit") == "piece"
     assert call_tool("yours.setting", key="limit") == "default"
 

@@ -186,6 +186,7 @@ async def test_muted_text_of_lists_is_readable_in_the_themes_of_textual(given: G
         ('primary = "red"\n[variables]\nlink-style = "wavy"', "'wavy' is not a text style"),
         ('primary = "red"\n[variables]\n"a b" = "red"', "`a b`"),
         pytest.param(f"primary = {'[' * 5000}{']' * 5000}", "nested too deeply", id="deep"),
+        pytest.param(f"primary = {'1' * 5000}", "it has a number with too many digits", id="digits"),
     ],
 )
 def test_an_invalid_theme_file_is_a_problem_with_its_reason(tmp_path: Path, text: str, reason: str) -> None:

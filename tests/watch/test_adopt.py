@@ -197,6 +197,7 @@ def test_a_dry_run_and_an_unknown_name_change_nothing(file: Path, home: Path) ->
     [
         ("config", '[mcp_servers.a]\ncommand = "a"\n', "it is not JSON"),
         ("config.toml", '{"mcpServers": {"a": {"command": "a"}}}', "it is not TOML"),
+        pytest.param("config.toml", f"a = {'1' * 5000}\n", "it has a number with too many digits", id="digits"),
         ("config.toml", 'model = "gpt"\n', "has no server in `mcp_servers`"),
         ("gemini.json", '{"mcp": {"allowed": ["a"]}}', "has no server in `mcpServers`, `servers` or `mcp`"),
         ("config.json", '{"mcpServers": {}}', "has no server in `mcpServers`, `servers` or `mcp`"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, Final
 from pegboard.config.appearance import Appearance
 from pegboard.config.files import read_text
 from pegboard.config.paths import OVERLAY, Paths, absolute
+from pegboard.data.toml import TomlError, parse_toml
 
 _SECTIONS: Final = ("ui", "keys")
 _VARIABLES: Final = tuple(f"PEGBOARD_{section.upper()}__" for section in _SECTIONS)
@@ -48,6 +48,6 @@ def _table(file: Path) -> dict[str, Any] | None:
     if not isinstance(text, str):
         return None
     try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError):
+        return parse_toml(text)
+    except TomlError:
         return None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
 from pegboard.data.json_spans import spans
 from pegboard.data.json_text import JsonTextError, parse
+from pegboard.data.toml import TomlError, parse_toml
 
 BOM: Final = "\ufeff"
 VARIABLE: Final = re.compile(r"\$\{([^{}]*)\}")
@@ -38,8 +38,8 @@ def parsed(name: str, text: str) -> object:
     body = text.removeprefix(BOM)
     if is_toml(name):
         try:
-            return tomllib.loads(body)
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            return parse_toml(body)
+        except TomlError as error:
             raise ClientFormatError(f"is not TOML: {error}") from None
     with suppress(JsonTextError):  # a large file without comments
         return parse(body)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 from pegboard import storage
 from pegboard.config.files import encoded, read_text, shown
 from pegboard.config.layer import drop_errors, file_layer
+from pegboard.data.toml import TomlError, parse_toml
 from pegboard.models import Problem
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ def is_set(file: Path, key: str) -> bool:
     if isinstance(text, Problem):
         return True
     try:
-        found: object = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError):
+        found: object = parse_toml(text)
+    except TomlError:
         return True
     for step in _steps(key):
         if not isinstance(found, dict) or step not in found:

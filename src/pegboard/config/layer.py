@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ from pegboard.config.files import shown, unusable
 from pegboard.config.lines import key_lines
 from pegboard.config.paths import absolute
 from pegboard.config.settings import McpServer, Origin, Settings, Unused, variable_name
+from pegboard.data.toml import TomlError, parse_toml
 from pegboard.models import Problem
 
 TomlTable: TypeAlias = dict[str, Any]  # outside data: TOML before validation
@@ -107,17 +107,10 @@ def _parsed(file: Path, text: str | Problem) -> TomlTable | Problem:
     if isinstance(text, Problem):
         return text
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        return unusable(file, f"This file is not valid TOML: {error}.", _line_of(error, text))
-    except (RecursionError, ValueError) as error:  # ValueError: an integer of thousands of digits
-        reason = "it is nested too deeply" if isinstance(error, RecursionError) else f"{error}"
-        return unusable(file, f"This file can't be parsed: {reason}.")
-
-
-def _line_of(error: tomllib.TOMLDecodeError, text: str) -> int:
-    match = re.search(r"at line (\d+)", str(error))
-    return int(match[1]) if match else text.rstrip("\n").count("\n") + 1
+        return parse_toml(text)
+    except TomlError as error:
+        failure = "can't be parsed" if error.line is None else "is not valid TOML"
+        return unusable(file, f"This file {failure}: {error}.", error.line)
 
 
 def environment_layers(environ: Mapping[str, str]) -> Iterator[Layer]:
@@ -194,8 +187,8 @@ def _misspelt(variable: str) -> Layer:
 def _meanings(text: str) -> list[object]:
     """Return what a variable's value may mean: a TOML value, or plain text."""
     try:
-        parsed = tomllib.loads(f"value = {text}")
-    except (ValueError, RecursionError):
+        parsed = parse_toml(f"value = {text}")
+    except TomlError:
         return [text]
     return [parsed["value"], text] if len(parsed) == 1 else [text]
 

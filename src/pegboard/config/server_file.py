@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
@@ -19,6 +18,7 @@ from typing import Any, Final, TypeAlias
 from pegboard import storage
 from pegboard.config.files import encoded, read_text
 from pegboard.config.lines import LINE
+from pegboard.data.toml import TomlError, parse_toml
 from pegboard.errors import ConfigError
 from pegboard.models import Problem
 
@@ -89,15 +89,15 @@ class ServerFile:
 
     def _parsed(self, text: str) -> dict[str, Any]:
         try:
-            return tomllib.loads(text)
-        except (ValueError, RecursionError) as error:
+            return parse_toml(text)
+        except TomlError as error:
             raise ConfigError(f"{self._file} can't be edited because it is not valid TOML: {error}.") from error
 
     def _write(self, text: str, wanted: Mapping[str, Any]) -> None:
         """Write the file if its new text has the wanted meaning."""
         try:
-            is_right = _pruned(tomllib.loads(text)) == _pruned(wanted)
-        except (ValueError, RecursionError):
+            is_right = _pruned(parse_toml(text)) == _pruned(wanted)
+        except TomlError:
             is_right = False
         if not is_right:
             raise ConfigError(
@@ -169,8 +169,8 @@ def _kept(text: str, path: tuple[str, ...]) -> Iterator[str]:
 def _path(header: str) -> tuple[str, ...]:
     """Return the keys of a header; empty if the line only looks like one, as within a list of lists."""
     try:
-        table: Any = tomllib.loads(header)
-    except ValueError:
+        table: Any = parse_toml(header)
+    except TomlError:
         return ()
     path: list[str] = []
     while isinstance(table, dict) and table:

@@ -1,1 +1,1 @@
-"""JSON data (`json_text`, `pointer`, `message_id`), text that can be encoded (`unicode`), secrets in it (`mask`)."""
+"""JSON (`json_text`, `pointer`, `message_id`), TOML (`toml`), text that can be encoded (`unicode`), masks (`mask`)."""

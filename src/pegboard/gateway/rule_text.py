@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -12,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from pegboard.config.complaints import complaint
 from pegboard.config.lines import LINE
+from pegboard.data.toml import TomlError, parse_toml
 from pegboard.errors import RulesError
 from pegboard.models.rule import Rule
 
@@ -54,8 +54,8 @@ def read_rules(text: str) -> tuple[Rule, ...]:
     if not text:
         return ()
     try:
-        return _File.model_validate(tomllib.loads(text)).rule
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        return _File.model_validate(parse_toml(text)).rule
+    except TomlError as error:
         raise ValueError(f"The file is not valid TOML: {error}.") from error
     except ValidationError as error:
         raise ValueError(" ".join(_sentences(error))) from error
@@ -81,16 +81,13 @@ def line_of(text: str, rule: int, about: str = "") -> int | None:
 def line_of_error(text: str) -> int | None:
     """Return the line of the first error in an invalid file; None if it can't be found."""
     try:
-        _File.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        found = re.search(r"\(at line (\d+)", str(error))
-        return int(found[1]) if found else None
+        _File.model_validate(parse_toml(text))
+    except TomlError as error:
+        return error.line
     except ValidationError as error:
         position = error.errors()[0]["loc"]
         number = position[1] if len(position) > 1 else None
         return line_of(text, number, str(position[2]) if len(position) > 2 else "") if isinstance(number, int) else None
-    except RecursionError:
-        pass
     return None
 
 
@@ -236,8 +233,8 @@ class RuleText:
                 lines.append(line)
                 continue
             try:
-                values = _leaves(tomllib.loads(line))
-            except tomllib.TOMLDecodeError:  # It spans several lines, so everything is written anew.
+                values = _leaves(parse_toml(line))
+            except TomlError:  # It spans several lines, so everything is written anew.
                 return [*filter(_is_comment, body), *self._toml_lines(wanted)]
             if _is_up_to_date(line, values, wanted):
                 lines.append(line)

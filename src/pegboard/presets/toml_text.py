@@ -13,12 +13,12 @@ from __future__ import annotations
 import json
 import math
 import re
-import tomllib
 from collections.abc import Iterator
 
 from pydantic import JsonValue
 
 from pegboard.data.json_text import JsonTextError, parse
+from pegboard.data.toml import TomlError, parse_toml
 from pegboard.models import JsonObject
 
 _MARK = "$json"
@@ -28,7 +28,6 @@ _LARGEST = 2**63
 _BARE = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 _SHORT = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _WIDTH = 100
-_LINE = re.compile(r"\(at line (\d+), column \d+\)")
 
 
 class TomlTextError(ValueError):
@@ -64,12 +63,9 @@ def read_toml(text: str) -> JsonObject:
         TomlTextError: The text is not TOML, or has a value that JSON can't represent (a date, infinity).
     """
     try:
-        found = _decoded(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        place = _LINE.search(str(error))
-        raise TomlTextError(f"is not TOML: {error}", int(place[1]) if place else None) from None
-    except RecursionError:
-        raise TomlTextError("is nested too deeply") from None
+        found = _decoded(parse_toml(text))
+    except TomlError as error:
+        raise TomlTextError(f"is not TOML: {error}", error.line) from None
     except JsonTextError as error:
         raise TomlTextError(f"has a `{_MARK}` that {error}") from None
     if not isinstance(found, dict):

@@ -6,7 +6,6 @@ import fcntl
 import json
 import os
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
@@ -17,6 +16,7 @@ from pegboard.config import Redactor
 from pegboard.config.redaction import SHORTEST
 from pegboard.config.trust import CHECKS, TrustFile
 from pegboard.data.mask import REDACTED
+from pegboard.data.toml import TomlError, parse_toml
 from pegboard.errors import ShortValueError
 from pegboard.models.erasure import RedactionReport
 
@@ -187,8 +187,8 @@ def _text_of(file: Path, text: str, replacement: Replacement) -> str:
     kept = replacement.text(text)
     if file.suffix == ".toml":
         try:
-            tomllib.loads(kept)
-        except tomllib.TOMLDecodeError:  # the value was a number or a bare key
+            parse_toml(kept)
+        except TomlError:  # the value was a number or a bare key
             return re.sub(rf'(?<!["\'\w]){re.escape(REDACTED)}(?!["\'\w])', f'"{REDACTED}"', kept)
     return kept
 

@@ -322,7 +322,7 @@ def _parse_value(text: str) -> object:
 
     try:
         parsed = tomllib.loads(f"value = {text}")
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return text
     return parsed["value"] if len(parsed) == 1 else text
 

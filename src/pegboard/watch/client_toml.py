@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any, Final, cast
 
@@ -16,6 +15,7 @@ from pegboard.config.client_formats import server_places, value_at
 from pegboard.config.display import looks_secret
 from pegboard.config.redaction import is_secret_name
 from pegboard.data.mask import MASK
+from pegboard.data.toml import TomlError, parse_toml
 from pegboard.watch.client_text import ClientEntry, ClientText, safe_entry
 
 _HEADER: Final = re.compile(
@@ -110,8 +110,8 @@ class TomlText(ClientText):
 
 def _content(text: str) -> dict[str, Any] | None:
     try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError):
+        return parse_toml(text)
+    except TomlError:
         return None
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import tomllib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from textual.theme import Theme
 
 from pegboard import models
+from pegboard.data.toml import TomlError, parse_toml
 
 if TYPE_CHECKING:
     from pegboard.models import Problem
@@ -44,10 +43,8 @@ def load(folders: Iterable[Path]) -> tuple[list[Theme], list[Problem]]:
     for file in _files(folders):
         try:
             theme = read(file)
-        except (OSError, RecursionError, ValueError) as error:
+        except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
-            if isinstance(error, RecursionError):
-                reason = "it is nested too deeply"
             message = f"The theme {file.name} can't be used: {reason}."
             problems.append(
                 models.Problem(message=message, file=str(file), line=_line(file, error), severity="warning")
@@ -62,12 +59,11 @@ def read(file: Path) -> Theme:
 
     Raises:
         OSError: The file can't be read.
-        RecursionError: The file is nested too deeply.
         ValueError: The file isn't a valid theme; the message contains the reason.
     """
     if file.is_fifo():  # reading one waits for a writer
         raise ValueError("it is not a regular file")
-    content = {"name": file.stem} | tomllib.loads(file.read_bytes().decode())
+    content = {"name": file.stem} | parse_toml(file.read_bytes().decode())
     if file.parent == shipped():
         return Theme(**content)  # Tests validate these, and building the validator would delay every start.
     from pegboard.tui.shell.theme_file import validated
@@ -77,9 +73,8 @@ def read(file: Path) -> Theme:
 
 def _line(file: Path, error: Exception) -> int | None:
     """Return the line of an error in a theme file; None if it has none, such as a missing key."""
-    if isinstance(error, tomllib.TOMLDecodeError):
-        found = re.search(r"at line (\d+)", str(error))
-        return int(found[1]) if found else None
+    if isinstance(error, TomlError):
+        return error.line
     from pegboard.config.lines import key_lines
     from pegboard.tui.shell.theme_file import InvalidThemeError
 
