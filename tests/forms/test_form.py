@@ -610,6 +610,37 @@ def test_another_type_of_an_equal_value_in_the_json_text_is_an_edit() -> None:
         assert exact(built.arguments()) == f'{{"x": {after}}}', schema
 
 
+_KIND: JsonObject = {"properties": {"kind": {"const": "x"}, "a": {"type": "integer"}}, "required": ["kind"]}
+
+
+@pytest.mark.promise("TUI-3")
+@pytest.mark.parametrize(
+    ("schema", "path", "after"),
+    [
+        ({"type": "object", **_KIND}, "/x/a", '{"kind": "x"}'),
+        (
+            {"type": "object", "properties": {"n": {"default": 3}, "a": {"type": "integer"}}, "required": ["n"]},
+            "/x/a",
+            '{"n": 3}',
+        ),
+        ({"properties": {"r": {"type": "object", **_KIND}}, "required": ["r"]}, "/x/r/a", '{"r": {"kind": "x"}}'),
+        ({"anyOf": [{"type": "object", **_KIND}, {"type": "string"}]}, "/x/a", '{"kind": "x"}'),
+        ({"type": "array", "prefixItems": [{"const": "k"}, {"type": "integer"}], "minItems": 1}, "/x/1", '["k"]'),
+    ],
+    ids=["constant", "default", "nested", "variant", "tuple"],
+)
+def test_an_edit_of_the_json_text_that_leaves_only_prefilled_values_keeps_the_argument(
+    schema: JsonObject, path: str, after: str
+) -> None:
+    built, outer = only(schema)
+    field = outer.rows[1] if isinstance(outer, TupleField) else built.build_to(path)
+    assert field is not None
+    field.write("1")
+    assert built.arguments() != {}
+    built.load_text(f'{{"x": {after}}}')
+    assert built.arguments() == json.loads(built.text()) == {"x": json.loads(after)}
+
+
 def test_additional_arguments_have_a_field_if_the_schema_allows_them() -> None:
     built = Form({"properties": {"a": {"type": "string"}}, "additionalProperties": {"type": "integer"}})
     rest = built.fields[-1]

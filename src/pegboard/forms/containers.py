@@ -113,6 +113,15 @@ class Container(Field):
             self._reset_parts()
             self._loaded = (value,)
 
+    def update(self, value: JsonValue, shown: JsonValue) -> None:
+        """Apply an edited draft, part by part if possible."""
+        if write(value) == write(shown):
+            return
+        if self.is_raw or not self._update_parts(value, shown):
+            self.load(value)
+        elif self.state == "unset":  # the edit left only prefilled content
+            self._state = "value"
+
     def write(self, text: str) -> None:
         """Replace the content with typed JSON. Invalid JSON is kept as typed."""
         if not text.strip():
@@ -213,6 +222,10 @@ class Container(Field):
     def _load_parts(self, value: JsonValue) -> bool:
         """Load a value other than null into the inner fields; return False if it has the wrong type."""
         raise NotImplementedError
+
+    def _update_parts(self, value: JsonValue, shown: JsonValue) -> bool:
+        """Apply an edited draft to the inner fields; return False if it has to be loaded instead."""
+        return False
 
     def _reset_parts(self) -> None:
         """Reset the inner fields."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from pegboard.data.json_text import same, write
+from pegboard.data.json_text import same
 from pegboard.forms.containers import Container
 from pegboard.forms.fields import FieldPosition, FieldReading
 from pegboard.forms.scalars import not_one_of, option_of
@@ -102,14 +102,10 @@ class ListField(Container):
         for text in texts:
             self.add().write(text)
 
-    def update(self, value: JsonValue, shown: JsonValue) -> None:
-        """Apply an edited draft, row by row."""
-        if write(value) == write(shown):
-            return
+    def _update_parts(self, value: JsonValue, shown: JsonValue) -> bool:
         has_rows = self.can_add or self.rows
-        if self.is_raw or not (isinstance(value, list) and isinstance(shown, list) and value and has_rows):
-            self.load(value)
-            return
+        if not (isinstance(value, list) and isinstance(shown, list) and value and has_rows):
+            return False
         self._edit()
         for index, item in enumerate(value):
             if index >= len(self.rows):
@@ -119,6 +115,7 @@ class ListField(Container):
             else:
                 self.rows[index].load(item)
         self._truncate(len(value))
+        return True
 
     def _append(self, item: JsonValue) -> None:
         row = self._make_row(FieldPosition(self, str(len(self.rows)))) if self._make_row is not None else None

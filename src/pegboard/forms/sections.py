@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
-from pegboard.data.json_text import write
 from pegboard.forms.containers import Container
 from pegboard.forms.fields import FieldPosition, FieldReading
 from pegboard.models import Fault
@@ -102,13 +101,9 @@ class SectionField(Container):
         """Return the last part of an inner field's id."""
         return "-rest" if inner is self._rest else super().id_part(inner)
 
-    def update(self, value: JsonValue, shown: JsonValue) -> None:
-        """Apply an edited draft, property by property."""
-        if write(value) == write(shown):
-            return
-        if self.is_raw or not (isinstance(value, dict) and isinstance(shown, dict) and value):
-            self.load(value)
-            return
+    def _update_parts(self, value: JsonValue, shown: JsonValue) -> bool:
+        if not (isinstance(value, dict) and isinstance(shown, dict) and value):
+            return False
         self._state = self._initial_state
         for name, inner in self.named.items():
             if name not in value:
@@ -118,6 +113,7 @@ class SectionField(Container):
             else:
                 inner.load(value[name])
         self.rest.update(self._additional(value), self._additional(shown))
+        return True
 
     def prefill(self, validator: Validator) -> None:
         """Fill in the default, or the constants and defaults of required properties."""
@@ -330,14 +326,10 @@ class MapField(Container):
             before.add(entry.key)
         return None
 
-    def update(self, value: JsonValue, shown: JsonValue) -> None:
-        """Apply an edited draft, entry by entry."""
-        if write(value) == write(shown):
-            return
+    def _update_parts(self, value: JsonValue, shown: JsonValue) -> bool:
+        if not (isinstance(value, dict) and isinstance(shown, dict) and value):
+            return False
         before = {entry.key: entry for entry in self.entries}
-        if self.is_raw or not (isinstance(value, dict) and isinstance(shown, dict) and value):
-            self.load(value)
-            return
         self._edit()
         self.entries = []
         for key, item in value.items():
@@ -347,6 +339,7 @@ class MapField(Container):
             else:
                 self.entries.append(entry)
                 entry.field.update(item, shown[key])
+        return True
 
     def take_over(self, other: Field) -> None:
         """Copy user input from the map of the same name."""

@@ -182,14 +182,11 @@ class VariantField(Container):
         super().mark_prefilled()
         self._prefilled = True
 
-    def update(self, value: JsonValue, shown: JsonValue) -> None:
-        """Apply an edited draft, to the same variant if it is still the best one."""
-        if write(value) == write(shown):
-            return
-        if self.is_raw or value is None or self.state != "value" or self._rank(value) != self.chosen:
-            self.load(value)
-        else:
-            self.inner.update(value, shown)
+    def _update_parts(self, value: JsonValue, shown: JsonValue) -> bool:
+        if value is None or self.state != "value" or self._rank(value) != self.chosen:
+            return False
+        self.inner.update(value, shown)
+        return True
 
     def take_over(self, other: Field) -> None:
         """Copy user input from the field of the same name of another schema."""
