@@ -778,6 +778,31 @@ def test_arguments_that_cannot_be_read_pass_unless_rules_exist(agent: Hooked, ho
     assert decision(found)["permissionDecision"] == "deny"
 
 
+@pytest.mark.promise("SEC-4", "WAT-1", "WAT-5")
+def test_arguments_at_the_limit_of_nesting_are_rejected_and_the_calls_of_the_session_end(home: Path) -> None:
+    event = {"hook_event_name": PRE, "session_id": "s", "tool_name": "Bash", "tool_use_id": "t"}
+    start = json.dumps(event).removesuffix("}")
+    depths = range(980, 992)  # About the deepest nesting that Python reads and writes.
+    deep = [f'{start}, "tool_input": {{"a": {"[" * depth}{"]" * depth}}}}}' for depth in depths]
+    code = (
+        "import subprocess, sys, time\n"
+        "for event in sys.argv[2:]:\n"
+        "    hook = [sys.argv[1], 'watch', '--hook', 'claude-code']\n"
+        "    done = subprocess.run(hook, input=event.encode(), stdout=subprocess.PIPE)\n"
+        "    print(done.returncode == 2 or b'deny' in done.stdout, flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    write_rules(home, '[[rule]]\ndeny = "x.y"\n')
+    command = [sys.executable, "-c", code, PROGRAM, f'{start}, "tool_input": {{}}}}', *deep]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        assert [process.stdout.readline() for _ in range(len(deep) + 1)] == [b"False\n", *[b"True\n"] * len(deep)]
+        process.kill()
+    eventually(lambda: not observers(home))
+    assert "interrupted" in {detail(record) for record in records()}
+    assert not [*(home / "state/hooks").glob("*.sock")]
+
+
 @pytest.mark.promise("WAT-4", "WAT-5")
 def test_a_call_is_decided_although_the_observer_ends_while_its_hook_connects(agent: Hooked, home: Path) -> None:
     write_rules(home, '[[rule]]\ndeny = "claude-code.Bash"\n')

@@ -138,8 +138,7 @@ class HookObserver:
             chunk = b""
         if not chunk:
             self._close(hook)
-            if self._decisions.pop(hook.number, None) is not None:  # The agent no longer waits.
-                self._judge.gone(hook.number, "disconnected", time.time())
+            self._leave(hook)
             return
         hook.received += chunk
         try:
@@ -150,6 +149,7 @@ class HookObserver:
                 self._last = time.monotonic()
                 self._handle(hook, hook.about, json.loads(hook.received))
         except Exception as error:  # noqa: BLE001 - one event must not end the record of all others
+            self._leave(hook)
             self._answer(hook, failure=f"an event was not recorded: {type(error).__name__}: {error}")
 
     def _handle(self, hook: _Hook, about: dict[str, Any], event: dict[str, Any]) -> None:
@@ -188,6 +188,11 @@ class HookObserver:
         self._decisions[hook.number] = _Decision(hook, seen, connection)
         self._judge.decide(hook.number, connection, as_line(seen.request), time.time())
 
+    def _leave(self, hook: _Hook) -> None:
+        """Stop deciding on the call of a hook, which no longer waits."""
+        if self._decisions.pop(hook.number, None) is not None:
+            self._judge.gone(hook.number, "disconnected", time.time())
+
     def _abandon(self) -> None:
         """Reject the calls that wait: the agent has left them, even if it has not ended their hooks."""
         for number, decision in [*self._decisions.items()]:
@@ -205,7 +210,9 @@ class HookObserver:
             return
         hook, seen = decision.hook, decision.event
         if kind == REJECT:
-            reason = json.loads(payload)["result"]["content"][0]["text"]
+            response = json.loads(payload)
+            # A call that can't be parsed is rejected with an error.
+            reason = response["result"]["content"][0]["text"] if "result" in response else response["error"]["message"]
             self._calls.reject(seen, decision.connection)
             self._answer(hook, rejection_of(seen, reason))
             return
@@ -239,9 +246,10 @@ class HookObserver:
         self._close(hook)
 
     def _close(self, hook: _Hook) -> None:
-        with suppress(KeyError):
+        """Close the socket of a hook, unless another event of the same moment closed it."""
+        if hook.socket.fileno() >= 0:
             self._selector.unregister(hook.socket)
-        hook.socket.close()
+            hook.socket.close()
 
 
 def _agent(name: str, process: int, event: dict[str, Any]) -> Agent:
