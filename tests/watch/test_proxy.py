@@ -87,6 +87,31 @@ def test_a_line_of_100_mb_passes_with_bounded_memory() -> None:
     assert "too long" in str(result_of(recorded(1)[0]).meta.warnings)
 
 
+@pytest.mark.promise("WAT-1")
+def test_a_long_response_ends_its_own_call_whatever_ids_are_in_its_data(tmp_path: Path) -> None:
+    server = tmp_path / "server.py"
+    server.write_text(
+        "import json, sys\n"
+        "slow, big = (json.loads(sys.stdin.readline()) for _ in range(2))\n"
+        "rows = json.dumps([{'id': slow['id'], 'method': 'x', 'text': 'y' * (17 * 2**20)}])\n"
+        'print(\'{"result":{"structuredContent":{"rows":%s},"content":[]},"jsonrpc":"2.0","id":%d}\'\n'
+        "    % (rows, big['id']))\n"
+        "result = {'isError': True, 'content': [{'type': 'text', 'text': 'failed'}]}\n"
+        "print(json.dumps({'jsonrpc': '2.0', 'id': slow['id'], 'result': result}), flush=True)\n"
+    )
+    with Watched(sys.executable, "-S", str(server)) as watched:
+        watched.call(1, "slow")
+        watched.call(2, "big")
+        assert len(watched.line()) > 17 * 2**20
+        assert watched.receive()["id"] == 1
+        watched.close()
+    ends = {one.tool: result_of(one) for one in recorded(2)}
+    assert ends["plain.big"].ok
+    assert "too long" in str(ends["plain.big"].meta.warnings)
+    assert ends["plain.slow"].error is not None
+    assert ends["plain.slow"].error.message == "failed"
+
+
 @pytest.mark.promise("WAT-1", "WAT-5")
 def test_calls_are_recorded_with_agent_server_result_and_duration() -> None:
     with Watched() as watched:

@@ -13,6 +13,7 @@ _ID: Final = rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\\x00-\x1f]{0,200}")\s*'
 _MEMBER: Final = rb'"(?:jsonrpc|method)"\s*:\s*"[^"\\]{0,200}"\s*'
 _AT_START: Final = re.compile(rb"\A\s*\{\s*(?:" + _MEMBER + rb",\s*){0,2}" + _ID + rb"[,}]")
 _AT_END: Final = re.compile(rb",\s*" + _ID + rb"(?:,\s*" + _MEMBER + rb"){0,2}\}\s*\Z")
+_REQUEST_START: Final = re.compile(rb'\A\s*\{\s*(?:"(?:jsonrpc|id)"\s*:\s*[^,{}\[\]]{0,210},\s*){0,2}"method"\s*:')
 
 
 def message_id(start: bytes, end: bytes) -> int | str | None:
@@ -31,6 +32,11 @@ def message_id(start: bytes, end: bytes) -> int | str | None:
 
 
 def request_id(start: bytes, end: bytes) -> int | str | None:
-    """Return the id of a request; None for other messages, whose ids are those of the other side. Like `message_id`."""
+    """Return the id of a request; None for other messages, whose ids the other side chose. Like `message_id`."""
     is_request = b'"method"' in start[:LOOKED_AT] or b'"method"' in end[-LOOKED_AT:]
     return message_id(start, end) if is_request else None
+
+
+def response_id(start: bytes, end: bytes) -> int | str | None:
+    """Return the id of a response; None for other messages, whose ids the other side chose. Like `message_id`."""
+    return None if _REQUEST_START.match(start[:LOOKED_AT]) else message_id(start, end)

@@ -27,7 +27,7 @@ from mcp_types.jsonrpc import INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_m
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from pegboard.data.message_id import LOOKED_AT, message_id
+from pegboard.data.message_id import LOOKED_AT, response_id
 from pegboard.mcp.limits import LONGEST_MESSAGE
 from pegboard.mcp.messages import MessageLog
 from pegboard.mcp.texts import RESPONSE, OwnWords
@@ -360,7 +360,7 @@ class _MessageReader(asyncio.Protocol, ObjectReceiveStream[SessionMessage]):
 
     def _too_long(self, end: bytes) -> bytes | SessionMessage:
         """Return the failed response to a request whose response was too long; garbage if it was none."""
-        number = _id_of_response(self._skipped_head, end)
+        number = response_id(self._skipped_head, end)
         size, self._skipped = self._skipped + len(end), 0
         if number is None:
             return b"(a line of " + size_text(size).encode() + b")"
@@ -410,7 +410,7 @@ class _MessageReader(asyncio.Protocol, ObjectReceiveStream[SessionMessage]):
                 # Parsing first takes a fifth of the time of `validate_json`, which tries each kind of message.
                 return SessionMessage(jsonrpc_message_adapter.validate_python(_parsed(line), by_name=False))
             except ValueError as error:
-                if (number := _id_of_response(line, line)) is not None:
+                if (number := response_id(line, line)) is not None:
                     return _failed_response(number, f"{RESPONSE} is not valid JSON-RPC: {_reason(error)}.")
                 self._count_garbage(line)
                 if self.garbage % _GARBAGE_AT_ONCE == 0:
@@ -434,11 +434,6 @@ def _parsed(line: bytes) -> object:
             return json.loads(line.decode())
         except (ValueError, RecursionError):
             raise error from None
-
-
-def _id_of_response(head: bytes, tail: bytes) -> int | str | None:
-    """Return the id of a response that can't be parsed, from its start or its end; None if it isn't found."""
-    return None if b'"method"' in head[:LOOKED_AT] else message_id(head, tail)
 
 
 def _failed_response(number: int | str, message: str) -> SessionMessage:

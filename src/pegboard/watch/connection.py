@@ -9,11 +9,12 @@ from typing import Any, Final, NamedTuple
 from pydantic import ValidationError
 
 from pegboard.config.servers import pack_name
+from pegboard.data.message_id import request_id, response_id
 from pegboard.mcp.specs import tool_specs
 from pegboard.models import Agent, JsonObject, McpHandler, ServerConfig, ToolCall, ToolResult, ToolSpec
 from pegboard.watch.command_name import command_name
 from pegboard.watch.flight import Flight
-from pegboard.watch.messages import call_of, clipped_result, failed_result, items, key_in, key_of, read, result_of
+from pegboard.watch.messages import call_of, clipped_result, failed_result, items, key_of, read, result_of
 from pegboard.watch.record import CallRecorder, moment
 from pegboard.watch.tasks import Tasks
 
@@ -134,11 +135,13 @@ class ClientConnection:
 
     def begin_clipped(self, total: int, part: bytes, at: float) -> None:
         """Add a message that was too long to be parsed, if it may be a call."""
-        key = key_in(part)
-        if key is None or b"tools/call" not in part:
+        id_ = request_id(part, part)
+        if id_ is None or b"tools/call" not in part:
             return
         call = self._call(f"{self.server}.unknown", {})
-        self.begin(key, call, at, f"The arguments are not recorded because the message is too long ({total} bytes).")
+        self.begin(
+            key_of(id_), call, at, f"The arguments are not recorded because the message is too long ({total} bytes)."
+        )
 
     def rejected(self, call: ToolCall, at: float, text: str, detail: str = "denied", released: float = 0.0) -> None:
         """Record a call that is not forwarded; `released` is the end of its wait, if it waited."""
@@ -170,9 +173,10 @@ class ClientConnection:
 
     def receive_clipped(self, total: int, part: bytes, at: float) -> None:
         """Read a message of the server that was too long to be parsed."""
-        key = key_in(part)
-        if key is None:
+        id_ = response_id(part, part)
+        if id_ is None:
             return
+        key = key_of(id_)
         waiting = self.flights.get(key)
         flight = self._take(waiting) if waiting else self.tasks.answered(key)
         if flight is not None:

@@ -14,7 +14,6 @@ from pegboard.data.json_text import JsonTextError, parse
 from pegboard.models import JsonObject, ResultMeta, ToolResult
 from pegboard.results.sizes import size
 
-_ID: Final = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"(?:[^"\\]|\\.){0,200}")')
 _LONGEST_CONTENT: Final = 2**20
 """Bytes of content beside structured content; more would make lists of calls slow."""
 _FIELDS: Final = ("jsonrpc", "id", "method", "params")
@@ -74,16 +73,6 @@ def items(message: object) -> list[dict[str, Any]]:
 def key_of(id_: object) -> str:
     """Return a key for an id: `1` and `"1"` differ."""
     return json.dumps(id_)
-
-
-def key_in(part: bytes) -> str | None:
-    """Return the key of the id in the start and the end of a long message; None if it can't be found."""
-    for place in (part[:400], part[-400:]):
-        found = _ID.findall(place)
-        if len(found) == 1:
-            value = read(found[0])
-            return key_of(value)
-    return None
 
 
 def call_of(message: dict[str, Any]) -> tuple[str, JsonObject | None] | None:
