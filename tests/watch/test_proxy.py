@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -85,6 +86,31 @@ def test_a_line_of_100_mb_passes_with_bounded_memory() -> None:
         assert peak < 150_000  # kB
         watched.close()
     assert "too long" in str(result_of(recorded(1)[0]).meta.warnings)
+
+
+@pytest.mark.promise("WAT-1", "WAT-4")
+def test_a_call_that_is_too_long_has_its_own_id_wherever_that_is(home: Path) -> None:
+    arguments: list[dict[str, Any]] = [{}, {"id": "42"}]
+    long = [
+        json.dumps({"method": "tools/call", "params": {"name": "say", "arguments": {**more, "text": "x" * 17 * 2**20}}})
+        .removesuffix("}")
+        .encode()
+        + b', "jsonrpc": "2.0", "id": %d}\n' % number
+        for number, more in enumerate(arguments, 7)
+    ]
+    with Watched() as watched:
+        for number, message in enumerate(long, 7):
+            watched.send(message)
+            assert watched.receive()["id"] == number
+        (home / "approvals.toml").write_text('[[rule]]\nask = "zzz.*"\n')
+        for number, message in enumerate(long, 7):
+            watched.send(message, b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+            rejected = watched.receive()
+            assert rejected["id"] == number
+            assert "too long to be checked" in rejected["error"]["message"]
+            assert watched.receive()["id"] == 1
+        watched.close()
+    assert [(one.tool, one.ok) for one in recorded(2)] == [("plain.unknown", True)] * 2
 
 
 @pytest.mark.promise("WAT-1")

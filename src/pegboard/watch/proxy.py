@@ -163,15 +163,7 @@ class Proxy:
 
     def _forward_client(self) -> None:
         held = bytearray()  # an unfinished line
-        is_streaming = False  # within a line that is too long to be held
         while chunk := _read_input():
-            if is_streaming:
-                end = chunk.find(b"\n") + 1
-                self._to_server.forward(chunk[:end] if end else chunk)
-                if not end:
-                    continue
-                is_streaming = False
-                chunk = chunk[end:]
             end = chunk.rfind(b"\n") + 1
             if not end:
                 held += chunk
@@ -180,14 +172,11 @@ class Proxy:
                 held = bytearray(chunk[end:])
                 self._forward_lines(lines)
             if too_long(len(held)):
-                is_streaming = self._begin_long_line(bytes(held))
-                held.clear()
-                if not is_streaming:
-                    rest = self._skip_line()
-                    end = rest.rfind(b"\n") + 1
-                    if end:
-                        self._forward_lines(rest[:end])
-                    held = bytearray(rest[end:])
+                rest = self._take_long_line(bytes(held))
+                end = rest.rfind(b"\n") + 1
+                if end:
+                    self._forward_lines(rest[:end])
+                held = bytearray(rest[end:])
         if held:
             self._forward_lines(bytes(held))
         self._gate.drop_all(_CONNECTION)
@@ -218,31 +207,41 @@ class Proxy:
         elif payload:
             self._to_client.insert(payload)
 
-    def _begin_long_line(self, start: bytes) -> bool:
-        """Forward the start of a line that is too long to be checked; return False if it is rejected."""
-        copy = Clipped(start)
-        copy.total = len(start)
-        if self._gate.is_open():
-            self._link.send(CLIENT, _CONNECTION, copy)
-            self._to_server.forward(start)
-            return True
-        print_message(
-            f"a message of more than {LONGEST_PARSED // 2**20} MiB was rejected because rules or a pause may apply to"
-            " it, and it is too long to be checked."
-        )
-        response = b'{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"%s"}}' % (
-            _id_of(start),
-            b"Pegboard rejected this message: it is too long to be checked against the rules.",
-        )
-        self._to_client.insert(response)
-        return False
-
-    def _skip_line(self) -> bytes:
-        """Drop the rest of a line; return what follows it."""
-        while chunk := _read_input():
-            if end := chunk.find(b"\n") + 1:
-                return chunk[end:]
+    def _take_long_line(self, start: bytes) -> bytes:
+        """Forward or reject a line that is too long to be checked; return what follows it."""
+        is_forwarded = self._gate.is_open()
+        if not is_forwarded:
+            print_message(
+                f"a message of more than {LONGEST_PARSED // 2**20} MiB was rejected because rules or a pause may apply"
+                " to it, and it is too long to be checked."
+            )
+        copies, chunk = LineCopies(), start
+        while chunk:
+            part, line_break, rest = chunk.partition(b"\n")
+            for ends in copies.feed(part + line_break):
+                self._end_long_line(ends, is_forwarded=is_forwarded)
+            if is_forwarded:
+                self._to_server.forward(part + line_break)
+            if line_break:
+                return rest
+            chunk = _read_input()
+        for ends in copies.feed(b"\n"):
+            self._end_long_line(ends, is_forwarded=is_forwarded)
         return b""
+
+    def _end_long_line(self, ends: bytes, *, is_forwarded: bool) -> None:
+        """Send the ends of a long line to the observer before the response can overtake them, or answer the line."""
+        import json
+
+        from pegboard.data.message_id import request_id
+
+        if is_forwarded:
+            self._link.send(CLIENT, _CONNECTION, ends)
+            return
+        text = "Pegboard rejected this message: it is too long to be checked against the rules."
+        error = {"code": -32000, "message": text}
+        response = {"jsonrpc": "2.0", "id": request_id(ends, ends), "error": error}
+        self._to_client.insert(json.dumps(response).encode())
 
     def _end_server_without_client(self) -> None:
         """After the client closed stdin, end the server if the client has ended and left it running."""
@@ -268,13 +267,6 @@ def _split(lines: bytes) -> list[bytes]:
     parts = lines.split(b"\n")
     last = [parts[-1]] if parts[-1] else []
     return [*(part + b"\n" for part in parts[:-1]), *last]
-
-
-def _id_of(start: bytes) -> bytes:
-    import re
-
-    found = re.search(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")', start[:4096])
-    return found[1] if found else b"null"
 
 
 def run(command: list[str], name: str) -> None:
