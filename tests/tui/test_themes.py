@@ -17,6 +17,7 @@ from rich.color import ColorType
 from rich.style import Style
 from stage import GivenRuntime, as_runtime, on_stage, tool
 from textual.color import Color, rgb_to_lab
+from textual.css.stylesheet import StylesheetParseError
 from textual.theme import Theme
 from textual.widgets import Input, Static
 
@@ -185,6 +186,11 @@ async def test_muted_text_of_lists_is_readable_in_the_themes_of_textual(given: G
         ('primary = "red"\n[variables]\ntext = "nonsense"', "'nonsense' is not a color"),
         ('primary = "red"\n[variables]\nlink-style = "wavy"', "'wavy' is not a text style"),
         ('primary = "red"\n[variables]\n"a b" = "red"', "`a b`"),
+        ('primary = "red"\n[variables]\nlink-style = "none bold"', "`none` is used alone"),
+        ('primary = "red"\n[variables]\nblock-cursor-text-style = "bold not"', "`not` before a style"),
+        ('primary = "red"\nluminosity_spread = nan', "`luminosity_spread`"),
+        ('primary = "red"\nluminosity_spread = 1e308', "`luminosity_spread`"),
+        ('primary = "red"\ntext_alpha = inf', "`text_alpha`"),
         pytest.param(f"primary = {'[' * 5000}{']' * 5000}", "nested too deeply", id="deep"),
         pytest.param(f"primary = {'1' * 5000}", "it has a number with too many digits", id="digits"),
     ],
@@ -269,6 +275,32 @@ async def test_the_chosen_theme_is_used_at_the_next_start(given: GivenRuntime) -
         kept = given.paths.state / "theme"
         await stage.until(lambda: kept.exists() and "light" in kept.read_text(), "the choice is written")
     assert PegboardApp(as_runtime(given)).theme == "pegboard-light"
+
+
+@pytest.mark.promise("TUI-6")
+async def test_a_theme_of_the_terminals_colors_needs_no_other_variables(given: GivenRuntime) -> None:
+    given.paths.themes.mkdir(parents=True)
+    (given.paths.themes / "own.toml").write_text('primary = "ansi_blue"\nansi = true\n')
+    async with on_stage(given) as stage:
+        assert not stage.app.theme_problems
+        stage.app.theme = "own"
+        await stage.until((given.paths.state / "theme").exists, "it is applied and saved")
+    async with on_stage(given) as stage:
+        assert stage.app.theme == "own"
+
+
+async def _with_a_broken_theme(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        stage.app.register_theme(Theme(name="broken", primary="red", variables={"border": "$undefined"}))
+        stage.app.theme = "broken"
+        await stage.until(lambda: stage.app._exit, "the app ends")
+
+
+@pytest.mark.promise("TUI-6")
+async def test_a_theme_that_ends_the_app_is_not_stored(given: GivenRuntime) -> None:
+    with pytest.raises(StylesheetParseError):
+        await _with_a_broken_theme(given)
+    assert not (given.paths.state / "theme").exists()
 
 
 async def test_a_chosen_theme_that_cannot_be_saved_is_still_applied(given: GivenRuntime) -> None:

@@ -7,11 +7,16 @@ from collections.abc import Mapping
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from rich.errors import StyleSyntaxError
+from rich.style import Style
 from textual.color import Color, ColorParseError
 
 _TEXT_STYLES = frozenset(
     {"none", "not", "bold", "dim", "italic", "underline", "reverse", "strike", "blink", "overline"}
 )
+
+_ANSI_VARIABLES = {"ansi-background": "ansi_default", "ansi-foreground": "ansi_default"}
+"""Variables that Textual's styles require of a theme with `ansi`, and derives for no theme."""
 
 
 def _color(value: str) -> str:
@@ -44,6 +49,10 @@ def _check_variable(name: str, value: str) -> None:
         unknown = sorted(set(words) - _TEXT_STYLES)
         if unknown:
             raise ValueError(f"{unknown[0]!r} is not a text style")
+        try:
+            Style.parse(" ".join(words))
+        except StyleSyntaxError:
+            raise ValueError(f"{value!r} can't be combined: `none` is used alone, `not` before a style") from None
         return
     if words[0] != "auto":
         _color(words[0])
@@ -53,6 +62,10 @@ def _check_variable(name: str, value: str) -> None:
 
 ColorText: TypeAlias = Annotated[str, AfterValidator(_color)]
 """A color in Textual's notation: `#e2a457`, `rgb(…)`, a name, `ansi_yellow`."""
+
+
+Number: TypeAlias = Annotated[float, Field(ge=-100, le=100)]
+"""A number from which Textual can derive colors: not infinite, and not too large for its calculations."""
 
 
 class ThemeFile(BaseModel):
@@ -75,8 +88,8 @@ class ThemeFile(BaseModel):
     dark: bool = True
     ansi: bool = False
     """Whether the theme uses the terminal's own colors."""
-    luminosity_spread: float = 0.15
-    text_alpha: float = 0.95
+    luminosity_spread: Number = 0.15
+    text_alpha: Number = 0.95
     variables: dict[str, str] = Field(default_factory=dict)
     """Textual's variables, such as `text-muted` or `footer-background`."""
 
@@ -98,4 +111,6 @@ def validated(content: Mapping[str, object]) -> dict[str, Any]:
             _check_variable(name, value)
         except ValueError as error:
             raise InvalidThemeError(f"variables.{name}", str(error)) from error
+    if described.ansi:
+        described.variables = _ANSI_VARIABLES | described.variables
     return described.model_dump(exclude_unset=True)

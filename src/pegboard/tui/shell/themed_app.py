@@ -123,9 +123,12 @@ class ThemedApp(InputApp):
             if self.theme == self._default_theme:
                 self.theme = name
 
+    def watch_theme(self, theme: str) -> None:
+        """Store the chosen theme once Textual has applied it: one that ends the app must not be the next start's."""
+        self.call_next(self._store_theme, theme)
+
     @work(exclusive=True, group="theme-choice")
-    async def watch_theme(self, theme: str) -> None:
-        """Store the chosen theme."""
+    async def _store_theme(self, theme: str) -> None:
         try:
             if theme != await asyncio.to_thread(self._choice.get):
                 await asyncio.to_thread(self._choice.save, theme)
