@@ -13,7 +13,9 @@ from pegboard.config.settings import UiSettings
 from pegboard.models import Hints, Problem, Requirement, ToolSpec
 from pegboard.runtime import Runtime
 from pegboard.tui.health.health_list import HealthList
+from pegboard.tui.health.remedy import RemedyPane
 from pegboard.tui.health.screen import HealthScreen
+from pegboard.tui.widgets.pick_list import PickList
 
 RG = Requirement(kind="cli", name="rg", min_version="13", install="apt install ripgrep")
 GIT = Requirement(kind="cli", name="git")
@@ -486,3 +488,12 @@ async def test_a_blocked_tool_fails_with_the_message_of_the_report_until_it_is_f
         await stage.until(lambda: "● needy.work" in "\n".join(stage.tool_list), "the list shows that it is ready")
         await stage.press("ctrl+r")
         await stage.until(lambda: runtime.history.uses("needy.work").calls == 3, "it is run without a question")
+
+
+async def test_a_tool_that_is_chosen_as_the_list_becomes_shorter_is_ignored(needy: GivenRuntime) -> None:
+    async with on_stage(needy, page="health") as stage:
+        await stage.until(lambda: any("rg" in line for line in report(stage)), "the report is shown")
+        pane = screen(stage).query_one(RemedyPane)
+        pane.post_message(PickList.Chosen(9))
+        await stage.pilot.pause()
+        assert stage.app.current_mode == "health"

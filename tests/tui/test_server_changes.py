@@ -68,3 +68,6 @@ async def test_a_changed_list_of_resources_is_read_again_and_keeps_the_marked_li
         await change(stage, "append")
         await stage.until(lambda: contents.total == 4, "the list is updated")
         assert contents.row_count == 1
+        contents.post_message(PickList.Chosen(9))  # as if the list has become shorter after the key
+        await stage.pilot.pause()
+        assert stage.app.crash is None

@@ -129,7 +129,8 @@ class RemedyPane(Vertical):
     @on(PickList.Chosen)
     def _chosen(self, event: PickList.Chosen) -> None:
         event.stop()
-        self.post_message(OpenTool(self._requirements[event.index].tool))
+        if event.index < len(self._requirements):  # the list may have changed meanwhile
+            self.post_message(OpenTool(self._requirements[event.index].tool))
 
     @on(PickList.Marked)
     @on(PickList.Filtered)

@@ -237,7 +237,7 @@ class ServerPage(Vertical):
     def _chosen(self, event: PickList.Chosen) -> None:
         event.stop()
         server = self.server
-        if server is not None:
+        if server is not None and event.index < len(self._items):  # the list may have changed meanwhile
             from pegboard.tui.dialogs.server_contents import open_item
 
             self.run_worker(open_item(self.app, self._runtime, server.name, self._items[event.index]), group="open")
