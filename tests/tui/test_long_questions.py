@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+import webbrowser
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import pyperclip
 import pytest
-from stage import on_stage, tool
+from stage import GivenRuntime, on_stage, tool
+from textual import events
 from textual.content import Content
 
 from pegboard.brake import Question, Questions
@@ -23,6 +27,8 @@ from pegboard.tui.dialogs.configured_servers import AddServerScreen, ServerChang
 from pegboard.tui.dialogs.confirm import Confirm
 from pegboard.tui.dialogs.server_questions import ElicitationScreen, SamplingScreen, VisitScreen
 from pegboard.tui.dialogs.trust import TrustScreen
+from pegboard.tui.messages import Copy
+from pegboard.tui.widgets import clipboard
 from pegboard.tui.widgets.long_text import LongText
 
 LINES = [f"line {number} of a text that is longer than any terminal is high" for number in range(80)]
@@ -127,3 +133,43 @@ async def test_a_long_text_of_a_server_is_read_to_its_end_by_keyboard(
             await stage.until(partial(getattr, text, "is_vertical_scroll_end"), "the end is shown")
             assert text.has_focus
             assert text.max_scroll_y > 0
+
+
+async def test_keys_count_while_the_browser_opens_an_address(
+    given: GivenRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_open = threading.Event()
+
+    class Browser(webbrowser.BaseBrowser):
+        def open(self, url: str, new: int = 0, autoraise: bool = True) -> bool:
+            del url, new, autoraise
+            return may_open.wait(100)
+
+    monkeypatch.setattr(webbrowser, "get", Browser)
+    async with on_stage(given) as stage:
+        try:
+            stage.app.push_screen(VisitScreen(Content(NAME), TEXT, "https://example.com/in", "Visit?"))
+            await stage.until_seen("Host: example.com")
+            for key in ("ctrl+y", "c"):
+                stage.app.post_message(events.Key(key, None))
+            await stage.until(lambda: stage.app.clipboard == "https://example.com/in", "the address is copied")
+            assert isinstance(stage.app.screen, VisitScreen)
+        finally:
+            may_open.set()
+        await stage.until(lambda: not stage.app.screen.is_modal, "the dialog closes when the address is open")
+
+
+async def test_keys_count_while_a_clipboard_program_does_not_respond(
+    given: GivenRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = threading.Event()
+    monkeypatch.setattr(pyperclip, "copy", lambda _: ended.wait(100))
+    monkeypatch.setattr(clipboard, "_SYSTEM_SECONDS", 100)
+    async with on_stage(given) as stage:
+        try:
+            await stage.press("slash")
+            stage.app.post_message(Copy("text"))
+            stage.app.post_message(events.Key("f", "f"))
+            await stage.until(lambda: stage.list.sought == "f", "the key is handled")
+        finally:
+            ended.set()

@@ -61,10 +61,10 @@ class DialogApp(ThemedApp, AppState):
         """Whether to start the app again after it ends, with the new configuration."""
 
     @on(Copy)
-    async def _copy(self, request: Copy) -> None:
+    def _copy(self, request: Copy) -> None:
         from pegboard.tui.widgets.clipboard import copy
 
-        await copy(self.app, request.text, self.runtime.paths.state)
+        self.run_worker(copy(self.app, request.text, self.runtime.paths.state), group="copy")
 
     def copy_to_clipboard(self, text: str) -> None:
         """Copy a text with the terminal; if it doesn't copy the text, also by other means, which a toast names."""

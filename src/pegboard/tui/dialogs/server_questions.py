@@ -183,6 +183,7 @@ class VisitScreen(ServerQuestion[ElicitationAnswer | None]):
         self._origin: Content = origin
         self._message = clean(message)
         self._url = url
+        self._is_opening = False
 
     def compose_body(self) -> ComposeResult:
         """Compose the origin, the message, the address and the buttons."""
@@ -203,13 +204,17 @@ class VisitScreen(ServerQuestion[ElicitationAnswer | None]):
         """Copy the address."""
         self.post_message(Copy(self._url))
 
-    async def action_open(self) -> None:
+    def action_open(self) -> None:
         """Open the address and accept."""
-        if _is_web(self._url):
-            await _open_in_browser(self.app, self._url)
-            self.dismiss(ElicitationAnswer(action="accept"))
-        else:
+        if not _is_web(self._url):
             self.notify("Only addresses that start with http:// or https:// can be opened.", severity="warning")
+        elif not self._is_opening:
+            self._is_opening = True
+            self.run_worker(self._open(), group="open")
+
+    async def _open(self) -> None:
+        await _open_in_browser(self.app, self._url)
+        self.dismiss(ElicitationAnswer(action="accept"))
 
     def action_answer(self, action: ElicitationAction) -> None:
         """Close without opening the address."""
@@ -218,7 +223,7 @@ class VisitScreen(ServerQuestion[ElicitationAnswer | None]):
     def answer_by_button(self, button: str) -> None:
         """Open the address, or close without opening it."""
         if button == "accept":
-            self.run_worker(self.action_open(), exclusive=True, group="open")
+            self.action_open()
         else:
             self.dismiss(ElicitationAnswer(action="decline" if button == "decline" else "cancel"))
 
