@@ -59,6 +59,17 @@ PRINTED = {
     "adb": ("Android Debug Bridge version 1.0.41\nVersion 34.0.4-10411341\n", "1.0.41"),
     "chrome": ("Google Chrome 120.0.6099.109 unknown\n", "120.0.6099.109"),
     "rsync": ("rsync  version 3.2.7  protocol version 31\n", "3.2.7"),
+    "mvn": (
+        "Apache Maven 3.8.7 (b89d5959fcde)\nJava version: 17.0.9, vendor: Debian\nOS name: linux, version: 6.1.0\n",
+        "3.8.7",
+    ),
+    "nvcc": (
+        "nvcc: NVIDIA (R) Cuda compiler driver\nCopyright (c) 2005\nCuda compilation tools, release 12.3, V12.3.107\n",
+        "12.3",
+    ),
+    "swift": ("swift-driver version: 1.87.1 Apple Swift version 5.9 (swiftlang-5.9.0.128 clang-1500.0.40)\n", "5.9"),
+    "gradle": ("\n------\nGradle 8.5\n------\n\nKotlin:       1.9.20\nAnt:  Apache Ant(TM) version 1.10.13\n", "8.5"),
+    "later": ("The file ~/.laterrc of 1.0.0 is ignored.\nlater version 2.1.0\nbuilt with gcc 13.2.0\n", "2.1.0"),
     "words": ("no version here\n", None),
 }
 """Output of programs, and the version in it."""
@@ -68,6 +79,7 @@ PRINTED_AS_ERRORS = {
         'Picked up JAVA_TOOL_OPTIONS: -Dhttp.proxy=10.0.0.1\nopenjdk version "17.0.9" 2023-10-17\n',
         "17.0.9",
     ),
+    "java21": ('openjdk version "21" 2023-09-19\nOpenJDK Runtime Environment (build 21+35-2513)\n', "21"),
     "javac": ("javac 1.8.0_392\n", "1.8.0"),
     "ssh": ("OpenSSH_9.2p1 Debian-2+deb12u1, OpenSSL 3.0.11 19 Sep 2023\n", "9.2p1"),
     "dot": ("dot - graphviz version 2.43.0 (0)\n", "2.43.0"),

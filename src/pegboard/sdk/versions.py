@@ -13,7 +13,8 @@ _SUFFIX = r"(?:[-._~]?(?:alpha|beta|rc|pre|dev|a|b|p)[-.]?\d+|[a-z]\b)?"
 _DOTTED = re.compile(rf"(?<![A-Za-z0-9.])[A-Za-z]{{0,2}}(\d+(?:\.\d+)+{_SUFFIX})")
 """Versions such as `14.1.0`, `v18.19.0`, `go1.21.5`, `3.3a`, `9.2p1`, `3.13.0rc1`."""
 
-_WHOLE = re.compile(r"(?:^|\bversion\b)[\s:]*v?(\d+)\b", re.IGNORECASE)
+_WORD = re.compile(r"\bversion\b", re.IGNORECASE)
+_WHOLE = re.compile(rf"(?:^|{_WORD.pattern})[\s:\"'(]*v?(\d+)\b", re.IGNORECASE)
 """Versions without dots, at the start of a line or after the word `version`."""
 
 _PLAIN = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,18})*", re.ASCII)
@@ -30,18 +31,31 @@ def version_in(text: str, program: str) -> str | None:
         program: Name of the program.
     """
     lines = [line.strip() for line in text.splitlines()[:_MOST_LINES] if line.strip() and not line.startswith(_NOISE)]
+    name = rf"(?<![\w-]){re.escape(program)}(?![\w-])"
+    named = re.compile(rf"{name}[\s,:/-]*+(?:version\b[\s,:/\"'-]*+)?{_DOTTED.pattern}", re.IGNORECASE)
+    for line in lines:
+        if found := named.search(_IN_BRACKETS.sub(" ", line)):
+            return found[1]
     # other lines name the versions of libraries
-    mention = re.compile(rf"\bversion\b|(?<![\w-]){re.escape(program)}(?![\w-])", re.IGNORECASE)
-    lines = [line for line in lines if mention.search(line)] or lines
+    related = [line for line in lines if _WORD.search(line) or re.search(name, line, re.IGNORECASE)]
+    if version := _dotted(lines[:1]) or _dotted(related) or _whole(related, program):
+        return version
+    is_unreadable = any(map(_WORD.search, related))
+    return None if is_unreadable else _dotted(lines) or _whole(lines, program)
+
+
+def _dotted(lines: list[str]) -> str | None:
     for line in lines:
         # brackets usually contain the version of the package or build
-        found = _DOTTED.search(_IN_BRACKETS.sub(" ", line)) or _DOTTED.search(line)
-        if found:
+        if found := _DOTTED.search(_IN_BRACKETS.sub(" ", line)) or _DOTTED.search(line):
             return found[1]
+    return None
+
+
+def _whole(lines: list[str], program: str) -> str | None:
     named = re.compile(rf"^{re.escape(program)}[\s,:-]+v?(\d+)\b", re.IGNORECASE)
     for line in lines:
-        found = named.search(line) or _WHOLE.search(line)
-        if found:
+        if found := named.search(line) or _WHOLE.search(line):
             return found[1]
     return None
 
