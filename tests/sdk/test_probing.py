@@ -312,8 +312,10 @@ def libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         file = folder / module
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(shout)
+    (folder / "moving.py").write_text(f"{shout}import sys\nsys.modules[__name__ + '.moves'] = sys\n")
     for name, version, top in (
         ("spam", "1.5", "spam"),
+        ("moving", "4.2", "moving"),
         ("Eggs-Lib", "2.0.post1", "eggs"),
         ("under-ground-deep", "3.1", "under"),
         ("under-other", "9", "under"),
@@ -342,6 +344,8 @@ def libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("no_such_library", None, ("missing", None)),
         ("no_such_library.below.it", None, ("missing", None)),
         ("spam.below", None, ("missing", None)),
+        ("os.path", None, ("ok", None)),
+        ("moving.moves", "4.1", ("ok", "4.2")),
         ("not a name", None, ("missing", None)),
         ("..", None, ("missing", None)),
         ("", None, ("missing", None)),

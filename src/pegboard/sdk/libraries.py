@@ -16,6 +16,7 @@ from pegboard.sdk.findings import ProbeResult, check_version
 # ruff: noqa: PTH118, PTH119, PTH120, PTH123, PTH208
 
 _VERSION = re.compile(r"^Version:[ \t]*(\S+)", re.MULTILINE)
+_MAKES_MODULES = re.compile(r"\b__path__\b|\bsys\.modules\[")
 _MOST_METADATA = 65_536
 """Characters of a distribution's metadata to read; its version is among the first lines."""
 
@@ -165,13 +166,23 @@ def _spec(name: str) -> ModuleSpec | None:
     top, *below = name.split(".")
     if not all(part.isidentifier() for part in (top, *below)):
         return None
+    loaded = getattr(sys.modules.get(name), "__spec__", None)
+    if isinstance(loaded, ModuleSpec):
+        return loaded
     spec = _top_spec(top)
     for part in below:
-        if spec is None or spec.submodule_search_locations is None:
+        if spec is None:
             return None
+        if spec.submodule_search_locations is None:
+            return spec if _makes_modules(spec) else None
         # with the full name, Python would search the imported parent packages
         spec = PathFinder.find_spec(part, list(spec.submodule_search_locations))
     return spec
+
+
+def _makes_modules(spec: ModuleSpec) -> bool:
+    """Return whether a module that isn't a package makes modules when it is imported, such as `six.moves`."""
+    return spec.has_location and _MAKES_MODULES.search(_read(spec.origin or "")) is not None
 
 
 def _top_spec(name: str) -> ModuleSpec | None:
