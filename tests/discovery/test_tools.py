@@ -137,6 +137,29 @@ def test_an_undocumented_function_in_all_is_a_tool_with_a_problem() -> None:
     assert problems[0].line == 2
 
 
+@pytest.mark.promise("DSC-2")
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "for f in [1]: pass",
+        "for i, (f, *g) in {}: pass",
+        "with opened() as f: pass",
+        "f, g = 1, 2",
+        "[g, *f] = 1, 2",
+        "match 3:\n    case f: pass",
+        "match x:\n    case {'a': [1, *f]} | {**f}: pass",
+    ],
+)
+def test_a_function_whose_name_is_bound_again_is_no_tool(names: Names, statement: str) -> None:
+    functions = 'def f():\n    """Do it."""\ndef other():\n    """Do it."""\n'
+    assert names(f"{functions}{statement}\n") == ["sample.other"]
+    assert names(f"{statement}\n{functions}") == ["sample.f", "sample.other"]
+
+
+def test_a_name_bound_by_an_unpacked_value_is_defined() -> None:
+    assert problems_of("__all__ = ['f', 'rate']\nlimit, rate = load()\ndef f():\n    'Do it.'\n") == ()
+
+
 def test_a_dynamic_all_is_a_problem_and_is_ignored() -> None:
     specs, problems = read('__all__ = list(globals())\ndef f():\n    """Do it."""\n', "/packs/sample.py")
     assert [spec.name for spec in specs] == ["sample.f"]

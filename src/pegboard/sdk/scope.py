@@ -12,6 +12,9 @@ from typing import NamedTuple
 Binding = str | ast.AST
 """Meaning of a name: the dotted name of an import, or the defining node (a class, the value of `x = value`)."""
 
+_UNKNOWN = ast.Pass()
+"""Binding of a name by other means, such as `for x in values`."""
+
 Modules = Callable[[str], "Scope | None"]
 """Function that returns the scope of a module of the same project by its name (`.models`, `app.models`), or None."""
 
@@ -34,6 +37,8 @@ class Statement(NamedTuple):
 def statements(body: Sequence[ast.stmt], *, branched: bool = False, typing_only: bool = False) -> Iterator[Statement]:
     """Yield the statements of a module or class, including those in blocks such as `if`; the likelier branch last.
 
+    `with`, `for`, `while` and `match` come before the statements in their blocks.
+
     Args:
         body: Statements of the block.
         branched: Whether the block is itself a branch.
@@ -49,11 +54,14 @@ def statements(body: Sequence[ast.stmt], *, branched: bool = False, typing_only:
             yield from statements(node.orelse, branched=True, typing_only=typing_only)
             yield from statements(node.finalbody, branched=branched, typing_only=typing_only)
         elif isinstance(node, ast.With):
+            yield Statement(node, branched, typing_only)
             # `with suppress(ImportError)` may skip the rest of its body
             yield from statements(node.body, branched=True, typing_only=typing_only)
         elif isinstance(node, ast.For | ast.While):
+            yield Statement(node, branched=True, typing_only=typing_only)
             yield from statements([*node.orelse, *node.body], branched=True, typing_only=typing_only)
         elif isinstance(node, ast.Match):
+            yield Statement(node, branched=True, typing_only=typing_only)
             for case in reversed(node.cases):
                 yield from statements(case.body, branched=True, typing_only=typing_only)
         else:
@@ -167,7 +175,7 @@ class Scope:
         if not isinstance(node, ast.Name):
             return None
         binding = self.names.get(node.id)
-        return binding if isinstance(binding, ast.AST) else None
+        return binding if isinstance(binding, ast.AST) and binding is not _UNKNOWN else None
 
     def find(self, node: ast.AST) -> NameDefinition | None:
         """Return the definition of a name in this file or in the module of its project that defines it, or None."""
@@ -287,6 +295,31 @@ def _assign(scope: Scope, node: ast.Assign) -> None:
             if isinstance(node.value, ast.Name) and node.value.id == target.id:
                 continue
             scope.bind(target.id, node.value)
+        else:
+            _bind_parts(scope, target)
+
+
+def _bind_parts(scope: Scope, *targets: ast.AST | None) -> None:
+    """Bind the names in targets such as `a, *b`, or in patterns."""
+    for part in (part for target in targets if target for part in ast.walk(target)):
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+            scope.bind(part.id, _UNKNOWN)
+        elif isinstance(part, ast.MatchAs | ast.MatchStar) and part.name:
+            scope.bind(part.name, _UNKNOWN)
+        elif isinstance(part, ast.MatchMapping) and part.rest:
+            scope.bind(part.rest, _UNKNOWN)
+
+
+def _loop(scope: Scope, node: ast.For) -> None:
+    _bind_parts(scope, node.target)
+
+
+def _with(scope: Scope, node: ast.With) -> None:
+    _bind_parts(scope, *(item.optional_vars for item in node.items))
+
+
+def _match(scope: Scope, node: ast.Match) -> None:
+    _bind_parts(scope, *(case.pattern for case in node.cases))
 
 
 def _annotated_assign(scope: Scope, node: ast.AnnAssign) -> None:
@@ -316,6 +349,9 @@ _BINDERS: dict[type[ast.stmt], Callable[..., None]] = {
     ast.Assign: _assign,
     ast.AnnAssign: _annotated_assign,
     ast.Delete: _delete,
+    ast.For: _loop,
+    ast.With: _with,
+    ast.Match: _match,
 }
 if hasattr(ast, "TypeAlias"):
     _BINDERS[ast.TypeAlias] = _type_alias
