@@ -166,6 +166,33 @@ def test_a_dynamic_all_is_a_problem_and_is_ignored() -> None:
     assert [(problem.line, problem.severity) for problem in problems] == [(1, "warning")]
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "__all__.remove('g')",
+        "__all__.insert(0, 'g')",
+        "__all__.extend(['g'], 1)",
+        "__all__[1:] = []",
+        "__all__[0] += 'g'",
+        "del __all__[0]",
+        "__all__, other = ['f'], 1",
+    ],
+)
+def test_a_change_of_all_that_cannot_be_read_is_a_problem(change: str) -> None:
+    functions = 'def f():\n    """Do it."""\ndef g():\n    """Do it."""\n'
+    specs, problems = read(f"{functions}__all__ = ['f', 'g']\n{change}\n", "/packs/sample.py")
+    assert [spec.name for spec in specs] == ["sample.f", "sample.g"]
+    assert [(problem.line, problem.severity) for problem in problems] == [(6, "warning")]
+    assert problems[0].message.startswith("`__all__` can't be read without running the file")
+
+
+@pytest.mark.parametrize("use", ["__all__.sort()", "print(__all__)", "names = sorted(__all__)"])
+def test_other_uses_of_all_change_nothing(names: Names, use: str) -> None:
+    functions = 'def f():\n    """Do it."""\ndef g():\n    """Do it."""\n'
+    assert names(f"{functions}__all__ = ['g']\n{use}\n") == ["sample.g"]
+    assert problems_of(f"{functions}__all__ = ['g']\n{use}\n") == ()
+
+
 def test_a_name_in_all_that_the_file_does_not_define_is_a_problem() -> None:
     problems = problems_of('__all__ = ["gone"]')
     assert "`gone`" in problems[0].message

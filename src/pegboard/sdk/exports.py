@@ -311,7 +311,7 @@ def _all(scope: Scope, report: Report) -> dict[str, int] | None:
 
 
 def _value_of_all(node: ast.stmt) -> ast.expr | None:
-    """Return the expression that a statement assigns or adds to `__all__`."""
+    """Return the expression that a statement assigns or adds to `__all__`, or another expression that changes it."""
     match node:
         case ast.Assign(targets=[ast.Name(id="__all__")], value=value):
             return value
@@ -320,16 +320,31 @@ def _value_of_all(node: ast.stmt) -> ast.expr | None:
             | ast.AugAssign(target=ast.Name(id="__all__"), op=ast.Add(), value=value)
         ):
             return value
-        case ast.Expr(
-            value=ast.Call(func=ast.Attribute(value=ast.Name(id="__all__"), attr="extend"), args=[value], keywords=[])
-        ):
-            return value
-        case ast.Expr(
-            value=ast.Call(func=ast.Attribute(value=ast.Name(id="__all__"), attr="append"), args=[value], keywords=[])
-        ):
-            return ast.List(elts=[value])
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id="__all__"), attr=method)) as call):
+            return _added(call, method)
+        case ast.Assign(targets=targets) | ast.Delete(targets=targets):
+            return next((target for target in targets if _contains_all(target)), None)
+        case ast.AugAssign(target=target) if _contains_all(target):
+            return target
         case _:
             return None
+
+
+def _added(call: ast.Call, method: str) -> ast.expr | None:
+    """Return the list that a method adds to `__all__`, or the call itself if it changes it otherwise."""
+    match method, call.args, call.keywords:
+        case "extend", [value], []:
+            return value
+        case "append", [value], []:
+            return ast.List(elts=[value])
+        case "sort" | "reverse", _, _:
+            return None
+        case _:
+            return call
+
+
+def _contains_all(target: ast.expr) -> bool:
+    return any(isinstance(part, ast.Name) and part.id == "__all__" for part in ast.walk(target))
 
 
 def _listed(node: ast.expr, scope: Scope) -> list[str] | None:
