@@ -382,8 +382,11 @@ class Endless:
         (open, "an object of type builtin_function_or_method"),
         (json, "an object of type module"),
         (Point, "an object of type type"),
+        (dict.fromkeys(["\ud83d", "\ud83e"]), "two keys that both become “\ufffd” at the top"),
+        ([{key: {1} for key in ("\ud83d", "\ufffd")}], "two keys that both become “\ufffd” at [0]"),
+        ({"a": {10**5000: 1}}, "an integer of more than 4,300 digits at .a"),
     ],
-    ids=range(18),
+    ids=range(21),
 )
 def test_a_value_without_a_json_form_is_reported_with_type_and_path(value: object, words: str) -> None:
     with pytest.raises(NotSerializableError) as refused:

@@ -63,12 +63,14 @@ def encode(value: object) -> bytes:
         text = _quick(value)
     except (TypeError, ValueError, RecursionError):
         text = _thorough(value)
-    if (text.count("[") + text.count("{") > DEPTH and not _is_shallow(value)) or _repeats_key(text):
+    is_deep = text.count("[") + text.count("{") > DEPTH and not _is_shallow(value)
+    if is_deep or (_KEY_OF_OTHER_TYPE.search(text) and _repeats_key(text)):
         text = _thorough(value)
     try:
         return text.encode()
     except UnicodeEncodeError:
-        return _LONE_SURROGATES.sub(_replace_surrogates, text).encode()
+        text = _without_surrogates(text)
+    return (_thorough(value) if _repeats_key(text) else text).encode()
 
 
 def _thorough(value: object) -> str:
@@ -94,9 +96,7 @@ def _is_shallow(value: object) -> bool:
 
 
 def _repeats_key(text: str) -> bool:
-    """Return whether an object in a JSON text has the same key twice, because keys of other types became text."""
-    if "{" not in text or not _KEY_OF_OTHER_TYPE.search(text):
-        return False
+    """Return whether an object in a JSON text has the same key twice, because keys became other text."""
     repeated = False
 
     def check(pairs: list[tuple[str, object]]) -> None:
@@ -105,6 +105,10 @@ def _repeats_key(text: str) -> bool:
 
     json.loads(text, object_pairs_hook=check)
     return repeated
+
+
+def _without_surrogates(text: str) -> str:
+    return _LONE_SURROGATES.sub(_replace_surrogates, text)
 
 
 def _replace_surrogates(found: re.Match[str]) -> str:
@@ -117,9 +121,7 @@ def _plain(value: object, path: list[str | int], above: set[int]) -> object:
     if value is None or isinstance(value, (str, bool)):
         return value
     if isinstance(value, int):
-        if value.bit_length() > _BIGGEST_INT_BITS:
-            raise NotSerializableError(path, "an integer of more than 4,300 digits")
-        return value
+        return _bounded(value, path)
     if isinstance(value, float):
         return value if math.isfinite(value) else _nonfinite(value)
     if id(value) in above:
@@ -137,6 +139,12 @@ def _plain(value: object, path: list[str | int], above: set[int]) -> object:
         above.discard(id(value))
 
 
+def _bounded(value: int, path: Sequence[str | int]) -> int:
+    if value.bit_length() > _BIGGEST_INT_BITS:
+        raise NotSerializableError(path, "an integer of more than 4,300 digits")
+    return value
+
+
 def _plain_object(value: dict[object, object], path: list[str | int], above: set[int]) -> dict[str, object]:
     plain: dict[str, object] = {}
     for key, item in value.items():
@@ -149,11 +157,13 @@ def _plain_object(value: dict[object, object], path: list[str | int], above: set
 
 def _key(key: object, path: list[str | int]) -> str:
     if isinstance(key, str):
-        return key
+        return _without_surrogates(key)
     if _is_missing(type(key)):
         return _key(None, path)
+    if isinstance(key, float) and not math.isfinite(key):
+        return _nonfinite(key)
     if key is None or isinstance(key, (bool, int, float)):
-        return _nonfinite(key) if isinstance(key, float) and not math.isfinite(key) else json.dumps(key)
+        return json.dumps(_bounded(key, path) if isinstance(key, int) else key)
     text = None if isinstance(key, (tuple, frozenset)) else _convert(key, path)
     if isinstance(text, (str, int, float)):
         return _key(text, path)
