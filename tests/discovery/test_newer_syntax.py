@@ -62,6 +62,9 @@ BROKEN = [
     "x = f'}'\n",
     "x = f'{d['a']}'\ndef f(:\n",
     "x = " + "f'{" * 5000 + "\n",
+    pytest.param("\n" * 60_000 + "def f(:\n", id="blank lines"),
+    pytest.param("try:\n    1 +\nexcept A:\n" + "    \n" * 12_000, id="lines of spaces"),
+    pytest.param("x = (" + "[*" * 30_000 + "\n", id="brackets"),
 ]
 
 
@@ -76,6 +79,12 @@ def test_newer_syntax_is_read_or_its_python_is_named(version: tuple[int, int], s
     assert f"It needs Python {version[0]}.{version[1]} or later" in problem["fix"]
     assert f"runs on Python {sys.version_info.major}.{sys.version_info.minor}" in problem["fix"]
     assert problem["line"]
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="Python 3.14 reads it")
+def test_the_exceptions_of_python_2_name_no_python() -> None:
+    [problem] = read_source("try:\n    pass\nexcept ValueError, e:\n    pass\n" + TOOL, "/packs/old.py")["problems"]
+    assert problem["fix"] == ""
 
 
 @pytest.mark.promise("DSC-9")

@@ -11,9 +11,14 @@ from pegboard.discovery.newer_strings import is_valid, without_newer_strings
 _INNER: Final = r"\[(?:[^\[\]]|\[[^\[\]]*\])*\]"
 """Brackets that may contain others."""
 _BRACKETS: Final = rf"\[(?:[^\[\]]|{_INNER})*\]"
-_TYPE_PARAMETERS: Final = re.compile(rf"^(\s*(?:async\s+)?(?:def|class)\s+\w+)\s*{_BRACKETS}(?=\s*[(:])", re.MULTILINE)
+_EXCEPTION: Final = r"(?:(?:\w+\.)+\w+|[A-Z]\w*)"
+"""The name of an exception, unlike the `e` of Python 2's `except ValueError, e`."""
+_TYPE_PARAMETERS: Final = re.compile(
+    rf"^([ \t]*(?:async\s+)?(?:def|class)\s+\w+)\s*{_BRACKETS}(?=\s*[(:])", re.MULTILINE
+)
 _DEFAULTS: Final = re.compile(
-    rf"^(\s*(?:(?:async\s+)?def|class|type)\s+\w+)\s*(?=\[(?:[^\[\]=]|{_INNER})*=){_BRACKETS}(?=\s*[(:=])", re.MULTILINE
+    rf"^([ \t]*(?:(?:async\s+)?def|class|type)\s+\w+)\s*(?=\[(?:[^\[\]=]|{_INNER})*=){_BRACKETS}(?=\s*[(:=])",
+    re.MULTILINE,
 )
 
 
@@ -31,14 +36,14 @@ _NEW: Final = (
     _Syntax((3, 13), _DEFAULTS, r"\1[T]", "remove the defaults of type parameters"),
     _Syntax(
         (3, 12),
-        re.compile(rf"^(\s*)type\s+(\w+)\s*(?:{_BRACKETS})?\s*=", re.MULTILINE),
+        re.compile(rf"^([ \t]*)type\s+(\w+)\s*(?:{_BRACKETS})?\s*=", re.MULTILINE),
         r"\1\2 =",
         "write `X: TypeAlias = …` instead of `type X = …`",
     ),
     _Syntax((3, 12), _TYPE_PARAMETERS, r"\1", "use `TypeVar` instead of type parameters in brackets"),
     _Syntax(
         (3, 14),
-        re.compile(r"^(\s*except\*?\s+)([\w.]+(?:\s*,\s*[\w.]+)+)\s*:", re.MULTILINE),
+        re.compile(rf"^([ \t]*except\*?\s+)({_EXCEPTION}(?:\s*,\s*{_EXCEPTION})+)\s*:", re.MULTILINE),
         r"\1(\2):",
         "put parentheses around the exceptions of `except`",
     ),
@@ -50,13 +55,13 @@ _NEW: Final = (
     ),
     _Syntax(
         (3, 15),
-        re.compile(r"^(\s*)lazy\s+((?:import|from)\s)", re.MULTILINE),
+        re.compile(r"^([ \t]*)lazy\s+((?:import|from)\s)", re.MULTILINE),
         r"\1\2",
         "remove `lazy` from imports",
     ),
     _Syntax(
         (3, 15),
-        re.compile(r"([\[({]\s*)\*{1,2}(?=[^\n,]*\sfor\s)"),
+        re.compile(r"([\[({]\s*)\*{1,2}(?=[^\n,]{0,500}\sfor\s)"),
         r"\1",
         "use a second `for` instead of `*` in comprehensions",
     ),
