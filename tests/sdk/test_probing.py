@@ -220,11 +220,18 @@ def test_a_file_that_the_system_cannot_execute_is_an_error(program: Program) -> 
     assert (found.status, found.path is not None) == ("error", True)
 
 
-@pytest.mark.parametrize("flag", ["-c 'touch FILE'", "-rf .", "; touch FILE", "version --output=FILE", "upgrade"])
+@pytest.mark.parametrize("flag", ["-c 'touch FILE'", "-rf .", "; touch FILE", "version --output=FILE", "upgrade", "-h"])
 def test_a_program_is_only_run_with_a_version_flag(program: Program, flag: str, tmp_path: Path) -> None:
     program("tool", f"touch {tmp_path}/ran")
     found = look(cli("tool", flag))
     assert (found.status, (tmp_path / "ran").exists()) == ("error", False)
+
+
+def test_a_program_does_not_run_files_of_the_users_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "version").write_text("touch ran\n")
+    monkeypatch.chdir(tmp_path)
+    assert look(cli("sh", "version")).status == "error"
+    assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize("name", ["./tool", "/bin/sh", "", "a\0b"])

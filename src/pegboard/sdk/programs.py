@@ -25,7 +25,7 @@ _TICK = 0.02
 """Seconds between checks for ended programs."""
 _MOST_OUTPUT = 65_536
 _LONGEST_LINE = 200
-_FLAG = re.compile(r"-{0,2}(?:[A-Za-z-]*version[A-Za-z-]*|ver|v|V|h|help|client|short)")
+_FLAG = re.compile(r"-{0,2}(?:[A-Za-z-]*version[A-Za-z-]*|ver|v|V|help|client|short)")
 """Allowed version flags. Programs run without approval, so a flag must not be able to do anything else."""
 _PLAIN_OUTPUT = {"LC_ALL": "C", "NO_COLOR": "1", "PAGER": "cat", "TERM": "dumb"}
 
@@ -141,6 +141,7 @@ class _VersionQuery:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            cwd=os.sep,  # not the user's folder: `make help` or `bash version` would run its files
             env=dict(environ),
             start_new_session=True,  # without a terminal to prompt on, and as a group that can be killed
         )
