@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -37,6 +39,29 @@ async def test_a_call_yields_started_logs_and_finished(harness: Any) -> None:
     assert str(finished.result.meta.worker).startswith("pid ")
     assert finished.result.meta.size == len('"said"')
     assert 0 < finished.result.meta.duration_ms < 10_000
+
+
+@pytest.mark.promise("EXE-3")
+async def test_arguments_of_100_mb_reach_the_tool(harness: Any) -> None:
+    [*_, finished] = await harness.events("measure", value="x" * 100_000_000)
+    assert finished.result.data == 100_000_000
+
+
+def open_files() -> int:
+    """Return the number of files that this process has open."""
+    return len([*Path("/proc/self/fd").iterdir()])
+
+
+@pytest.mark.promise("EXE-4")
+async def test_a_worker_that_cannot_start_leaves_no_file_open(harness: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(socket, "socketpair", fail)
+    before = open_files()
+    [*_, finished] = await harness.events("speak")
+    assert "Too many open files" in finished.result.error.message
+    assert open_files() == before
 
 
 @pytest.mark.promise("SDK-12")

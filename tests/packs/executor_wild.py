@@ -21,6 +21,11 @@ def echo(*, value=None):
     return value
 
 
+def measure(*, value):
+    """Return the length of a text."""
+    return len(value)
+
+
 def where():
     """Return the process, its folder and its file mask."""
     mask = os.umask(0o22)

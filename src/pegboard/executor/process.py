@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any, Literal, Protocol  # Any: a message, before it is read
 from weakref import WeakSet
 
@@ -99,14 +99,20 @@ class WorkerProcess:
         """Id of the last request."""
         self._is_killed = False
         self._loop = asyncio.get_running_loop()
-        self._unsent = b""
+        self._unsent = memoryview(b"")
         self._unread = b""
         self._startup_output = b""
-        theirs_in, self._requests = os.pipe()
-        self._answers, theirs_out = os.pipe()
-        self._control, theirs_control = socket.socketpair()
-        passed = (theirs_in, theirs_out, theirs_control.fileno())
-        try:
+        with ExitStack() as ours, ExitStack() as theirs:
+            theirs_in, self._requests = os.pipe()
+            theirs.callback(os.close, theirs_in)
+            ours.callback(os.close, self._requests)
+            self._answers, theirs_out = os.pipe()
+            theirs.callback(os.close, theirs_out)
+            ours.callback(os.close, self._answers)
+            self._control, theirs_control = socket.socketpair()
+            theirs.enter_context(theirs_control)
+            ours.enter_context(self._control)
+            passed = (theirs_in, theirs_out, theirs_control.fileno())
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and code
                 [sys.executable, "-P", "-c", _CODE, *map(str, (theirs_in, theirs_out, memory_limit, passed[2]))],
                 stdin=subprocess.DEVNULL,
@@ -117,15 +123,7 @@ class WorkerProcess:
                 start_new_session=True,
                 env=dict(environment),
             )
-        except OSError:
-            os.close(self._requests)
-            os.close(self._answers)
-            self._control.close()
-            raise
-        finally:
-            os.close(theirs_in)
-            os.close(theirs_out)
-            theirs_control.close()
+            ours.pop_all()  # they stay open unless the start failed
         self._control.setblocking(False)
         assert self._process.stdout is not None, "it is a pipe"
         assert self._process.stderr is not None, "it is a pipe"
@@ -152,13 +150,13 @@ class WorkerProcess:
         self._drain()  # output after the last call belongs to no call
         self._listener = listener
         self.number = number
-        self._unsent = request
+        self._unsent = memoryview(request)
         self._send()
 
     def reply(self, message: bytes) -> None:
         """Send a reply to a question of the tool; do nothing if the process has ended."""
         if self._requests >= 0:
-            self._unsent += message
+            self._unsent = memoryview(bytes(self._unsent) + message)
             self._send()
 
     def leave(self) -> None:
@@ -222,7 +220,7 @@ class WorkerProcess:
         except BlockingIOError:
             pass
         except OSError:  # the process has ended; `_exited` handles that
-            self._unsent = b""
+            self._unsent = memoryview(b"")
         if self._unsent:
             self._loop.add_writer(self._requests, self._send)
         else:
