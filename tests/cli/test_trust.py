@@ -58,7 +58,7 @@ def test_on_a_terminal_only_yes_trusts(folder: Path, answer: str, code: int) -> 
 
 
 @pytest.mark.promise("SEC-3")
-def test_what_was_typed_before_the_question_does_not_trust(folder: Path) -> None:
+def test_a_line_typed_before_the_question_does_not_trust(folder: Path) -> None:
     ahead = "import os, sys; os.write(1, b'ready'); sys.stdin.buffer.raw.read(1); os.execv(sys.argv[1], sys.argv[1:])"
     command = [sys.executable, "-c", ahead, sys.executable, "-m", "pegboard", "trust", str(folder)]
     with closing(terminals.Terminal(command, None, (100, 30))) as terminal:

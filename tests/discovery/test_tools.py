@@ -150,7 +150,7 @@ def test_an_undocumented_function_in_all_is_a_tool_with_a_problem() -> None:
         "match x:\n    case {'a': [1, *f]} | {**f}: pass",
     ],
 )
-def test_a_function_whose_name_is_bound_again_is_no_tool(names: Names, statement: str) -> None:
+def test_a_function_whose_name_is_bound_again_is_not_offered(names: Names, statement: str) -> None:
     functions = 'def f():\n    """Do it."""\ndef other():\n    """Do it."""\n'
     assert names(f"{functions}{statement}\n") == ["sample.other"]
     assert names(f"{statement}\n{functions}") == ["sample.f", "sample.other"]
