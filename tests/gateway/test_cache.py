@@ -30,6 +30,12 @@ def brief() -> int:
     return next(_count)
 
 @hints(read_only=True, cache_seconds=600)
+def replaced() -> int:
+    """Counts, while a person saves its file."""
+    Path(__file__).touch()
+    return next(_count)
+
+@hints(read_only=True, cache_seconds=600)
 def long() -> str:
     """Returns a text that is kept in a file."""
     return f"{next(_count)} " + "x" * 1_100_000
@@ -156,6 +162,12 @@ async def test_a_session_that_continues_in_another_process_has_its_results_unles
     assert (await _call(later, "counted")).meta.cached
     write_pack("count.py", PACK + "\n# changed\n")
     assert not (await _call(later, "counted")).meta.cached
+
+
+@pytest.mark.promise("ASK-3")
+async def test_a_result_is_not_reused_if_the_file_of_its_tool_was_saved_while_the_call_ran(runtime: Runtime) -> None:
+    assert not (await _call(runtime, "replaced")).meta.cached
+    assert not (await _call(runtime, "replaced")).meta.cached
 
 
 @pytest.mark.promise("ACT-4", "ASK-3")

@@ -32,9 +32,16 @@ class ResultCache:
         self._results: OrderedDict[str, tuple[float, ToolResult]] = OrderedDict()
         self._unsaved: dict[str, str] = {}
 
-    async def get(self, spec: ToolSpec, call: ToolCall) -> ToolResult | None:
+    def key(self, spec: ToolSpec, call: ToolCall) -> str | None:
+        """Return the key of a call before it runs, because its tool's file may change meanwhile; None if not cached."""
+        if not self._enabled or call.session is None or not spec.hints.read_only or not spec.hints.cache_seconds:
+            return None
+        # JSON distinguishes 1, 1.0 and true, which are equal as keys of a Python dict.
+        parts = [call.session, spec.name, call.args, *_surroundings(spec)]
+        return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+    async def get(self, spec: ToolSpec, key: str | None) -> ToolResult | None:
         """Return the cached result of an equal call in the same session, or None."""
-        key = self._key(spec, call)
         if key is None:
             return None
         at, result = self._results.get(key) or await self._look_up(key)
@@ -44,9 +51,8 @@ class ResultCache:
             return None
         return result.model_copy(update={"meta": result.meta.model_copy(update={"cached": True})})
 
-    def put(self, spec: ToolSpec, call: ToolCall, result: ToolResult) -> None:
+    def put(self, key: str | None, call: ToolCall, result: ToolResult) -> None:
         """Keep a result in memory until `save` if it can be reused."""
-        key = self._key(spec, call)
         if key is None or not result.ok:
             return
         self._results[key] = (time.time(), result)
@@ -77,13 +83,6 @@ class ResultCache:
         import asyncio
 
         return await asyncio.to_thread(self._recorder.kept_for_reuse, key)
-
-    def _key(self, spec: ToolSpec, call: ToolCall) -> str | None:
-        if not self._enabled or call.session is None or not spec.hints.read_only or not spec.hints.cache_seconds:
-            return None
-        # JSON distinguishes 1, 1.0 and true, which are equal as keys of a Python dict.
-        parts = [call.session, spec.name, call.args, *_surroundings(spec)]
-        return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 async def _exists(file: str) -> bool:

@@ -221,7 +221,8 @@ class Gateway:
                 return
             await on_approval(approved)
             call = approved
-        if (cached := await self._cache.get(found, call)) is not None:
+        key = self._cache.key(found, call)
+        if (cached := await self._cache.get(found, key)) is not None:
             yield Started(call=call)
             yield Finished(call=call, result=cached)
             return
@@ -236,7 +237,7 @@ class Gateway:
         async with aclosing(runner.run(found, call, timeout=timeout, calls=self)) as events:
             async for event in events:
                 if isinstance(event, Finished) and event.owner == call.id:
-                    self._cache.put(found, call, event.result)
+                    self._cache.put(key, call, event.result)
                 yield event
 
     async def _find(self, name: str) -> ToolSpec | ToolResult:
