@@ -706,3 +706,18 @@ def test_any_text_can_be_compared_with_the_number_of_a_rule(tmp_path: Path, text
         file.write_text(f'[[rule]]\ndeny = "mail.send"\nwhere = {{ amount = "{pattern}" }}\n', encoding="utf-8")
         call = ToolCall(name="mail.send", args={"amount": value}, source="ask")
         assert Rules(file).verdict(spec, call).action == "ask", (pattern, value)
+
+
+@pytest.mark.promise("ASK-7")
+def test_rules_are_checked_again_for_other_tools_although_these_have_the_addresses_of_earlier_ones(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "approvals.toml"
+    file.write_text('[[rule]]\nask = "mail.send"\n', encoding="utf-8")
+    rules = Rules(file)
+
+    def problems(tool: str) -> int:
+        handler = McpHandler(server="mail", tool=tool)
+        return len(rules.check([ToolSpec(name=f"mail.{tool}", pack="mail", input_schema={}, handler=handler)]))
+
+    assert [(problems("drop"), problems("send")) for _ in range(50)] == [(1, 0)] * 50

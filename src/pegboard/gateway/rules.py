@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
+from operator import is_
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
@@ -59,6 +60,21 @@ class _LastRead(NamedTuple):
     file: RuleFile = RuleFile(file="")
 
 
+class _Check(NamedTuple):
+    """The state and the tools that the problems of rules depend on."""
+
+    mark: tuple[int, ...] | None
+    missing: bool
+    specs: tuple[ToolSpec, ...]
+    """Kept, so that no other tool has the address of one of them."""
+    servers: frozenset[str]
+
+    def is_same(self, other: _Check) -> bool:
+        """Return whether the tools are the same objects, whose comparison would take time, and the rest is equal."""
+        same_specs = len(self.specs) == len(other.specs) and all(map(is_, self.specs, other.specs))
+        return same_specs and self._replace(specs=()) == other._replace(specs=())
+
+
 class Rules:
     """The rules of the file, which is read again when it changes, and the approvals of this process's sessions.
 
@@ -76,7 +92,7 @@ class Rules:
         self._lock = Lock()
         self._last = _LastRead()
         """Replaced as a whole, because `quick_verdict` reads it without the lock."""
-        self._checked: tuple[object, tuple[Problem, ...]] | None = None
+        self._checked: tuple[_Check, tuple[Problem, ...]] | None = None
         self._not_added: Problem | None = None
         self._sessions: dict[str, tuple[_SessionRule, ...]] = {}
         self._approved_in_advance = AllowList(())
@@ -157,8 +173,8 @@ class Rules:
         """
         with self._lock:
             self._refresh()
-            seen = (self._last.mark, missing, tuple(map(id, specs)), frozenset(servers))
-            if self._checked is None or self._checked[0] != seen:
+            seen = _Check(self._last.mark, missing, tuple(specs), frozenset(servers))
+            if self._checked is None or not self._checked[0].is_same(seen):
                 self._checked = (seen, tuple(self._unmatchable(specs, servers, missing=missing)))
             return (*self.problems, *self._checked[1])
 
