@@ -45,6 +45,7 @@ from pegboard.brake import Answer, Questions
 from pegboard.config import Paths
 from pegboard.mcp.logins import Login, Logins
 from pegboard.models import Agent
+from pegboard.watch.edit_notes import EditNotes, NotedBody
 from pegboard.watch.lines import LONGEST_PARSED
 from pegboard.watch.listener import listen
 from pegboard.watch.sse import EventReader
@@ -398,6 +399,27 @@ def test_an_event_that_arrives_in_parts_is_read_whole() -> None:
     reader = EventReader()
     parts = [b"data: ", b"x", b"y\r", b"\ndata: z\r", b"\n", b"\r", b"\ndata: 2\n", b"\n"]
     assert [data for part in parts for data in reader.feed(part)] == [b"xy\nz", b"2"]
+
+
+@pytest.mark.promise("WAT-4")
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"], ids=["LF", "CRLF", "CR"])
+def test_the_note_on_an_edit_is_in_the_event_of_its_response_however_the_stream_is_divided(end: str) -> None:
+    def fed(size: int) -> bytes:
+        notes = EditNotes()
+        notes.expect(1, b'{"id":1}', "Edited.")
+        body = NotedBody(notes, 1, is_stream=True)
+        return b"".join(body.feed(events[at : at + size]) for at in range(0, len(events), size)) + body.rest()
+
+    other, response = '{"id":2,"result":{"content":[]}}', '{"id":1,"result":{"content":[]}}'
+    parts = ("id: 7", f"data: {other}", "", "", f"data: {response}", "", f"data: {other}", "", "data: x")
+    events = end.join(parts).encode()
+    whole = fed(len(events))
+    assert whole.count(b"Edited.") == 1
+    assert {fed(size) for size in range(1, 6)} == {whole}
+    if end == "\n":  # A search of everything for each part would take minutes.
+        text = b"y" * (LONGEST_PARSED - 2**20)
+        events = b'data: {"id":1,"result":{"content":[{"type":"text","text":"%s"}]}}\n\n' % text
+        assert fed(2**14).count(b"Edited.") == 1
 
 
 @pytest.mark.promise("WAT-1", "STO-2")

@@ -116,6 +116,8 @@ class NotedBody:
         self._connection = connection
         self._is_stream = is_stream
         self._held = bytearray()
+        self._searched = 0
+        """Bytes of the held ones in which no end of an event starts."""
         self._is_too_long = False
 
     def feed(self, chunk: bytes) -> bytes:
@@ -124,9 +126,11 @@ class NotedBody:
             return chunk
         self._held += chunk
         done = b""
-        while self._is_stream and (end := _EVENT_END.search(self._held)) is not None:
+        while self._is_stream and (end := _EVENT_END.search(self._held, self._searched)) is not None:
             done += self._noted_event(bytes(self._held[: end.end()]))
             del self._held[: end.end()]
+            self._searched = 0
+        self._searched = max(len(self._held) - 3, 0)  # The end may have begun: it is up to four bytes long.
         if len(self._held) > LONGEST_PARSED:
             self._is_too_long = True
             done += bytes(self._held)
