@@ -610,6 +610,41 @@ def test_another_type_of_an_equal_value_in_the_json_text_is_an_edit() -> None:
         assert exact(built.arguments()) == f'{{"x": {after}}}', schema
 
 
+@pytest.mark.promise("TUI-3")
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "properties": {"a": {"type": "integer"}}, "default": {"a": 1}},
+        {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "default": {"a": 1}},
+        {"anyOf": [{"type": "object", "properties": {"a": {}}}, {"type": "string"}], "default": {"a": 1}},
+        {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}], "default": [1, "x"]},
+        {
+            "type": "object",
+            "properties": {
+                "given": {"type": "object", "properties": {"a": {"const": 1}, "b": {}}, "required": ["a"]},
+                "left_out": {"type": "object", "properties": {"a": {"const": 1}}, "required": ["a"]},
+                "pair": {"type": "array", "prefixItems": [{"const": 1}], "minItems": 1},
+            },
+            "default": {"given": {"a": 1}, "pair": [1]},
+        },
+    ],
+    ids=["section", "required property", "variant", "tuple", "nested"],
+)
+def test_the_valid_default_of_a_required_container_is_filled_in(schema: JsonObject) -> None:
+    built, field = only(schema, required=True)
+    expected = {"x": schema["default"]}
+    assert built.arguments() == expected
+    assert field.is_prefilled
+    field.unset()
+    assert errors(built) == {"/x": "is required"}
+    field.recall()
+    assert built.arguments() == expected
+    built.load({})
+    assert errors(built) == {"/x": "is required"}
+    built.reset()
+    assert (built.arguments(), built.fields[0].is_prefilled) == (expected, True)
+
+
 _KIND: JsonObject = {"properties": {"kind": {"const": "x"}, "a": {"type": "integer"}}, "required": ["kind"]}
 
 

@@ -143,7 +143,10 @@ class Container(Field):
 
     def mark_prefilled(self) -> None:
         """Mark all content as filled in by the form."""
+        if self.state == "unset":
+            return
         super().mark_prefilled()
+        self._left_out = False
         for inner in self.built:
             inner.mark_prefilled()
 
@@ -182,11 +185,12 @@ class Container(Field):
         self._left_out = True
 
     def _snapshot(self) -> Callable[[], None]:
-        unread, loaded, left_out, parts = self._unreadable, self._loaded, self._left_out, self._snapshot_parts()
+        unread, loaded, parts = self._unreadable, self._loaded, self._snapshot_parts()
+        left_out, prefilled = self._left_out, self._prefilled
 
         def restore() -> None:
             self._state = "unset"
-            self._unreadable, self._loaded, self._left_out = unread, loaded, left_out
+            self._unreadable, self._loaded, self._left_out, self._prefilled = unread, loaded, left_out, prefilled
             parts()
 
         return restore

@@ -225,7 +225,8 @@ class TupleField(ListField):
         del self.rows[max(length, self.fixed) :]
 
     def _has_content(self, any_active: bool, any_set: bool) -> bool:
-        return any_active or len(self._rows or ()) > self.fixed or (any_set and self.required and not self._left_out)
+        counts_prefilled = self._prefilled or (self.required and not self._left_out)
+        return any_active or len(self._rows or ()) > self.fixed or (any_set and counts_prefilled)
 
     def _sendable_rows(self) -> list[Field]:
         """Return the rows up to the last one that is set."""

@@ -151,6 +151,8 @@ class SectionField(Container):
 
     def _counts_prefilled(self) -> bool:
         """Return True if prefilled content is enough to send the section."""
+        if self._prefilled:  # it is part of a default
+            return True
         is_sent = self.parent.sends_prefilled(self) if isinstance(self.parent, Container) else self.required
         return is_sent and not self._left_out
 

@@ -177,11 +177,6 @@ class VariantField(Container):
             self.is_settled = self.touched = True
             self._prefilled = False
 
-    def mark_prefilled(self) -> None:
-        """Mark all content as filled in by the form."""
-        super().mark_prefilled()
-        self._prefilled = True
-
     def _update_parts(self, value: JsonValue, shown: JsonValue) -> bool:
         if value is None or self.state != "value" or self._rank(value) != self.chosen:
             return False
