@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
@@ -507,6 +508,28 @@ async def test_f12_does_nothing_on_the_card_of_a_call_that_was_just_answered_els
         stage.app.set_reactive(AppState.agent_calls, ())  # The card is still open.
         await stage.app.show_agent_call()
         assert stage.app.screen is shown
+
+
+@pytest.mark.promise("WAT-4", "TUI-2")
+async def test_keys_count_while_a_waiting_call_is_read_and_one_card_opens(
+    questions: Questions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, may_read = AgentCall.read, threading.Event()
+    monkeypatch.setattr(AgentCall, "read", lambda *given: may_read.wait(100) and read(*given))
+    async with on_app() as stage:
+        try:
+            questions.open(Question("files.move", {}, "tester", "files", "Why"))
+            await asked(stage)
+            await stage.press("slash")
+            for key in ("f12", "f12", "f"):
+                stage.app.post_message(events.Key(key, key if len(key) == 1 else None))
+            await stage.until(lambda: stage.list.sought == "f", "the key is handled")
+        finally:
+            may_read.set()
+        await stage.until(lambda: isinstance(stage.app.screen, AgentCallScreen), "the card is open")
+        await stage.press("escape")
+        await stage.until(lambda: not stage.app.screen.is_modal, "no other card is open")
+        assert len(questions.pending()) == 1
 
 
 @pytest.mark.promise("WAT-4")

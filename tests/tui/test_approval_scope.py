@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 from pathlib import Path
 
 import pytest
 from chat_stage import ChatStage, on_chat
 from models import calls, says
+from stage import on_stage
+from textual import events
 from textual.widgets import Button, Input
 
+from pegboard.models.approval import AddedRule
 from pegboard.models.rule import Rule
+from pegboard.runtime import Runtime
 from pegboard.tui.dialogs.approval_scope import ApprovalScope
 from pegboard.tui.dialogs.confirm import Confirm
 from pegboard.tui.widgets.cut_text import CutText
@@ -104,6 +110,28 @@ async def test_a_permanent_rule_for_any_arguments_is_named_and_can_be_undone(tmp
         await stage.select()
         await stage.press("r")
         await stage.idle()
+
+
+@pytest.mark.promise("ASK-7", "TUI-2")
+async def test_keys_count_while_rules_are_undone_one_after_the_other() -> None:
+    runtime = Runtime.from_environment()
+    async with on_stage(runtime) as stage:
+        for pattern in ("fs.remove", "fs.move"):
+            rule = Rule(allow=(pattern,))
+            runtime.rules.add(None, rule)
+            stage.app.rule_undo.added(AddedRule(rule=rule))
+        lock = os.open(runtime.paths.approvals.parent, os.O_RDONLY)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # as another program that writes there
+            await stage.press("slash")
+            for key in ("alt+z", "alt+z", "f"):
+                stage.app.post_message(events.Key(key, key if len(key) == 1 else None))
+            await stage.until(lambda: stage.list.sought == "f", "the key is handled")
+        finally:
+            os.close(lock)
+        await stage.until(lambda: not runtime.rules.read().rules, "both rules are removed")
+        toasts = stage.app._notifications
+        await stage.until(lambda: sum("Rule removed" in one.message for one in toasts) == 2, "both are named")
 
 
 @pytest.mark.promise("ASK-7", "SEC-2")

@@ -30,6 +30,7 @@ from pegboard.tui.tools.screen import ToolsScreen
 from pegboard.tui.tools.tool_list import ToolList
 
 if TYPE_CHECKING:
+    from pegboard.brake import Question
     from pegboard.config import Appearance
     from pegboard.models.approval import AddedRule
     from pegboard.runtime import Runtime
@@ -197,11 +198,15 @@ class PagesApp(DialogApp, inherit_bindings=False):
     async def _open_waiting_call(self, request: OpenWaitingCall) -> None:
         question = next((one for one in self.agent_calls if one.call == request.call), None)
         if question is not None:
-            await self.show_agent_call(question)
+            self._open_agent_call(question)
         elif any(one.call.id == request.call for one in self.requests):
             await self.action_to_asking()
         else:
             self.notify("The call waits for an answer in another process, or was just answered.")
+
+    def _open_agent_call(self, question: Question | None = None) -> None:
+        """Show a waiting call in a worker: large arguments take a while to read. The last request counts."""
+        self.run_worker(self.show_agent_call(question), exclusive=True, group="agent call")
 
     async def action_to_asking(self) -> None:
         """Select the call awaiting approval on its page, or show the one of another agent."""
@@ -211,13 +216,13 @@ class PagesApp(DialogApp, inherit_bindings=False):
         if not self.requests and not self.agent_calls:
             self.notify("No call awaits approval.")
         elif isinstance(self.screen, AgentCallScreen):
-            await self.show_agent_call()
+            self._open_agent_call()
         elif self.screen.is_modal:
             self.notify("Close this dialog first, then go to the call awaiting approval.", severity="warning")
         elif not self.requests or (
             self.agent_calls and isinstance(self.screen, ChatScreen) and self.screen.leave_last_asking()
         ):
-            await self.show_agent_call()
+            self._open_agent_call()
         else:
             await self.switch_mode("chat")
             if isinstance(self.screen, ChatScreen):

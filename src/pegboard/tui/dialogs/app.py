@@ -210,6 +210,7 @@ class DialogApp(ThemedApp, AppState):
 
         self.push_screen(GuideScreen())
 
+    @work(group="undo rule")
     async def action_undo_rule(self) -> None:
         """Remove the rule that the last approval added."""
         await self.rule_undo.undo()

@@ -37,6 +37,7 @@ class RuleUndo:
         self._app = app
         self._runtime = runtime
         self._added: list[AddedRule] = []
+        self._one_at_a_time = asyncio.Lock()
 
     def added(self, added: AddedRule) -> None:
         """Show a toast for an added rule, with the key that undoes it, or the reason why it wasn't added."""
@@ -80,6 +81,10 @@ class RuleUndo:
 
     async def undo(self) -> None:
         """Remove the newest rule; if that fails, it can be tried again."""
+        async with self._one_at_a_time:
+            await self._undo_newest()
+
+    async def _undo_newest(self) -> None:
         if not self._added:
             self._notify("No rule was added since Pegboard started.")
             return
