@@ -1022,3 +1022,9 @@ async def test_the_failing_line_of_a_pack_is_shown_with_what_to_do(stage: OpenSt
         await on.show_result(ToolResult(ok=False, error=error, meta=ResultMeta(traceback=traceback)))
         assert "Failed at room.py:12, in book." in " ".join(on.text.split())
         assert "press o in this pane" in " ".join(on.text.split())
+
+
+async def test_the_end_of_a_long_key_is_shown_in_the_status_line(stage: OpenStage) -> None:
+    async with stage(width=60) as on:
+        await on.show([{"k" * 300_000 + "end": 1, "b": 2}])
+        await on.until(lambda: "kend" in on.text, "the path of the cell is shown")

@@ -165,6 +165,7 @@ def _tail(text: str, space: int) -> str:
         return text
     if space < len(_GAP):
         return ""
+    text = text[-4 * space :]  # joined characters have no width of their own
     while cell_len(text) > space - 1:
         text = text[1:]
     return "…" + text
