@@ -27,6 +27,7 @@ from pegboard.models import (
     ToolResult,
     Truncation,
 )
+from pegboard.results.table import Table
 from pegboard.tui.result import ResultPane
 from pegboard.tui.result.status import StatusLine, ViewBar
 from pegboard.tui.result.table import TableView
@@ -1028,3 +1029,12 @@ async def test_the_end_of_a_long_key_is_shown_in_the_status_line(stage: OpenStag
     async with stage(width=60) as on:
         await on.show([{"k" * 300_000 + "end": 1, "b": 2}])
         await on.until(lambda: "kend" in on.text, "the path of the cell is shown")
+
+
+def test_cells_are_found_in_a_long_sorted_table() -> None:
+    table = Table.of([{"name": number, "size": 1} for number in range(200_000)])
+    assert table is not None
+    view = TableView(table.arranged("name", descending=True))
+    paths: list[tuple[str | int, ...]] = [(number, "size") for number in range(0, 200_000, 2)]
+    cells = view.cells_of([*paths, (0, "size", 1), (200_000, "size"), (1, "other"), (1,)])
+    assert cells == [(199_999 - number, 1) for number in range(0, 200_000, 2)]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import ClassVar, TypeAlias
 
@@ -237,17 +238,19 @@ class TableView(LineView):
         """Yield each matching cell of the searched rows, and None for each other cell."""
         return self._table.find(wanted, self._searched)
 
-    def cell_of(self, path: JsonPath) -> tuple[int, int] | None:
-        """Return the cell that contains the value at a path, or None if it is not shown."""
-        at = len(self._table.path)
-        if path[:at] != self._table.path or len(path) < at + 2 or path[at + 1] not in self._table.columns:
-            return None
-        row, key = path[at], str(path[at + 1])
-        numbers = self._table.numbers
-        try:
-            return numbers.index(row), self._table.columns.index(key)
-        except ValueError:
-            return None
+    def cells_of(self, paths: Iterable[JsonPath]) -> list[tuple[int, int]]:
+        """Return the cells that contain the values at paths, each once; those that are not shown are left out."""
+        at, numbers = len(self._table.path), self._table.numbers
+        columns: dict[str | int, int] = {key: column for column, key in enumerate(self._table.columns)}
+        rows: dict[str | int, int] | None
+        rows = None if isinstance(numbers, range) else {number: row for row, number in enumerate(numbers)}
+        cells: dict[tuple[int, int], None] = {}
+        for path in paths:
+            if path[:at] == self._table.path and len(path) > at + 1 and path[at + 1] in columns:
+                with suppress(KeyError, ValueError):
+                    row = numbers.index(path[at]) if rows is None else rows[path[at]]
+                    cells[row, columns[path[at + 1]]] = None
+        return list(cells)
 
     def go(self, hit: tuple[int, int]) -> None:
         """Move the cursor to a hit."""
@@ -384,8 +387,8 @@ class TableView(LineView):
         if other._wished != Arrangement():
             self._wished = other._wished
             self.arrange_rows(self._wished, other.cursor[1])
-        elif other.row_count and (cell := self.cell_of(other.path)) is not None:
-            self.cursor = cell
+        elif other.row_count and (cells := self.cells_of([other.path])):
+            self.cursor = cells[0]
 
     def watch_cursor(self) -> None:
         """Keep the cursor visible and post `CursorMoved`."""

@@ -263,8 +263,7 @@ class ResultViews(Container):
             )
         elif isinstance(view, result_views.TableView):
             where = f"{view.searched_part} of {where}" if view.searched_part else where
-            cells = list(dict.fromkeys(cell for path in hits.paths if (cell := view.cell_of(path)) is not None))
-            self.search.show_hits(view, wanted, cells, where, is_cut=hits.is_cut)
+            self.search.show_hits(view, wanted, view.cells_of(hits.paths), where, is_cut=hits.is_cut)
         else:
             if self.shown != "tree" and "tree" in self.offered:
                 self.show("tree")
