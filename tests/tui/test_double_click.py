@@ -10,6 +10,7 @@ from textual.widgets import Input, TextArea
 
 from pegboard.models import ToolResult
 from pegboard.tui.result.text import TextView
+from pegboard.tui.widgets.double_click import word_at
 
 
 @pytest.mark.promise("TUI-3")
@@ -131,3 +132,9 @@ async def test_the_text_under_the_mouse_is_selected_beside_emoji_and_accents(giv
             assert stage.app.screen.get_selected_text() == selected
         await stage.pilot.click(view, offset=(left + 2 * width + len("A  disk full  "), 0), times=2)
         assert stage.app.screen.get_selected_text() == "now"
+
+
+def test_a_word_is_found_after_many_dots() -> None:
+    text = "see ~/a.txt" + " ." + "./" * 100_000
+    assert word_at(text, 6) == (4, 11)
+    assert word_at(text, len(text) - 1) == (len(text) - 1, len(text) - 1)

@@ -10,7 +10,7 @@ from textual.widgets.input import Selection as InputSelection
 from textual.widgets.text_area import Selection as TextSelection
 
 _WORD = re.compile(r"\w+")
-_CONNECTED = re.compile(r"[~/.]*\w+(?:[-.@:/+~%#?&=]+\w+)*/?")
+_CONNECTED = re.compile(r"(?<![~/.])[~/.]*\w+(?:[-.@:/+~%#?&=]+\w+)*/?")
 """A word, path, address, number or id, without the punctuation around it."""
 
 
