@@ -415,6 +415,8 @@ def test_adding_a_file_of_the_working_directory_names_the_option_that_starts_it_
     done = pegboard("mcp", "add", "other", "--cwd", ".", "--", "python", "server.py")
     assert (done.returncode, "note:" in done.stderr) == (0, False)
     assert tomllib.loads(config(home))["mcp"]["servers"]["other"]["cwd"] == str(tmp_path)
+    assert pegboard("mcp", "add", "third", "--cwd=~/x", "--", "python", "server.py").returncode == 0
+    assert tomllib.loads(config(home))["mcp"]["servers"]["third"]["cwd"] == str(Path.home() / "x")
 
 
 @pytest.mark.promise("MCP-3", "MCP-7")

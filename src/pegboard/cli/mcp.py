@@ -98,6 +98,7 @@ def add(
     """
     from pegboard.cli.output import narrate
     from pegboard.config.new_servers import command_from_here
+    from pegboard.config.paths import absolute
 
     runtime = open_runtime(context)
     entry: dict[str, object] = {}
@@ -109,7 +110,7 @@ def add(
         entry["env"] = dict(pair(text, "=", "--env", alone=True) for text in env)
     if header:
         entry["headers"] = dict(pair(text, ":", "--header") for text in header)
-    limits = {"cwd": str(cwd.absolute()) if cwd else None, "timeout": timeout, "protocol": protocol}
+    limits = {"cwd": str(absolute(cwd)) if cwd else None, "timeout": timeout, "protocol": protocol}
     entry |= {key: value for key, value in limits.items() if value is not None}
     oauth = {"client_id": client_id, "client_secret": client_secret and f"${{{client_secret}}}"}
     if any(oauth.values()):
