@@ -14,6 +14,7 @@ from pydantic import JsonValue
 
 from pegboard.models import JsonObject
 from pegboard.schema.formats import FORMATS
+from pegboard.schema.patterns import PatternError, compiled
 from pegboard.schema.validation import validator
 
 JSON = st.recursive(
@@ -341,6 +342,40 @@ def test_patterns_follow_javascript(pattern: str, fitting: str, failing: str) ->
 def test_an_exponential_pattern_is_an_error() -> None:
     [fault] = validator({"properties": {"x": {"pattern": "^(a|a)*$"}}}).faults({"x": "a" * 60 + "b"})
     assert "took too long" in fault.message
+
+
+@pytest.mark.promise("SEC-8")
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        ("((((a{100}){100}){100}){100})", "repeats too much"),
+        ("(?:(?:a|b){2}c{3,}){1000000}", "repeats too much"),
+        ("(a{200}){200}" * 2, "repeats too much"),
+        pytest.param("a" * 1_000_000, "is too long", id="long"),
+        pytest.param("[" * 20_000, "a class is not closed", id="classes"),
+    ],
+)
+def test_a_pattern_that_would_take_much_memory_or_time_is_invalid(pattern: str, reason: str) -> None:
+    with pytest.raises(PatternError, match=reason):
+        compiled(pattern)
+    [flaw] = validator({"properties": {"x": {"pattern": pattern}}}).flaws
+    assert flaw.message == "is not a supported regular expression"
+    [invalid] = validator({"properties": {"x": {"format": "regex"}}}).faults({"x": pattern})
+    assert invalid.message == "must be a regular expression"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fitting"),
+    [
+        ("^(?:[ab]{2}){0,1000000}$", "abba"),
+        pytest.param("^[a-z]{9000}$", "a" * 9_000, id="long"),
+        ("^(?:(?=a)a{50}|(?<x>b)){150}$", "b" * 150),
+        (r"^(?:\(\{\)|[()]){3}$", "()("),
+    ],
+)
+def test_a_pattern_with_large_counts_is_used_if_it_takes_little_memory(pattern: str, fitting: str) -> None:
+    assert of({"pattern": pattern}, fitting) == ""
+    assert of({"pattern": pattern}, f"{fitting}-") != ""
 
 
 def test_a_value_that_matches_two_variants_of_one_of_is_rejected() -> None:

@@ -12,6 +12,12 @@ if TYPE_CHECKING:
 _SECONDS = 0.04
 """Time limit of one search. Validation runs on the interface's event loop, which must not block for 50 ms."""
 
+_LARGEST = 20_000
+"""Limit of the parts of a pattern, counting those of a group as often as it is repeated at least: each takes memory."""
+
+_SHOWN = 200
+"""Characters of a pattern that a message shows."""
+
 _LAST = "\U0010ffff"
 _SETS = {
     "d": "0-9",
@@ -29,18 +35,27 @@ _ESCAPE = (
     r"|(?P<foreign>\\(?![bBfnrtvdDwWsS]|c[A-Za-z]|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|k<)[A-Za-z])|\\."
 )
 _PARTS = re.compile(
-    rf"\\k<(?P<name>\w+)>|(?P<boundary>\\[bB])|{_ESCAPE}|\[(?P<negation>\^?)(?P<class>(?:\\.|[^\]\\])*)\]|(?P<plain>[.$])"
+    rf"\\k<(?P<name>\w+)>|(?P<boundary>\\[bB])|{_ESCAPE}|\[(?P<negation>\^?)(?P<class>(?:\\.|[^\]\\])*+)\]|(?P<open>\[)"
+    r"|(?P<plain>[.$])"
     r"|(?P<brace>\{(?!\d+(?:,\d*)?\}))|(?P<python>\(\?(?![:=!]|<[=!\w$]|[ims-]+:)|(?:[*+?]|\{\d+(?:,\d*)?\})\+)",
     re.DOTALL,
 )
 _PARTS_OF_CLASS = re.compile(rf"\\(?P<set_and_dash>[dDwWsS])-|{_ESCAPE}|(?P<literal>\[|-(?=\\[dDwWsS]))", re.DOTALL)
 
 
+_SIZED = re.compile(
+    r"(?P<open>\((?:\?(?:[:=!>]|<[=!]|P?<\w+>|[a-z-]+:))?)|(?P<close>\))|\{(?P<least>\d+)(?:,\d*)?\}|(?P<any>[*+?|])"
+    r"|\\.|\[\^?(?:\\.|[^\]\\])*\]|.",
+    re.DOTALL,
+)
+"""Parts of a pattern in Python's syntax."""
+
+
 class PatternError(ValueError):
     """The pattern is invalid, or the search exceeded its time limit."""
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def compiled(text: str) -> regex.Pattern[str]:
     r"""Compile a pattern in JavaScript's syntax.
 
@@ -51,13 +66,18 @@ def compiled(text: str) -> regex.Pattern[str]:
         text: Pattern of the schema.
 
     Raises:
-        PatternError: The pattern is invalid.
+        PatternError: The pattern is invalid or too large.
     """
     # Python's own `re` has no time limit, and `(a|a)*$` takes exponential time
     import regex
 
+    if len(text) > _LARGEST:
+        raise PatternError(f"the pattern that starts with {text[:_SHOWN]!r} is too long")
     try:
-        return regex.compile(_PARTS.sub(_python_part, text))
+        pattern = _PARTS.sub(_python_part, text)
+        if _size_of(pattern) > _LARGEST:
+            raise PatternError(f"the pattern {text[:_SHOWN]!r} repeats too much")
+        return regex.compile(pattern)
     except (regex.error, OverflowError, RecursionError) as error:
         raise PatternError(f"{text!r} is not a valid pattern: {error}") from error
 
@@ -76,17 +96,42 @@ def occurs(pattern: str, text: str) -> bool:
 
 def is_javascript(text: str) -> bool:
     """Return whether a text is a pattern in JavaScript's syntax, without the further syntax of Python."""
-    if any(part["foreign"] or part["python"] for part in _PARTS.finditer(text)):
-        return False
     try:
         compiled(text)
     except PatternError:
         return False
-    return True
+    return not any(part["foreign"] or part["python"] for part in _PARTS.finditer(text))
+
+
+def _size_of(pattern: str) -> int:
+    """Return the number of parts that a pattern is compiled to, or a number above the limit if it has too many."""
+    sizes, last = [0], 0
+    for part in _SIZED.finditer(pattern):
+        match part.lastgroup:
+            case "open":
+                sizes.append(1)
+            case "close":
+                last = sizes.pop() if len(sizes) > 1 else 1
+                sizes[-1] += last
+            case "least":
+                least = int(part["least"]) if len(part["least"]) < 10 else _LARGEST
+                added = last * (least - 1) if least else 0
+                last += added
+                sizes[-1] += added
+            case "any":
+                pass
+            case _:
+                last = 1
+                sizes[-1] += 1
+        if last > _LARGEST:
+            return last
+    return sum(sizes)
 
 
 def _python_part(part: re.Match[str]) -> str:
     match part.lastgroup:
+        case "open":
+            raise PatternError(f"{part.string[:_SHOWN]!r} is not a valid pattern: a class is not closed")
         case "name":
             return f"(?P={part['name']})"
         case "boundary":
