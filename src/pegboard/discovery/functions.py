@@ -24,7 +24,7 @@ from pegboard.signatures.definitions import Definitions
 from pegboard.signatures.expressions import written
 from pegboard.signatures.names import canonical
 from pegboard.signatures.runtime_names import unconverted
-from pegboard.signatures.supplied import imports_framework, is_marker, is_supplied, supplied_names
+from pegboard.signatures.supplied import is_marker, is_supplied, supplied_names
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -104,7 +104,7 @@ class _Description:
         if self.dictionary is not None:
             self.declared = [Parameter(name, type_, None) for name, type_ in (self.dictionary.types or {}).items()]
         self.filled = filled_by_decorators(node, self.scope) if node.decorator_list else frozenset()
-        may_be_supplied = imports_framework(self.scope)  # most files import none, which saves time in each scan
+        may_be_supplied = definitions.may_be_supplied  # most files import no framework, which saves time in each scan
         named = supplied_names(node.decorator_list, self.scope) if may_be_supplied else ()
         self.supplied = [
             parameter

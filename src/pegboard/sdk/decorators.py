@@ -93,6 +93,13 @@ def _mentions(definition: Binding, name: str, scope: Scope) -> bool:
 
     Functions and classes of the project that it uses are included, without their own decorators.
     """
+    found = scope.mentions.get((definition, name))
+    if found is None:
+        found = scope.mentions[definition, name] = _uses(definition, name, scope)
+    return found
+
+
+def _uses(definition: Binding, name: str, scope: Scope) -> bool:
     waiting = [(definition, scope)]
     seen: set[Binding] = set()
     while waiting and len(seen) < _MOST_DEFINITIONS:

@@ -107,6 +107,7 @@ class Scope:
         stars: Modules of all `from module import *`.
         type_parameters: Names in the brackets of `def f[T]`, `class C[T]` and `type X[T]`.
         body: Statements of the file, flattened.
+        mentions: Whether a definition uses a function of `pegboard.sdk`, as far as `sdk.decorators` has looked.
     """
 
     def __init__(self, tree: ast.Module, file: str = "", modules: Modules | None = None) -> None:
@@ -120,6 +121,7 @@ class Scope:
         self.body = list(statements(tree.body))
         self._modules = modules
         self._lineages: dict[ast.ClassDef, Lineage] = {}
+        self.mentions: dict[tuple[Binding, str], bool] = {}
         for statement in self.body:
             bind = _BINDERS.get(type(statement.node))
             if bind:

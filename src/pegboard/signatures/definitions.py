@@ -8,6 +8,8 @@ from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING
 
+from pegboard.signatures.supplied import imports_framework
+
 if TYPE_CHECKING:
     from pegboard.models import JsonObject
     from pegboard.sdk.scope import Scope
@@ -59,6 +61,11 @@ class Definitions:
     def outputs(self) -> Definitions:
         """Definitions of the same file for results."""
         return Definitions(self.scope, is_output=True)
+
+    @cached_property
+    def may_be_supplied(self) -> bool:
+        """Whether a framework may fill in parameters of the file's functions."""
+        return imports_framework(self.scope)
 
     def plain(self, scope: Scope) -> dict[str, JsonObject]:
         """Return the mutable cache of simple types in a file: name → schema."""
