@@ -717,6 +717,43 @@ def test_a_question_is_closed_when_the_agent_ends_what_it_belongs_to_but_not_the
     assert detail(finished(1)[f"{name}.Bash"]) == "cancelled"
 
 
+@pytest.mark.promise("WAT-1", "WAT-4")
+def test_the_observer_continues_if_a_waiting_hook_ends_in_the_moment_of_the_next_prompt(
+    home: Path, questions: Questions
+) -> None:
+    write_rules(home, '[[rule]]\nask = "gemini.*"\n')
+    agent = Hooked(agent="gemini")
+    with (
+        questions.announce(),
+        SocketAddresses(home / "state/hooks") as addresses,
+        socket.socket(socket.AF_UNIX) as link,
+    ):
+        hook = agent.start("BeforeTool", tool_name="Bash", tool_input={}, tool_use_id="t-1")
+        waiting(questions)
+        (observer,) = observers(home)
+        (file,) = (home / "state/hooks").glob("*.sock")
+        descriptors = Path(f"/proc/{observer}/fd")
+        before = len([*descriptors.iterdir()])
+        link.connect(addresses.of(file.name))
+        eventually(lambda: len([*descriptors.iterdir()]) > before)
+        os.kill(observer, signal.SIGSTOP)
+        try:
+            event = json.dumps({**agent.common, "hook_event_name": "BeforeAgent"}).encode()
+            about = {"name": "gemini", "process": os.getpid(), "size": len(event)}
+            link.sendall(json.dumps(about).encode() + b"\n" + event)
+            hook.kill()
+            hook.communicate(timeout=SECONDS)
+        finally:
+            os.kill(observer, signal.SIGCONT)
+        link.settimeout(SECONDS)
+        assert json.loads(link.recv(2**16))["failure"] == ""
+        eventually(lambda: not questions.pending())
+    assert agent.run("BeforeAgent").code == 0
+    assert observers(home) == [observer]
+    agent.end()
+    eventually(lambda: not observers(home))
+
+
 @pytest.mark.promise("WAT-4")
 def test_a_question_is_closed_when_the_agent_is_killed_and_its_hook_is_not(home: Path, questions: Questions) -> None:
     write_rules(home, '[[rule]]\nask = "claude-code.*"\n')
