@@ -13,11 +13,11 @@ from pegboard.gateway.rule_match import (
     Folders,
     can_be_path,
     is_path,
-    literal,
     names_tool,
     number,
     value_matches,
 )
+from pegboard.gateway.rule_pattern import literal
 from pegboard.models.rule_scope import with_defaults
 
 if TYPE_CHECKING:

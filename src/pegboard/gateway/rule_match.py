@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pegboard.data.json_text import is_text_of
+from pegboard.gateway.rule_pattern import expression, literal
 from pegboard.models import OF_CLIENTS, McpHandler
 from pegboard.models.rule_scope import matches_exactly
 
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from pegboard.models import CallSource, JsonObject, ToolCall, ToolSpec
     from pegboard.models.rule import Rule, RuleScope
 
-_TOKEN = re.compile(r"(\[[*?\[]\]|\*\*/|\*\*|\*|\?)")
-_WILD = {"**/", "**", "*", "?"}
 _UP = re.compile(r"(^|[/\\])\.\.($|[/\\])")
 _MOST_VARIANTS = 64
 
@@ -303,12 +302,6 @@ def value_matches(pattern: str, value: ArgumentValue, folders: Folders, *, stric
     return (all if strict else any)(_text_matches(pattern, form, strict=strict) for form in forms)
 
 
-def literal(pattern: str) -> str | None:
-    """Return the only text that a pattern matches; None if it has wildcards."""
-    parts = _TOKEN.split(pattern)
-    return None if any(part in _WILD for part in parts[1::2]) else "".join(map(_unescaped, parts))
-
-
 def number(text: str | None) -> Decimal | None:
     """Return a text as an exact number, or None if it isn't one that can be compared."""
     try:
@@ -434,11 +427,11 @@ def _path_patterns(pattern: str, base: str, *, strict: bool) -> Iterator[str]:
         elif rest == "**" and not strict:
             yield f"{prefix}(?:/.*)?"  # The folder itself too.
         else:
-            yield f"{prefix}/{_expression(rest, crosses=False)}"
+            yield f"{prefix}/{expression(rest, crosses=False)}"
             if rest.endswith("/**") and not strict:
-                yield f"{prefix}/{_expression(rest[:-3], crosses=False)}"
+                yield f"{prefix}/{expression(rest[:-3], crosses=False)}"
     if not strict and not fixed and rest.startswith("**"):
-        yield f"/{_expression(rest, crosses=False)}"  # In any folder.
+        yield f"/{expression(rest, crosses=False)}"  # In any folder.
 
 
 def _split(pattern: str) -> tuple[str, str]:
@@ -478,16 +471,4 @@ def _comparable(text: str, *, strict: bool) -> str:
 
 @lru_cache(maxsize=500)
 def _compiled(pattern: str, *, crosses: bool) -> re.Pattern[str]:
-    return re.compile(_expression(pattern, crosses=crosses), re.DOTALL)
-
-
-def _expression(pattern: str, *, crosses: bool) -> str:
-    """Return a pattern as a regular expression; `crosses` lets `*` and `?` match `/`."""
-    one = "." if crosses else "[^/]"
-    signs = {"**/": "(?:.*/)?", "**": ".*", "*": f"{one}*", "?": one}
-    return "".join(signs[part] if part in signs else re.escape(_unescaped(part)) for part in _TOKEN.split(pattern))
-
-
-def _unescaped(part: str) -> str:
-    """Return the literal text of a pattern without wildcards."""
-    return part[1] if len(part) == 3 and part[0] == "[" and part[2] == "]" and part[1] in "*?[" else part
+    return re.compile(expression(pattern, crosses=crosses), re.DOTALL)
