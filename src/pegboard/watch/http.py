@@ -114,7 +114,7 @@ class HttpProxy:
             return
         address = self._address(scope)
         if address is None:
-            await _respond(send, 400, b"The target of the request must be a path.", b"text/plain")
+            await _respond(send, 400, b"The target of the request is not a path, or is too long.", b"text/plain")
             return
         exchange = _Exchange(self, address, scope, headers, receive, send)
         try:
