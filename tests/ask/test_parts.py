@@ -71,6 +71,19 @@ def test_names_are_the_tools_own_if_possible_and_stay_the_same() -> None:
     assert [tool.name for tool in Offer([_spec("a_b.c"), _spec("a.b_c")]).tools()] == both[::-1]
 
 
+def test_a_tool_with_the_name_that_digits_would_make_for_another_replaces_none() -> None:
+    first, second = _spec("a.b_c"), _spec("a_b.c")
+    marked, _ = Offer([first, second]).names
+    same = _spec(marked)
+    for specs in ([first, second, same], [same, second, first]):
+        offer, served = Offer(specs), ServedTools(specs)
+        assert set(offer.names.values()) == {"a.b_c", "a_b.c", marked}
+        described, _ = served.page(None)
+        found = [served.find(str(tool["name"])) for tool in described]
+        assert sorted(spec.name for spec in found if spec) == sorted(spec.name for spec in specs)
+        assert offer.find(marked) is served.find(marked) is same
+
+
 @pytest.mark.parametrize("kind", [{}, {"type": ["object", "null"]}])
 def test_the_schema_of_arguments_always_has_the_type_of_objects(kind: dict[str, object]) -> None:
     schema: dict[str, object] = {"properties": {"a": {}}, **kind}

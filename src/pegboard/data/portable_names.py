@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
+from itertools import count
 from typing import Final
 
 LONGEST: Final = 64
@@ -19,7 +20,8 @@ def portable_names(names: Sequence[str], taken: Iterable[str] = (), longest: int
     """Return the portable name of each tool.
 
     Characters that providers don't accept become `_`: `fs.read_file` is `fs_read_file`. Names that collide or are too
-    long end in digits that depend only on the tool's own name, so that they stay the same.
+    long end in digits that depend only on the tool's own name, so that they stay the same, unless another tool has that
+    very name. All names are distinct.
 
     Args:
         names: The tools' own names.
@@ -28,10 +30,14 @@ def portable_names(names: Sequence[str], taken: Iterable[str] = (), longest: int
     """
     plain = [_plain(name) for name in names]
     common = Counter([*plain, *taken])
-    return [
-        short if common[short] == 1 and len(short) <= longest else _marked(short, name, longest)
-        for short, name in zip(plain, names, strict=True)
-    ]
+    kept = {short for short in plain if common[short] == 1 and len(short) <= longest}
+    used = {*kept, *taken}
+    found: list[str] = []
+    for short, name in zip(plain, names, strict=True):
+        attempts = (_marked(short, name, longest, attempt) for attempt in count())
+        found.append(short if short in kept else next(one for one in attempts if one not in used))
+        used.add(found[-1])
+    return found
 
 
 def earlier_names(aliases: Iterable[str], longest: int = LONGEST) -> list[str]:
@@ -49,6 +55,7 @@ def _plain(name: str) -> str:
     return plain if plain[:1].isalpha() or plain[:1] == "_" else f"_{plain}"
 
 
-def _marked(plain: str, name: str, longest: int) -> str:
-    digits = sha256(name.encode("utf-8", "replace")).hexdigest()[:_DIGITS]
+def _marked(plain: str, name: str, longest: int, attempt: int = 0) -> str:
+    salted = name + "\0" * attempt
+    digits = sha256(salted.encode("utf-8", "replace")).hexdigest()[:_DIGITS]
     return f"{plain[: longest - _DIGITS - 1]}_{digits}"
