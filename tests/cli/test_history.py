@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import signal
 import sqlite3
@@ -336,6 +337,21 @@ def test_statistics_count_calls_and_failures(pegboard: Command, recorded: list[s
     assert (found["greet.fail"]["calls"], found["greet.fail"]["failures"]) == (1, 1)
     assert found["greet.add"]["p50Ms"] is not None
     assert "100.0%" in pegboard("history", "stats", "greet.fail").stdout
+
+
+@pytest.mark.promise("ACT-1")
+def test_statistics_of_a_tool_with_a_long_name_are_complete_on_a_terminal(
+    pegboard: Command, write_pack: Callable[[str, str], Path], tmp_path: Path
+) -> None:
+    name = "add_the_numbers_of_two_columns_of_every_table_in_a_folder"
+    write_pack("sums.py", f"def {name}() -> int:\n    'Add.'\n    return 1\n")
+    pegboard("tools", "invoke", f"sums.{name}")
+    with in_terminal("history", "stats", size=(80, 24)) as terminal:
+        assert terminal.read_all() == 0
+    heading, row = terminal.output.splitlines()[:2]
+    assert heading.split() == ["TOOL", "CALLS", "FAILED", "P50", "P95", "LAST"]
+    assert re.fullmatch(r"sums\.add_the_num\w+…  1 +0\.0% .*\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", row), row
+    assert name in pegboard("history", "stats").stdout
 
 
 @pytest.mark.promise("ACT-1")

@@ -367,7 +367,7 @@ def stats(
                 [
                     (
                         local_time(bar.start),
-                        f"{(bar.end - bar.start).total_seconds():.2f} s",
+                        duration((bar.end - bar.start).total_seconds() * 1000),
                         bar.kind,
                         bar.outcome,
                         bar.label,

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _COLORS = {"red": 31, "green": 32, "yellow": 33}
 _MOST_OF_FILE = 3
 """Warnings and hints about the tools of a file that are printed."""
+_LEAST_FIRST, _LEAST_LAST = 16, 20
+"""Cells to which the first column of a table is cut, so that the last one has as many."""
 
 
 class _Terminal(TextIOWrapper):
@@ -206,7 +208,9 @@ def begin_command() -> None:
 
 
 def print_table(rows: list[tuple[str, ...]], headings: tuple[str, ...] = (), empty: str = "") -> None:
-    """Print rows of untrusted text as aligned columns, the last one cut at the terminal's width.
+    """Print rows of untrusted text as aligned columns, cut at the terminal's width.
+
+    The last column is cut, and the first one if the others would not be visible otherwise.
 
     Args:
         rows: The rows.
@@ -222,7 +226,11 @@ def print_table(rows: list[tuple[str, ...]], headings: tuple[str, ...] = (), emp
     cleaned = [*([headings] if headings else []), *(tuple(clean_line(cell) for cell in row) for row in rows)]
     widths = [max(_width(row[column]) for row in cleaned) for column in range(len(cleaned[0]))]
     limit = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    for row in cleaned:
+    if limit is not None:
+        left = limit - sum(width + 2 for width in widths[1:-1]) - 2 - min(widths[-1], _LEAST_LAST)
+        widths[0] = min(widths[0], max(left, _LEAST_FIRST)) if len(widths) > 1 else widths[0]
+    for first, *others in cleaned:
+        row = [_truncate(first, widths[0]), *others]
         cells = [cell + " " * (width - _width(cell)) for cell, width in zip(row[:-1], widths, strict=False)]
         print(_truncate("  ".join([*cells, row[-1]]).rstrip(), limit))
 
