@@ -503,6 +503,29 @@ def test_checks_start_only_the_servers_whose_tools_they_need(
 
 
 @pytest.mark.promise("BAT-3")
+@pytest.mark.parametrize(
+    ("imported", "call"),
+    [
+        ("call_tool", '"%s" % name'),
+        ("call_tool", '"" + name'),
+        ("call_tool", '"{}".format(name)'),
+        ("call_tool as ct", "name"),
+        ("batch_execute, call_tool", "[name], call_tool"),
+    ],
+)
+def test_a_pack_that_computes_the_name_of_a_tool_may_call_any_server(
+    pegboard: Command, packs: str, tmp_path: Path, imported: str, call: str
+) -> None:
+    started = tmp_path / "started"
+    pegboard("mcp", "add", "store", "--", sys.executable, "-c", f"open({str(started)!r}, 'w')")
+    function = "batch_execute" if "batch" in imported else imported.rpartition(" ")[2]
+    source = f'from pegboard.sdk import {imported}\n\ndef count(*, name: str) -> object:\n    """Count."""\n'
+    (Path(packs) / "outer.py").write_text(f"{source}    return {function}({call})\n")
+    pegboard("tools", "invoke", "outer.count", "--arg", "name=store.none", "--packs", packs)
+    assert started.exists()
+
+
+@pytest.mark.promise("BAT-3")
 def test_jq_works_if_the_files_of_pegboard_are_links_into_the_cache_of_a_package_manager(
     tmp_path: Path, check_file: Callable[[str, str], Path]
 ) -> None:

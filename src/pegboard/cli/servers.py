@@ -14,6 +14,8 @@ import typer
 from pegboard.cli.exit_codes import OK, USAGE
 
 if TYPE_CHECKING:
+    import ast
+
     from pegboard.cli.approval import TerminalTurns
     from pegboard.models import Problem, ServerState, ServerStatus, ToolSpec
     from pegboard.models.server_content import PromptInfo
@@ -25,8 +27,7 @@ _TIMEOUT_SECONDS = 5.0
 _STDERR_SECONDS = 0.2
 """Time that stderr may lag behind a response; it comes through another pipe."""
 _CALL = re.compile(r"\b(?:call_tool|get_pack)\b")
-_COMPUTED_CALL = re.compile(r"\b(?:call_tool|get_pack)\(\s*[^\"'\s)]")
-"""Call of a tool whose name isn't a literal."""
+_CALLERS = frozenset({"call_tool", "get_pack"})
 
 _T = TypeVar("_T")
 
@@ -337,10 +338,40 @@ def _called(specs: Sequence[ToolSpec], servers: Sequence[str]) -> set[str]:
     for file in files | helpers:
         with suppress(OSError):
             text = file.read_text("utf-8", "replace")
-            code += text if _CALL.search(text) else ""
-    if _COMPUTED_CALL.search(code):
-        return set(servers)
+            if _CALL.search(text):
+                if _computes_name(text):
+                    return set(servers)
+                code += text
     return {server for server in servers if re.search(rf"[\"']{re.escape(server)}[.\"']", code)}
+
+
+def _computes_name(code: str) -> bool:
+    """Return whether code may call a tool whose name isn't a literal: it uses `call_tool` other than with a literal."""
+    import ast
+
+    try:
+        nodes = list(ast.walk(ast.parse(code)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return True
+    literal: set[ast.expr] = set()
+    for node in nodes:
+        match node:
+            case ast.Call(func=function, args=[ast.Constant(value=str()), *_]):
+                literal.add(function)
+    return any(node not in literal and _is_caller(node) for node in nodes)
+
+
+def _is_caller(node: ast.AST) -> bool:
+    """Return whether a node is `call_tool` or `get_pack`, or gives it another name."""
+    import ast
+
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.Constant(value=str(name)):
+            return name in _CALLERS
+        case ast.alias(name=name, asname=str()):
+            return name in _CALLERS
+        case _:
+            return False
 
 
 def requested(runtime: Runtime, name: str, request: Awaitable[_T | Problem]) -> _T | Problem:
