@@ -362,7 +362,7 @@ def _computes_name(code: str) -> bool:
 
 
 def _is_caller(node: ast.AST) -> bool:
-    """Return whether a node is `call_tool` or `get_pack`, or gives it another name."""
+    """Return whether a node names `call_tool` or `get_pack`, or renames it."""
     import ast
 
     match node:
