@@ -86,6 +86,16 @@ def test_both_files_are_clean(new: Command, run: Command, check: tuple[str, ...]
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.promise("SDK-12")
+@pytest.mark.parametrize("name", ["testing", "host", "found", "failed", "call_tool", "folder"])
+def test_the_written_test_passes_for_a_pack_with_the_name_of_something_in_it(
+    new: Command, run: Command, name: str
+) -> None:
+    new(name)
+    done = run("pytest", "-q", "-p", "no:cacheprovider", f"test_{name}.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.promise("DSC-2", "SDK-12")
 def test_the_written_pack_is_found_without_a_problem_and_runs(new: Command, run: Command, tmp_path: Path) -> None:
     new("room")

@@ -96,7 +96,7 @@ from pathlib import Path
 import pytest
 from pegboard.sdk import ToolFailed, call_tool, check_deps, testing
 
-import NAME
+import NAME as tools
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_the_largest_files_come_first(folder: Path) -> None:
     with testing.host() as host:
-        found = NAME.largest(folder=str(folder))
+        found = tools.largest(folder=str(folder))
     assert [(Path(file["path"]).name, file["size"]) for file in found] == [("large.txt", 5000), ("small.txt", 1)]
     assert [event.done for event in host.progressed] == [1, 2]
     assert host.logged == ["looked at 2 files"]
@@ -118,12 +118,12 @@ def test_the_largest_files_come_first(folder: Path) -> None:
 
 def test_folders_listed_in_the_configuration_are_skipped(folder: Path) -> None:
     with testing.host(config={"NAME": {"skip": ["inner"]}}):
-        assert [Path(file["path"]).name for file in NAME.largest(folder=str(folder))] == ["small.txt"]
+        assert [Path(file["path"]).name for file in tools.largest(folder=str(folder))] == ["small.txt"]
 
 
 def test_a_missing_folder_fails() -> None:
     with testing.host(), pytest.raises(ToolFailed, match="folder nowhere doesn't exist") as failed:
-        NAME.largest(folder="nowhere")
+        tools.largest(folder="nowhere")
     assert failed.value.code == "not_found"
 
 
