@@ -499,6 +499,14 @@ async def test_the_welcome_text_shows_the_assigned_keys(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise("CFG-1")
+async def test_a_command_whose_keys_were_removed_is_named_in_texts(tmp_path: Path) -> None:
+    given = GivenRuntime(tmp_path, settings=Settings(keys={"mode.chat": "", "app.palette": ""}), first_start=True)
+    async with on_stage(given, size=(120, 40)) as stage:
+        await stage.until_seen("Connect a model: “Chat”, f2.")
+        await stage.until_seen("Add an MCP server: “Commands”, add mcp.")
+
+
+@pytest.mark.promise("CFG-1")
 async def test_a_letter_that_is_assigned_to_a_command_of_the_tool_list_runs_it_unless_one_filters(
     tmp_path: Path,
 ) -> None:

@@ -99,6 +99,13 @@ def key_of(node: DOMNode, command_id: str) -> str:
     return as_written(first_key(node, command_id))
 
 
+def key_or_title(node: DOMNode, command_id: str) -> str:
+    """Return the first key of a command that a widget declares, or its title in quotes if the user removed its keys."""
+    declared = node._bindings  # noqa: SLF001 - nothing public returns them for one node
+    titles = (binding.description for _, binding in declared if binding.id == command_id)
+    return key_of(node, command_id) or f"“{next(titles, command_id)}”"
+
+
 def assigned_key(node: DOMNode, command: Command) -> str:
     """Return the first key of a command of another page or dialog, remapped and formatted, or an empty string."""
     keys = key_names(node.app._keymap.get(command.id, command.keys))  # noqa: SLF001 - nothing public returns it

@@ -26,7 +26,7 @@ from pegboard.tui.activity.feed import MOST_INNER, CallFeed
 from pegboard.tui.activity.query_line import QueryLine, count_text, highlighted_words
 from pegboard.tui.activity.settle import FirstAndLast
 from pegboard.tui.activity.timeline import show_timeline
-from pegboard.tui.commands import Command, bindings, key_of
+from pegboard.tui.commands import Command, bindings, key_of, key_or_title
 from pegboard.tui.messages import KeepCall, ShowChecks
 from pegboard.tui.shell.header import HeaderLine
 from pegboard.tui.shell.page import PageScreen
@@ -185,8 +185,8 @@ class ActivityScreen(PageScreen):
         if self._feed.problem:
             return self._feed.problem
         if not self._feed.parsed.query.is_empty:
-            return f"No call matches. {key_of(self._list, 'calls.clear') or 'Erase'} clears the filter."
-        keys = {name: key_of(self.app, f"mode.{name}") for name in ("tools", "chat", "script")}
+            return f"No call matches. {key_or_title(self._list, 'calls.clear')} clears the filter."
+        keys = {name: key_or_title(self.app, f"mode.{name}") for name in ("tools", "chat", "script")}
         return _EMPTY.format(**keys)
 
     def _show_title(self) -> None:
@@ -201,7 +201,7 @@ class ActivityScreen(PageScreen):
             parts.append((f" · ✖ {self._feed.problem}", "$text-error"))
         new = self._number_of_new()
         if self._feed.rows.newer is not None:
-            parts.append((f" · ↑ newer, {key_of(self._list, 'calls.first')} to the newest", "not bold"))
+            parts.append((f" · ↑ newer, {key_or_title(self._list, 'calls.first')} to the newest", "not bold"))
         elif new:
             parts.append((f" · ↑ {new:,} new", "$text-warning bold"))
         if self._feed.dropped is not None:

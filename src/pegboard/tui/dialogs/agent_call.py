@@ -25,7 +25,7 @@ from pegboard.models import JsonObject, ToolCall
 from pegboard.results.arguments import argument_lead, argument_parts, arguments_text
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.text import as_text
-from pegboard.tui.commands import Command, bindings, key_of
+from pegboard.tui.commands import Command, bindings, key_or_title
 from pegboard.tui.dialogs.approval_scope import ApprovalScope
 from pegboard.tui.dialogs.ask_name import AskName
 from pegboard.tui.dialogs.ask_text import AskText
@@ -252,7 +252,7 @@ class AgentCallScreen(QuestionScreen[None]):
         note = "The agent's client may time out while the call waits."
         if self._accepts("session"):
             scope = "exactly these" if question.is_session_exact else "any"
-            note += f"\n{key_of(self, 'agent.session') or 'Session'} allows {scope} arguments in this session."
+            note += f"\n{key_or_title(self, 'agent.session')} allows {scope} arguments in this session."
         if question.edit_problem:
             note += f"\nThe arguments can't be edited: {clean_line(question.edit_problem)}."
         self._note.update(Content(note))
@@ -286,7 +286,7 @@ class AgentCallScreen(QuestionScreen[None]):
         self._outcome = outcome
         editor = self._editor
         if editor is not None and editor.is_attached:
-            editor.end(_EDIT_OVER.format(outcome=outcome, key=key_of(editor, "text.close")))
+            editor.end(_EDIT_OVER.format(outcome=outcome, key=key_or_title(editor, "text.close")))
         self.dismiss(None)
 
     # Answers
@@ -365,7 +365,7 @@ class AgentCallScreen(QuestionScreen[None]):
     def _notify_instead(self, text: str, call: AgentCall) -> None:
         """Show why no rule is added, with the key of the answer that lasts the longest without one."""
         is_once = bool(call.question.session_problem)
-        key = key_of(self, "agent.approve" if is_once else "agent.session")
+        key = key_or_title(self, "agent.approve" if is_once else "agent.session")
         term = "once" if is_once else "in this session"
         shown = text.format(tool=clean_line(call.question.tool), key=key, term=term)
         self.app.notify(shown, severity="warning", markup=False)

@@ -17,7 +17,7 @@ from textual.widgets.option_list import Option
 from pegboard.models import Problem
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count
-from pegboard.tui.commands import Command, bindings, key_of
+from pegboard.tui.commands import Command, bindings, key_or_title
 from pegboard.tui.messages import Copy
 from pegboard.tui.state.app_state import AppState
 from pegboard.tui.widgets.dialog import Dialog
@@ -83,7 +83,7 @@ class ProblemsScreen(Dialog[Problem | None]):
         """The problems that match the filter."""
         self._typing = False
         """Whether printable keys go to the filter."""
-        self._filter_line = FilterLine(f"{key_of(self, 'problems.filter')} to filter")
+        self._filter_line = FilterLine(f"{key_or_title(self, 'problems.filter')} to filter")
 
     def compose_body(self) -> ComposeResult:
         """Compose one entry per problem, errors first."""

@@ -27,7 +27,7 @@ from pegboard.forms.pairs import read_pairs
 from pegboard.models import OF_CLIENTS, JsonObject, PackHandler, ToolCall, ToolSpec
 from pegboard.models.rule import Rule, RuleAction, RuleFile
 from pegboard.results.clean import clean_line
-from pegboard.tui.commands import Command, bindings, key_of
+from pegboard.tui.commands import Command, bindings, key_or_title
 from pegboard.tui.dialogs.form_dialog import FormDialog
 from pegboard.tui.widgets.control_pictures import ControlPictures
 from pegboard.tui.widgets.dialog import ListDialog
@@ -167,7 +167,7 @@ class RulesScreen(ListDialog[None]):
         if lines:
             self.list.empty = "No matching rules."
         elif rules.problem is None:
-            self.list.empty = _NONE_YET.format(key=key_of(self, "rules.new"))
+            self.list.empty = _NONE_YET.format(key=key_or_title(self, "rules.new"))
         else:
             self.list.empty = f"{clean_line(rules.problem.message)}\n{clean_line(rules.problem.fix)}"
         self.list.renew(lines, (self.list.marked or 0) if marked is None else marked)

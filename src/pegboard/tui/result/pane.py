@@ -33,7 +33,7 @@ from pegboard.results.paths import jq_path
 from pegboard.results.stored.values import size_in_file
 from pegboard.results.text import as_text
 from pegboard.tui import result as result_views
-from pegboard.tui.commands import Command, bindings, key_of
+from pegboard.tui.commands import Command, bindings, key_or_title
 from pegboard.tui.messages import OpenFile, OpenResource, TalkAbout
 from pegboard.tui.result.call_log import CallLog
 from pegboard.tui.result.pane_commands import PANE_COMMANDS
@@ -446,7 +446,9 @@ class ResultPane(Widget):
         self.copy_text(part or (as_text(result.data) if has_data else self._views.text))
         if result.meta.truncated:
             copied = "part that is shown" if part else "beginning"
-            message = f"Copied only the {copied}. Press {key_of(self, 'result.save')} to save the complete result."
+            message = (
+                f"Copied only the {copied}. Press {key_or_title(self, 'result.save')} to save the complete result."
+            )
             self.notify(message, severity="warning", markup=False)
 
     def action_save(self) -> None:

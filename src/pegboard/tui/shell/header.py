@@ -192,11 +192,12 @@ class HeaderLine(Horizontal):
         if not waiting:
             return Content()
         key = key_of(self.app, "chat.asking")
+        way = f": {key}" if key else ""
         if step >= _Step.SHORT_APPROVALS:
-            return Content(f"?: {key}")
+            return Content(f"?{way}")
         if self.app.size.width >= _WIDE and step < _Step.SHORT:
-            return Content(f"{waiting:,} {'call awaits' if waiting == 1 else 'calls await'} approval: {key}")
-        return Content(f"{count(waiting, 'approval')}: {key}")
+            return Content(f"{waiting:,} {'call awaits' if waiting == 1 else 'calls await'} approval{way}")
+        return Content(f"{count(waiting, 'approval')}{way}")
 
     def _brake(self, *, is_short: bool) -> Content:
         state = getattr(self.app, "brake", "running")

@@ -23,7 +23,7 @@ from pegboard.errors import SessionError, StoreError
 from pegboard.models import Problem, ToolSpec
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.sizes import count, duration
-from pegboard.tui.commands import Command, as_word, bindings, first_key, key_of
+from pegboard.tui.commands import Command, as_word, bindings, first_key, key_or_title
 from pegboard.tui.messages import OpenCall, SchemaAccepted
 from pegboard.tui.widgets.dialog import CHANGED_ELSEWHERE, ListDialog
 from pegboard.tui.widgets.external_editor import open_in_editor
@@ -130,9 +130,7 @@ class ChecksScreen(ListDialog[None]):
     def _line(self, row: _Row) -> PickLine:
         match row:
             case ToolCompatibility():
-                return PickLine(
-                    f"Schema: {clean_line(row.summary)}", f"{key_of(self, 'checks.accept') or 'Accept schema'} accepts"
-                )
+                return PickLine(f"Schema: {clean_line(row.summary)}", f"{key_or_title(self, 'checks.accept')} accepts")
             case BrokenCall():
                 at = row.at.astimezone().strftime("%Y-%m-%d %H:%M")
                 choose = as_word(first_key(self.list, "pick.choose")) or "Choose"
@@ -396,13 +394,13 @@ class ChecksScreen(ListDialog[None]):
         report = self._reports.get(check.file)
         name = clean_line(check.name)
         if not self._is_of_tool(check):
-            key = key_of(self, "checks.delete")
+            key = key_or_title(self, "checks.delete")
             text = f"No tool is named {check.tool}. Press {key} to delete the check, or connect the server of the tool."
             return Content.styled(name, "bold"), Content(clean(text))
         answers = [line for one in self._asked.get(check.file, ()) for line in _answer(one)]
         if report is None:
-            key = key_of(self.list, "pick.choose")
-            asks = f" · {key_of(self, 'checks.ask')} asks the model" if check.questions else ""
+            key = key_or_title(self.list, "pick.choose")
+            asks = f" · {key_or_title(self, 'checks.ask')} asks the model" if check.questions else ""
             heading = Content.assemble((name, "bold"), (f"  {key} runs it{asks}", "$text-muted"))
             content = check.model_dump(mode="json", include={"arguments", "questions", "expect"}, exclude_unset=True)
             return heading, Content("\n").join([*answers, Content(clean(write(content, indent=2)))])

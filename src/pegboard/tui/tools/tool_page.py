@@ -23,7 +23,7 @@ from pegboard.models import Finished, JsonObject, Problem, ToolCall, ToolResult,
 from pegboard.models.statistics import ToolStatistics
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count
-from pegboard.tui.commands import key_in_reach, key_of
+from pegboard.tui.commands import key_in_reach, key_or_title
 from pegboard.tui.form import FormPane
 from pegboard.tui.form.editors import CallPasted, CallPastedAsText, TextBox, TextLine
 from pegboard.tui.messages import Called, HistoryRead
@@ -145,8 +145,8 @@ class ToolPage(Vertical):
         return (
             f"Press {self._key('tools.run')} to run this tool.\n"
             "Write your own tools: `pegboard new NAME`.\n"
-            f"Connect a model: {key_of(self.app, 'mode.chat')}, {self._key('chat.model')}.\n"
-            f"Add an MCP server: {key_of(self.app, 'app.palette')}, add mcp."
+            f"Connect a model: {key_or_title(self.app, 'mode.chat')}, {self._key('chat.model')}.\n"
+            f"Add an MCP server: {key_or_title(self.app, 'app.palette')}, add mcp."
         )
 
     def show_titles(self) -> None:
@@ -361,7 +361,7 @@ class ToolPage(Vertical):
             return
         had = form.has_text_fault or bool(form.draft())
         self._form.load(arguments)
-        undo = f" {key_of(self._form, 'form.bring_back')} undoes it." if had else ""
+        undo = f" {key_or_title(self._form, 'form.bring_back')} undoes it." if had else ""
         self.notify(f"Form filled {source}.{undo}", markup=False)
         if hidden := unrecorded_secret(arguments):
             text = f"{hidden} Enter it before you run {self._shown.name}."
