@@ -211,6 +211,13 @@ def test_a_batch_stops_after_failures_and_can_be_resumed(pegboard: Command, tmp_
     assert (again.returncode, json.loads(again.stdout)["before"]) == (1, 50)
 
 
+def test_the_option_to_continue_a_batch_comes_before_the_arguments(packs: str, tmp_path: Path) -> None:
+    rows(tmp_path / "rows.jsonl", 50)
+    options = ("--from", "rows.jsonl", "--out", "out.jsonl", "--stop-after=1", "--packs", packs)
+    done = commands.pegboard("batch", *options, "--force", "--", "rows.square", cwd=tmp_path)
+    assert f"Continue with: pegboard batch {' '.join(options)} --resume -- rows.square" in done.stderr
+
+
 def test_a_batch_of_a_file_whose_name_is_not_ascii_can_be_resumed(pegboard: Command, tmp_path: Path) -> None:
     rows(tmp_path / "entrées שלום.jsonl", 20)
     line = ("rows.square", "--from", "entrées שלום.jsonl", "--out", "sortie é.jsonl", "--jobs", "1")

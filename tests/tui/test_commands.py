@@ -11,9 +11,11 @@ import pytest
 from stage import GivenRuntime, on_stage, tool
 from textual import events
 from textual.command import CommandList
+from textual.geometry import Offset
+from textual.widgets import Label
 
 from pegboard.config import Settings, load
-from pegboard.models import Problem
+from pegboard.models import JsonObject, Problem
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.commands import in_reach, key_in_reach
 from pegboard.tui.shell import palette
@@ -425,6 +427,30 @@ async def test_jump_mode_focuses_the_element_whose_label_is_typed(given: GivenRu
             await stage.press("ctrl+o", key)
             assert not isinstance(stage.app.screen, JumpScreen), "a key without a label ends the mode"
             assert stage.app.focused is targets[2]
+
+
+@pytest.mark.promise("TUI-7")
+async def test_fields_that_are_scrolled_out_of_view_have_no_labels(given: GivenRuntime) -> None:
+    fields: dict[str, JsonObject] = {f"p{number}": {"type": "string"} for number in range(60)}
+    given.found = (tool("big.tool", "", None, **fields),)
+    async with on_stage(given) as stage:
+        await stage.open("big")
+        stage.form.focus_field("/p59")
+        await stage.until_seen("p59")
+        await stage.until(lambda: stage.screen.settled, "the form is scrolled")
+        await stage.press("ctrl+o")
+        await stage.until(lambda: isinstance(stage.app.screen, JumpScreen), "letters are shown")
+
+        def visible() -> list[Offset]:
+            fields = [one for one in stage.screen.focus_chain if one.region]
+            regions = [stage.screen.find_widget(one).visible_region for one in fields]
+            return [region.offset for region in regions if region]
+
+        def labeled() -> list[Offset]:
+            return [label.region.offset for label in stage.app.screen.query(Label) if label.display]
+
+        await stage.until(lambda: labeled() == visible(), "the visible fields, and only these, have labels")
+        assert len(visible()) < len(stage.screen.focus_chain)
 
 
 @pytest.mark.promise("TUI-7")

@@ -271,8 +271,9 @@ def _resumable(plan: BatchPlan) -> str:
     if plan.out is None or plan.source == STDIN:
         return "This batch can't be resumed: only a batch that reads a file and has --out can be."
     words = ["pegboard", *sys.argv[1:]]
-    words = [word for word in words if word not in {"--resume", "--force"}]
-    return f"Continue with: {' '.join(map(_quoted, [*words, '--resume']))}"
+    end = words.index("--") if "--" in words else len(words)  # only arguments follow it
+    options = [word for word in words[:end] if word not in {"--resume", "--force"}]
+    return f"Continue with: {' '.join(map(_quoted, [*options, '--resume', *words[end:]]))}"
 
 
 def _quoted(word: str) -> str:

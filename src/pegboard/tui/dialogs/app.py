@@ -288,7 +288,7 @@ class DialogApp(ThemedApp, AppState):
         """Label every focusable element, and focus the one whose label is typed."""
         from pegboard.tui.shell.jump import JumpScreen
 
-        target = await self.push_screen_wait(JumpScreen(self.screen.focus_chain))
+        target = await self.push_screen_wait(JumpScreen(self.screen))
         if isinstance(target, Widget):
             target.focus()
 

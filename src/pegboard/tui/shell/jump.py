@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar  # Any: screens with results of any type
 
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.errors import NoWidget
+from textual.geometry import Region
+from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Label
 
@@ -18,10 +20,10 @@ _LETTERS = "asdfghjklqwertyuiopzxcvbnm1234567890"
 
 
 class JumpScreen(Overlay[Widget | None]):
-    """Labels over the current screen. Returns the widget whose label is typed, or None.
+    """Labels over a screen. Returns the widget whose label is typed, or None.
 
     Args:
-        targets: The focusable widgets, in focus order.
+        below: The screen. Its focusable widgets get labels in focus order, without those that are scrolled out of view.
     """
 
     PAGE = "Jump"
@@ -48,9 +50,10 @@ class JumpScreen(Overlay[Widget | None]):
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
-    def __init__(self, targets: Sequence[Widget]) -> None:
+    def __init__(self, below: Screen[Any]) -> None:
         super().__init__()
-        self._targets = dict(zip(_LETTERS, targets, strict=False))
+        self._below = below
+        self._targets = dict(zip(_LETTERS, filter(self._visible, below.focus_chain), strict=False))
         self._labels = {letter: Label(letter, markup=False) for letter in self._targets}
 
     def compose(self) -> ComposeResult:
@@ -60,20 +63,27 @@ class JumpScreen(Overlay[Widget | None]):
     def on_mount(self) -> None:
         """Place the labels, and again when the page below is laid out differently."""
         self._place()
-        below = self.app.screen_stack[-2]
-        below.screen_layout_refresh_signal.subscribe(self, lambda _: self._place())
+        self._below.screen_layout_refresh_signal.subscribe(self, lambda _: self._place())
 
     def _place(self) -> None:
         """Put the labels at the corners of their targets."""
         for letter, target in self._targets.items():
-            self._labels[letter].styles.offset = target.region.offset
-            self._labels[letter].display = bool(target.region)
+            region = self._visible(target)
+            self._labels[letter].styles.offset = region.offset
+            self._labels[letter].display = bool(region)
+
+    def _visible(self, target: Widget) -> Region:
+        """Return the part of a widget that is not scrolled out of view."""
+        try:
+            return self._below.find_widget(target).visible_region
+        except NoWidget:
+            return Region()
 
     def on_key(self, event: events.Key) -> None:
         """Close with the target of the typed label, or without one if no label is typed."""
         event.stop()
         target = self._targets.get(event.character or "")
-        self.dismiss(target if target is not None and target.region else None)
+        self.dismiss(target if target is not None and self._visible(target) else None)
 
     def on_click(self) -> None:
         """Cancel."""
