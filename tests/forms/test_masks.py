@@ -148,6 +148,22 @@ def test_the_key_of_a_map_entry_decides_whether_its_value_is_masked(schema: Json
 
 
 @pytest.mark.promise("TUI-3", "STO-2")
+def test_the_secrets_in_a_value_that_does_not_fit_its_field_are_masked() -> None:
+    auth: JsonObject = {"type": "object", "properties": {"password": {"type": "string"}}}
+    form = Form({"type": "object", "properties": {"auth": auth, "passwords": auth}})
+    given: JsonObject = {
+        "auth": [{"password": "first", "user": {"api_key": ["second"]}}, "open"],
+        "passwords": ["third"],
+    }
+    form.load(given)
+    text = form.text(masked=True)
+    assert [secret for secret in ("first", "second", "third") if secret in text] == []
+    assert "open" in text
+    form.load_text(text)
+    assert form.draft() == given
+
+
+@pytest.mark.promise("TUI-3", "STO-2")
 def test_the_rows_of_a_list_of_secrets_are_masked() -> None:
     form = Form({"type": "object", "properties": {"api_keys": {"type": "array", "items": {"type": "string"}}}})
     form.load({"api_keys": ["first", "second"]})

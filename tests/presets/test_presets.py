@@ -182,6 +182,17 @@ def test_renaming_never_replaces_a_preset_whose_name_differs_only_in_case(preset
     assert [(one.name, one.arguments) for one in presets.of(TOOL)] == [("X", {"value": 2}), ("x", {"value": 1})]
 
 
+def test_the_problem_of_a_damaged_preset_ends_when_its_file_is_deleted(presets: Presets, tmp_path: Path) -> None:
+    presets.save(TOOL, "a", {"x": 1})
+    broken = tmp_path / "presets" / TOOL / "broken.toml"
+    broken.write_text("x = ")
+    assert [one.name for one in presets.of(TOOL)] == ["a"]
+    assert len(presets.problems) == 1
+    broken.unlink()
+    assert [one.name for one in presets.of(TOOL)] == ["a"]
+    assert not presets.problems
+
+
 def test_a_preset_may_be_renamed_to_its_own_name(presets: Presets) -> None:
     presets.save(TOOL, "Überblick", {"n": 1})
     for name in ("Überblick", "  U\u0308berblick "):

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from pegboard.data.json_text import JsonTextError, parse, write
-from pegboard.forms.fields import Field, FieldPosition, FieldReading, FieldStatus
+from pegboard.forms.fields import Field, FieldPosition, FieldReading, FieldStatus, key_of
+from pegboard.forms.labels import without_secrets
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -99,7 +100,7 @@ class Container(Field):
         if self._unreadable is not None:
             return self._unreadable
         if self._loaded:
-            return self._loaded[0]
+            return without_secrets(self._loaded[0], key_of(self)) if masked else self._loaded[0]
         return None if self.state == "null" else self._draft_parts(masked)
 
     def load(self, value: JsonValue) -> None:

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pegboard.data.json_text import write
+from pegboard.data.mask import MASK
 from pegboard.forms.fields import FieldDescription
 
 if TYPE_CHECKING:
@@ -89,6 +90,19 @@ def container_label(outer: str, inner: str) -> str:
 def is_secret(name: str) -> bool:
     """Return True if a text of this name should be masked."""
     return _SECRET.search(_words(name)) is not None
+
+
+def without_secrets(value: JsonValue, name: str) -> JsonValue:
+    """Return a value of this name with `MASK` in place of each text that should be masked."""
+    match value:
+        case dict():
+            return {key: without_secrets(inner, name if is_secret(name) else key) for key, inner in value.items()}
+        case list():
+            return [without_secrets(item, name) for item in value]
+        case str() if is_secret(name):
+            return MASK
+        case _:
+            return value
 
 
 def is_long(node: JsonObject, name: str) -> bool:

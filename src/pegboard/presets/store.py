@@ -141,11 +141,16 @@ class Presets:
         return found
 
     def _files(self, tool: str) -> Iterator[tuple[str, Path]]:
+        folder = self._folder(tool)
+        listed = self._list(folder)
         files = {
             normal(plain_name(file.stem)): file
-            for file in sorted(self._list(self._folder(tool)), reverse=True)
+            for file in sorted(listed, reverse=True)
             if file.suffix == _SUFFIX and not file.name.startswith(".")
         }
+        for file in [*self._problems]:
+            if file.parent == folder and file not in listed:  # it was deleted
+                self._problems.pop(file, None)
         yield from sorted(files.items(), key=lambda item: (item[0].casefold(), item[0]))
 
     def _folder(self, tool: str) -> Path:

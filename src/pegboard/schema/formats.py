@@ -12,7 +12,7 @@ from uuid import UUID
 from pegboard.schema.patterns import is_javascript
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
-_TIME = re.compile(r"(\d{2}:\d{2}):(\d{2})(\.\d+)?(Z|[+-]\d{2}:\d{2})?", re.ASCII | re.IGNORECASE)
+_TIME = re.compile(r"(\d{2}:\d{2}):(\d{2})(\.\d+)?(Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)?", re.ASCII | re.IGNORECASE)
 _EMAIL = re.compile(r"[^\s@]+@[^\s@]+")
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:[^\s<>\"{}|\\^`]+")
 _MONTHS = 12
