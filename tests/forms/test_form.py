@@ -676,6 +676,18 @@ def test_an_edit_of_the_json_text_that_leaves_only_prefilled_values_keeps_the_ar
     assert built.arguments() == json.loads(built.text()) == {"x": json.loads(after)}
 
 
+@pytest.mark.promise("TUI-3")
+def test_an_object_whose_additional_argument_was_removed_in_the_json_text_is_left_out_when_it_is_cleared() -> None:
+    built, _ = only({"properties": {"a": {"type": "integer"}}, "additionalProperties": {"type": "string"}})
+    built.load({"x": {"a": 1, "b": "more"}})
+    built.load_text('{"x": {"a": 1}}')
+    assert built.arguments() == {"x": {"a": 1}}
+    field = built.field_at("/x/a")
+    assert field is not None
+    field.write("")
+    assert built.arguments() == {}
+
+
 def test_additional_arguments_have_a_field_if_the_schema_allows_them() -> None:
     built = Form({"properties": {"a": {"type": "string"}}, "additionalProperties": {"type": "integer"}})
     rest = built.fields[-1]

@@ -112,7 +112,11 @@ class SectionField(Container):
                 inner.update(value[name], shown[name])
             else:
                 inner.load(value[name])
-        self.rest.update(self._additional(value), self._additional(shown))
+        additional = self._additional(value)
+        if additional:
+            self.rest.update(additional, self._additional(shown))
+        elif self._rest is not None:
+            self._rest.leave_out()
         return True
 
     def prefill(self, validator: Validator) -> None:
