@@ -874,3 +874,17 @@ def test_a_key_for_which_a_pattern_takes_too_long_is_an_error_and_keeps_its_valu
     assert (built.draft(), errors(built)) == ({"x": {key: "1"}}, {"": message})
     built.load({"x": {key: 2}})
     assert (built.draft(), errors(built)) == ({"x": {key: 2}}, {"": message})
+
+
+@pytest.mark.promise("TUI-3")
+def test_the_fields_of_a_long_list_are_found_by_their_paths() -> None:
+    row: JsonObject = {"type": "object", "properties": {"a/b": {"anyOf": [{"type": "integer"}, {"type": "object"}]}}}
+    built, field = only({"type": "array", "items": row})
+    built.load({"x": [{"a/b": number, "more": {"c": 1}} for number in range(3_000)]})
+    assert isinstance(field, ListField)
+    for number, found in enumerate(field.rows):
+        inner = built.build_to(f"/x/{number}/a~1b")
+        assert inner is found.children[0]
+        assert built.field_at(f"/x/{number}/a~1b/none") is inner
+    missing = [built.field_at(path) for path in ("/x/3000", "/x/-", "/x/" + "9" * 5_000, "/x/1/none", "/y", "")]
+    assert missing == [field, field, field, field.rows[1], None, None]

@@ -9,12 +9,15 @@ from pegboard.data.json_text import JsonTextError, parse, write
 from pegboard.data.pointer import resolve
 from pegboard.errors import FormFaults
 from pegboard.forms.build import Builder
+from pegboard.forms.lists import ListField
 from pegboard.forms.masks import Masks
 from pegboard.forms.sections import SectionField
 from pegboard.forms.variants import VariantField
 from pegboard.models import Fault
 from pegboard.schema.arguments import by_parameter
 from pegboard.schema.validation import validator
+
+_MOST_DIGITS = 10
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -62,20 +65,28 @@ class Form:
 
     def field_at(self, path: str) -> Field | None:
         """Return the innermost field that contains a JSON Pointer's target, or None."""
-        nearest: Field | None = None
-        length = -1
-        for one in self.walk():
-            own = one.path
-            if own and _is_within(path, own) and len(own) > length:
-                nearest, length = one, len(own)
-        return nearest
+        return _innermost(self._around(path))
 
     def build_to(self, path: str) -> Field | None:
         """Return the field at or around a JSON Pointer, building sections and variants on the way."""
-        for one in self.walk():
-            if isinstance(one, SectionField | VariantField) and one.path != path and _is_within(path, one.path):
-                one.children  # noqa: B018 - the access builds them, and the walk continues in them
-        return self.field_at(path)
+        return _innermost(self._around(path, builds=True))
+
+    def _around(self, path: str, *, builds: bool = False) -> Iterator[Field]:
+        """Yield the fields that contain a JSON Pointer's target, outer ones first; don't look into others."""
+        waiting = [*reversed(self.fields)]
+        while waiting:
+            one = waiting.pop()
+            own = one.path
+            if not _is_within(path, own):
+                continue
+            yield one
+            if isinstance(one, ListField):
+                row, _, _ = path[len(own) + 1 :].partition("/")
+                waiting += one.built[int(row) :][:1] if row.isdecimal() and len(row) < _MOST_DIGITS else ()
+            elif builds and isinstance(one, SectionField | VariantField) and own != path:
+                waiting += reversed(one.children)
+            else:
+                waiting += reversed(one.built)
 
     def reset(self) -> None:
         """Reset the form to its untouched state."""
@@ -227,6 +238,11 @@ class Form:
             return ranks.get(path, len(ranks))
 
         return sorted(faults, key=rank)
+
+
+def _innermost(fields: Iterable[Field]) -> Field | None:
+    """Return the first of the fields with the longest path, or None if all paths are empty."""
+    return max((one for one in fields if one.path), key=lambda one: len(one.path), default=None)
 
 
 def _is_within(path: str, outer: str) -> bool:

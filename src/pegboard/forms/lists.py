@@ -53,6 +53,11 @@ class ListField(Container):
         return self._make_row is not None
 
     @property
+    def part_count(self) -> int:
+        """Number of rows."""
+        return len(self.rows)
+
+    @property
     def children(self) -> tuple[Field, ...]:
         """Rows."""
         return tuple(self.rows)

@@ -269,6 +269,11 @@ class MapField(Container):
         self._same_for_all = same_for_all
 
     @property
+    def part_count(self) -> int:
+        """Number of entries."""
+        return len(self.entries)
+
+    @property
     def children(self) -> tuple[Field, ...]:
         """Fields of the entries' values."""
         return tuple(entry.field for entry in self.entries)

@@ -78,7 +78,7 @@ def number(item: FormItem) -> str:
     """Return the number shown before a row, or an empty string."""
     if item.part not in ("field", "choice") or item.holder is None or item.entry is not None or item.is_named:
         return ""
-    return f"{item.index + 1} ".rjust(len(str(len(item.holder.children))) + 1)
+    return f"{item.index + 1} ".rjust(len(str(item.holder.part_count)) + 1)
 
 
 def guides(item: FormItem, space: Space) -> Content:

@@ -244,7 +244,7 @@ def _is_open_by_default(one: Field) -> bool:
     around = _ancestors(one)
     if one.is_filled and not one.is_prefilled:
         holder = one.parent
-        many = isinstance(holder, ListField | MapField) and len(holder.children) > _FEW_ROWS
+        many = isinstance(holder, ListField | MapField) and holder.part_count > _FEW_ROWS
         return not many
     if _is_recursive(one, around):
         return False
