@@ -723,18 +723,15 @@ def test_the_observer_continues_if_a_waiting_hook_ends_in_the_moment_of_the_next
 ) -> None:
     write_rules(home, '[[rule]]\nask = "gemini.*"\n')
     agent = Hooked(agent="gemini")
-    with (
-        questions.announce(),
-        SocketAddresses(home / "state/hooks") as addresses,
-        socket.socket(socket.AF_UNIX) as link,
-    ):
+    with questions.announce(), socket.socket(socket.AF_UNIX) as link:
         hook = agent.start("BeforeTool", tool_name="Bash", tool_input={}, tool_use_id="t-1")
         waiting(questions)
         (observer,) = observers(home)
         (file,) = (home / "state/hooks").glob("*.sock")
         descriptors = Path(f"/proc/{observer}/fd")
         before = len([*descriptors.iterdir()])
-        link.connect(addresses.of(file.name))
+        with SocketAddresses(file.parent) as addresses:
+            link.connect(addresses.of(file.name))
         eventually(lambda: len([*descriptors.iterdir()]) > before)
         os.kill(observer, signal.SIGSTOP)
         try:
