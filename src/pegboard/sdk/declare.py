@@ -45,10 +45,9 @@ def hints(
     """
     if tool is not None:  # `@hints` without parentheses; discovery reports it
         return tool  # type: ignore[return-value]
-    given = {name: value for name, value in locals().items() if value is not None}
+    del read_only, destructive, idempotent, open_world, timeout, cache_seconds, stdin  # discovery reads the source
 
     def decorate(tool: ToolT) -> ToolT:
-        tool.__pegboard_hints__ = given  # type: ignore[attr-defined] # functions accept any attribute
         return tool
 
     return decorate
@@ -71,9 +70,9 @@ def aliases(*names: str, **parameters: str | Sequence[str]) -> Callable[[ToolT],
     given = {name: (other,) if isinstance(other, str) else tuple(other) for name, other in parameters.items()}
 
     def decorate(tool: ToolT) -> ToolT:
-        own, others = getattr(tool, "__pegboard_aliases__", ((), {}))  # of another `@aliases`
+        others = getattr(tool, "__pegboard_aliases__", {})  # of another `@aliases`
         merged = {name: (*given.get(name, ()), *others.get(name, ())) for name in {**given, **others}}
-        tool.__pegboard_aliases__ = (*names, *own), merged  # type: ignore[attr-defined] # functions accept any attribute
+        tool.__pegboard_aliases__ = merged  # type: ignore[attr-defined] # functions accept any attribute
         return tool
 
     return decorate

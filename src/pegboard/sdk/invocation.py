@@ -89,7 +89,7 @@ def _bind(tool: str, functions: Sequence[Callable[..., Any]], arguments: Mapping
 
     parameters: dict[str, str] = {}
     for function in functions:
-        _, aliases = getattr(function, "__pegboard_aliases__", ((), {}))
+        aliases = getattr(function, "__pegboard_aliases__", {})
         parameters |= {alias: name for name, others in aliases.items() for alias in others}
     bound: dict[str, object] = {}
     for given, value in arguments.items():
