@@ -30,6 +30,7 @@ from pegboard.cli.root import (
     or_stdout,
     recorded_call,
     refuse_beside,
+    refuse_json_beside_data,
     scanned,
 )
 from pegboard.data.mask import unrecorded_secret
@@ -144,7 +145,7 @@ def show(
 
     if print_ is not None:
         refuse_beside("--print", {"--data": data, "--json": json}, "it prints the call without its result")
-    _refuse_json_beside_data(data=data, json=json)
+    refuse_json_beside_data(data=data, json=json)
     runtime = open_runtime(context) if print_ is None else scanned(context, connects=False)
     with _exit_on_error():
         call = recorded_call(runtime, call_id)
@@ -184,7 +185,7 @@ def rerun(
     from pegboard.cli.tools import exit_code_of, print_outcome, reject, run_call
     from pegboard.models import ToolCall
 
-    _refuse_json_beside_data(data=data, json=json)
+    refuse_json_beside_data(data=data, json=json)
     runtime = open_runtime(context)
     with _exit_on_error():
         recorded = recorded_call(runtime, call_id)
@@ -201,11 +202,6 @@ def rerun(
         call, result = reject(runtime, call, unreadable, records=bool(unreadable.faults))
     print_outcome(runtime, call, result, only_data=data)
     raise typer.Exit(interruption or exit_code_of(result))
-
-
-def _refuse_json_beside_data(*, data: bool, json: bool) -> None:
-    if data:
-        refuse_beside("--data", {"--json": json}, "it prints only the data")
 
 
 def _changed_arguments(runtime: Runtime, recorded: RecordedCall, args: str | None, pairs: list[str]) -> JsonObject:

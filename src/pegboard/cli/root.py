@@ -366,6 +366,12 @@ def refuse_beside(option: str, others: Mapping[str, object], reason: str) -> Non
         raise typer.Exit(USAGE)
 
 
+def refuse_json_beside_data(*, data: bool, json: bool) -> None:
+    """Exit with a message if both `--data` and `--json` are given."""
+    if data:
+        refuse_beside("--data", {"--json": json}, "it prints only the data")
+
+
 def recorded_call(runtime: Runtime, call_id: str) -> RecordedCall:
     """Return the recorded call whose id starts so, or print that there is none, or several, and exit."""
     from pegboard.cli.output import narrate

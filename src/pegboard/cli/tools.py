@@ -28,6 +28,7 @@ from pegboard.cli.root import (
     find,
     group,
     refuse_beside,
+    refuse_json_beside_data,
     scanned,
 )
 from pegboard.cli.servers import ElicitOption, answer_questions, narrate_messages
@@ -124,8 +125,7 @@ def invoke(
     if print_ is not None:
         unused = {"--timeout": timeout, "--elicit": elicit, "--messages": messages, "--data": data, "--json": json}
         refuse_beside("--print", unused, "a printed call doesn't run")
-    if data:
-        refuse_beside("--data", {"--json": json}, "it prints only the data")
+    refuse_json_beside_data(data=data, json=json)
     runtime = scanned(context, tool_allow, connects=True, tool=name, calls=True)
     answer_questions(context, runtime, elicit)
     spec = runtime.tools.get(name)

@@ -17,8 +17,6 @@ from pegboard.models import Fault
 from pegboard.schema.arguments import by_parameter
 from pegboard.schema.validation import validator
 
-_MOST_DIGITS = 10
-
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
@@ -81,8 +79,8 @@ class Form:
                 continue
             yield one
             if isinstance(one, ListField):
-                row, _, _ = path[len(own) + 1 :].partition("/")
-                waiting += one.built[int(row) :][:1] if row.isdecimal() and len(row) < _MOST_DIGITS else ()
+                index = path[len(own) + 1 :].partition("/")[0]
+                waiting += (row for row in one.built if row.name == index)  # their paths would take longer
             elif builds and isinstance(one, SectionField | VariantField) and own != path:
                 waiting += reversed(one.children)
             else:

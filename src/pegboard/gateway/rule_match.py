@@ -304,8 +304,10 @@ def value_matches(pattern: str, value: ArgumentValue, folders: Folders, *, stric
 
 def number(text: str | None) -> Decimal | None:
     """Return a text as an exact number, or None if it isn't one that can be compared."""
+    if text is None:
+        return None
     try:
-        found = Decimal(text or "sNaN")
+        found = Decimal(text)
     except (InvalidOperation, ValueError):
         return None
     return None if found.is_snan() else found

@@ -42,6 +42,11 @@ def truncate(line: str, width: int) -> str:
     return f"{set_cell_size(line, width - 1).rstrip()}…" if width > 0 else ""
 
 
+def fit(line: str, width: int) -> str:
+    """Return a line of exactly `width` cells: truncated, or with spaces at its end."""
+    return set_cell_size(truncate(line, width), width)
+
+
 def _wrap_plain(line: str, width: int) -> list[tuple[int, int]]:
     rows: list[tuple[int, int]] = []
     start, length = 0, len(line)

@@ -91,18 +91,17 @@ def names_keyring(error: str) -> bool:
 
 
 def _install_hint(requirement: DeclaredRequirement, result: ProbeResult) -> str:
-    match requirement.kind:
-        case "cli":
-            match result.status:
-                case "outdated":
-                    return f"Install {requirement.name} {requirement.min_version} or later."
-                case "error":
-                    return f"Install a {requirement.name} that works, or correct its requirement in the pack."
+    match requirement.kind, result.status:
+        case "cli", "outdated":
+            return f"Install {requirement.name} {requirement.min_version} or later."
+        case "cli", "error":
+            return f"Install a {requirement.name} that works, or correct its requirement in the pack."
+        case "cli", _:
             return f"Install {requirement.name} and add it to the PATH."
-        case "lib":
+        case "lib", _:
             advice = advice_on_module(requirement.name, requirement.min_version)
             return f"{advice}." if advice else install_command(requirement.name, requirement.min_version)
-        case "secret":
+        case "secret", _:
             here = f"Set {requirement.name} in the environment or a .env file"
             has_keyring = not names_keyring(result.error or "")
             return f"{here}, or: pegboard auth set {requirement.name}" if has_keyring else f"{here}."

@@ -353,6 +353,8 @@ class CallActions:
     async def deselect_deleted(self, listed: CallList) -> None:
         """Deselect the calls that were deleted meanwhile, also by other programs."""
         ticked = listed.ticked
+        if not ticked:
+            return
         with suppress(StoreError):  # reading the list reports it
             found = await asyncio.to_thread(self._activity.find, [*ticked])
             listed.ticked -= ticked - {call.id for call in found}

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing, suppress
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from rich.cells import set_cell_size
 from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -24,7 +23,7 @@ from pegboard.models import Agent, CallState, RecordedCall
 from pegboard.models.timeline import SessionTimeline, SessionTool, TimelineBar, TimelineGap
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count, duration, thousands, tokens
-from pegboard.results.wrap import truncate
+from pegboard.results.wrap import fit
 from pegboard.tui.activity.call_list import SIGNS
 from pegboard.tui.activity.calls import CallActions
 from pegboard.tui.activity.rows import CallRow
@@ -110,7 +109,8 @@ class TimelineView(LineView):
     def show(self, rows: Sequence[TimelineRow], scale: TimeScale) -> None:
         """Show a session. What the user reads stays where it is; a selected end is followed while it is visible."""
         top = self.scroll_offset.y
-        moved, cursor = _moved(self.rows, rows, top), self.cursor + _moved(self.rows, rows, self.cursor)
+        now = {_identity(row.item): at for at, row in enumerate(rows) if isinstance(row.item, TimelineBar)}
+        moved, cursor = _moved(self.rows, now, top), self.cursor + _moved(self.rows, now, self.cursor)
         self.rows, self._scale = rows, scale
         self.rows_changed()
         if self._follows_end:
@@ -179,7 +179,7 @@ class TimelineView(LineView):
             sign, label, block = SIGNS[state][0], clean_line(item.label), "█"
             kind = _KINDS.get(state, "stopped")
         indent = "  " * (row.depth - 1) + "↳ " if row.depth else ""
-        named = set_cell_size(truncate(f"{indent}{sign} {label}", label_width - 1), label_width - 1)
+        named = fit(f"{indent}{sign} {label}", label_width - 1)
         text = f"{offset:>{_OFFSET - 1}} {named} "
         at = len(text)
         text += " " * first + block * (last - first) + " " * (width - last) + f"{lasted:>{_DURATION}}"
@@ -278,7 +278,7 @@ class ToolTotals(LineView):
 
     def _line(self, tool: str, calls: str, failed: str, lasted: str, estimate: str) -> str:
         width = max(min(self.row_width - 49, 48), 8)
-        return f"{set_cell_size(truncate(tool, width), width)}{calls:>9}{failed:>16}{lasted:>13}{estimate:>11}"
+        return f"{fit(tool, width)}{calls:>9}{failed:>16}{lasted:>13}{estimate:>11}"
 
 
 class TimelineScreen(Dialog[None]):
@@ -426,13 +426,22 @@ def _shown_state(bar: TimelineBar) -> CallState:
     return "failed" if bar.exit_code else bar.state
 
 
-def _moved(before: Sequence[TimelineRow], after: Sequence[TimelineRow], index: int) -> int:
-    """Return by how many lines the first bar at or below a row has moved; 0 if all of them were dropped."""
-    now = {(row.item.kind, row.item.id): at for at, row in enumerate(after) if isinstance(row.item, TimelineBar)}
-    for at in range(index, len(before)):
-        item = before[at].item
-        if isinstance(item, TimelineBar) and (item.kind, item.id) in now:
-            return now[item.kind, item.id] - at
+def _identity(bar: TimelineBar) -> tuple[str, str]:
+    return bar.kind, bar.id
+
+
+def _moved(rows: Sequence[TimelineRow], now: Mapping[tuple[str, str], int], index: int) -> int:
+    """Return by how many lines the first bar at or below a row has moved; 0 if all of them were dropped.
+
+    Args:
+        rows: The rows before.
+        now: The index of each bar now, by its identity.
+        index: The row.
+    """
+    for at in range(index, len(rows)):
+        item = rows[at].item
+        if isinstance(item, TimelineBar) and _identity(item) in now:
+            return now[_identity(item)] - at
     return 0
 
 

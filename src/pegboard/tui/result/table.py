@@ -21,7 +21,7 @@ from pegboard.results.paths import JsonPath
 from pegboard.results.sizes import count
 from pegboard.results.stored.client import StoredResultError
 from pegboard.results.table import CELL, Table
-from pegboard.results.wrap import truncate
+from pegboard.results.wrap import fit, truncate
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.widgets.line_view import LineSpan, LineView
 
@@ -208,7 +208,7 @@ class TableView(LineView):
         if self._arrangement.column == key:
             sign = "▼" if self._arrangement.descending else "▲"
             name = f"{sign}{truncate(name, width - 1)}" if width > 1 else sign
-        text = set_cell_size(truncate(name, width), width)
+        text = fit(name, width)
         if not self._numeric[column]:
             return text
         shown = text.rstrip()
@@ -459,7 +459,7 @@ class TableView(LineView):
             text = self._table.cell(row, column, max(width, CELL))
             if self._numeric[column]:
                 text = " " * max(width - cell_len(text), 0) + text
-            yield column, f" {set_cell_size(truncate(text, width), width)} "
+            yield column, f" {fit(text, width)} "
 
     def _columns(self) -> dict[int, int]:
         """Return the visible columns with their widths: the first, and those from the scroll position on.
