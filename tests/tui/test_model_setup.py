@@ -280,6 +280,24 @@ async def test_a_setting_that_applies_after_a_restart_is_shown_as_configured_and
 
 
 @pytest.mark.promise("CFG-3")
+async def test_the_restart_that_a_setting_requires_is_announced_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pegboard.tui.dialogs.app._CHECK_SECONDS", 0.05)
+    runtime = Runtime.from_environment()
+    async with on_stage(runtime, size=(120, 40)) as stage:
+        await open_settings(stage)
+        await stage.press(*"tools.timeout")
+        await stage.until_seen("Value: 8.0")
+        await stage.press("enter")
+        await stage.until_seen("enter accepts")
+        await stage.press("ctrl+u", *"20", "enter")
+        await stage.until_seen("Restart Pegboard to apply tools.timeout.")
+        version = stage.app.rules_version
+        runtime.paths.approvals.write_text("# Changed after the settings.\n")
+        await stage.until(lambda: stage.app.rules_version > version, "the files were looked at")
+        assert sum("Restart Pegboard" in one.message for one in stage.app._notifications) == 1
+
+
+@pytest.mark.promise("CFG-3")
 async def test_a_setting_that_another_program_changes_is_shown_and_overwritten_only_knowingly() -> None:
     async with on_stage(Runtime.from_environment(), size=(120, 40)) as stage:
         await open_settings(stage)

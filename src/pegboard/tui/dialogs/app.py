@@ -52,6 +52,8 @@ class DialogApp(ThemedApp, AppState):
         self.appearance = appearance
         self.settings_problems: tuple[Problem, ...] = ()
         """Why a changed configuration was not applied."""
+        self._seen_settings: Sequence[tuple[int, int] | None] = ()
+        """State of the files of the configuration when it was last read."""
         self.remembered = Remembered.read(runtime.paths.interface)
         super().__init__(theme_folders, runtime.paths.state / "theme", appearance.theme)
         self.recent_commands = RecentCommands(runtime.paths.state / "recent-commands")
@@ -98,25 +100,28 @@ class DialogApp(ThemedApp, AppState):
     @work(group="settings")
     async def follow_settings(self) -> None:
         """Apply the configuration, or read the problems of the rules, whenever their files change; never return."""
-        files = (self.runtime.paths.config_file, working_directory() / "pegboard.toml")
-        rules = (self.runtime.paths.approvals,)
-        seen, seen_rules = await asyncio.to_thread(lambda: (_fingerprint(files), _fingerprint(rules)))
+        files, rules = self._settings_files, (self.runtime.paths.approvals,)
+        self._seen_settings, seen_rules = await asyncio.to_thread(lambda: (_fingerprint(files), _fingerprint(rules)))
         while True:
             await asyncio.sleep(_CHECK_SECONDS)
             found, found_rules = await asyncio.to_thread(lambda: (_fingerprint(files), _fingerprint(rules)))
-            if found != seen:
-                seen = found
+            if found != self._seen_settings:
                 await self.reload_settings()
             if found_rules != seen_rules:
                 seen_rules = found_rules
                 self.rules_version += 1
                 await self.read_problems()
 
+    @property
+    def _settings_files(self) -> Sequence[Path]:
+        return (self.runtime.paths.config_file, working_directory() / "pegboard.toml")
+
     async def read_problems(self) -> None:
         """Read the problems again; does nothing by default."""
 
     async def reload_settings(self) -> None:
         """Read the configuration again, apply what can change now, and name what can't."""
+        self._seen_settings = await asyncio.to_thread(_fingerprint, self._settings_files)
         change = await self.runtime.reload()
         self.appearance = self.runtime.settings.appearance
         self.settings_problems = () if change.blocked is None else (change.blocked,)
