@@ -263,9 +263,10 @@ def test_the_app_uses_the_colors_that_a_terminal_has(home: Path, environ: dict[s
 def test_the_app_names_a_chat_to_resume_at_its_end_only_if_it_is_recorded(home: Path, is_recorded: bool) -> None:
     if not is_recorded:
         (home / "state" / "history.db").mkdir(parents=True)
+    (home / "config.toml").write_text('[keys]\n"mode.chat" = "ctrl+x"\n"chat.sessions" = ""\n')
     with in_terminal(size=(160, 40)) as terminal:
         terminal.read_until("type to filter")
-        terminal.type("\x1b[17~")  # f6
+        terminal.type("\x18")  # ctrl+x
         terminal.read_until("Ask something")
         terminal.type("hello")
         terminal.type("\r")
@@ -274,3 +275,4 @@ def test_the_app_names_a_chat_to_resume_at_its_end_only_if_it_is_recorded(home: 
         assert terminal.read_all() == 0
     after = terminal.output.rpartition("\x1b[?1049l")[2]
     assert ("Resume the chat: " in after, "not recorded" in after) == (is_recorded, not is_recorded)
+    assert ("press ctrl+x, then “Sessions” in the app" in after) is is_recorded

@@ -67,7 +67,7 @@ def open_app(packs: Sequence[Path] = (), tool_allow: str | None = None, servers:
         lost = runtime.unrecorded()
         if app.session and lost is None:
             hint = f'pegboard ask --session {app.session} "…"'
-            print(f"Resume the chat: press f6, then ctrl+l in the app, or run `{hint}`.", file=sys.stderr)
+            print(f"Resume the chat: press {app.keys_of_sessions} in the app, or run `{hint}`.", file=sys.stderr)
         if lost is not None:
             from pegboard.cli.output import narrate_problems
 

@@ -10,6 +10,8 @@ from textual import events, on
 from textual.screen import Screen
 
 from pegboard.results.clean import clean_line
+from pegboard.tui.chat.chat_commands import CHAT_COMMANDS
+from pegboard.tui.commands import assigned_key, key_or_title
 from pegboard.tui.dialogs.app import DialogApp
 from pegboard.tui.messages import (
     Asking,
@@ -203,6 +205,13 @@ class PagesApp(DialogApp, inherit_bindings=False):
             await self.action_to_asking()
         else:
             self.notify("The call waits for an answer in another process, or was just answered.")
+
+    @property
+    def keys_of_sessions(self) -> str:
+        """The keys that open the list of chat sessions: `f6, then ctrl+l`."""
+        command = next(one for one in CHAT_COMMANDS if one.id == "chat.sessions")
+        key = assigned_key(self, command) or f"“{command.title}”"
+        return f"{key_or_title(self, 'mode.chat')}, then {key}"
 
     def _open_agent_call(self, question: Question | None = None) -> None:
         """Show a waiting call in a worker: large arguments take a while to read. The last request counts."""
