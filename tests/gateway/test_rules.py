@@ -708,6 +708,32 @@ def test_any_text_can_be_compared_with_the_number_of_a_rule(tmp_path: Path, text
         assert Rules(file).verdict(spec, call).action == "ask", (pattern, value)
 
 
+@pytest.mark.promise("SEC-4")
+@pytest.mark.parametrize(
+    ("args", "denied", "allowed"),
+    [
+        ({"path": "/tmp/a"}, "ask", "allow"),
+        ({"path": "/tmp/a", "Path": "/etc/a"}, "deny", "ask"),
+        ({"PATH": "/etc/a"}, "deny", "ask"),
+        ({"path": "/tmp/a", "Path": "/tmp/b"}, "ask", "allow"),
+        ({"path": "/tmp/a", "User": "/etc/a"}, "ask", "allow"),
+    ],
+)
+def test_rules_read_the_names_of_arguments_without_regard_to_case_as_servers_in_go_do(
+    tmp_path: Path, args: JsonObject, denied: str, allowed: str
+) -> None:
+    file = tmp_path / "approvals.toml"
+    schema: JsonObject = {"properties": {"path": {"type": "string"}, "user": {}, "User": {}}}
+    spec = ToolSpec(name="fs.read", pack="fs", input_schema=schema, handler=McpHandler(server="fs", tool="read"))
+    for rule, action in (
+        ('deny = "fs.read"\nwhere = { user = "*" }', "ask"),
+        ('deny = "fs.read"\nwhere = { path = "/etc/*" }', denied),
+        ('allow = "fs.read"\nwhere = { path = "/tmp/*" }', allowed),
+    ):
+        file.write_text(f"[[rule]]\n{rule}\n", encoding="utf-8")
+        assert Rules(file).verdict(spec, ToolCall(name="fs.read", args=args, source="ask")).action == action, rule
+
+
 @pytest.mark.promise("ASK-7")
 def test_rules_are_checked_again_for_other_tools_although_these_have_the_addresses_of_earlier_ones(
     tmp_path: Path,

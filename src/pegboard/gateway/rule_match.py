@@ -199,10 +199,19 @@ class Arguments:
             for count in range(1, len(parts) + 1):
                 inner = ".".join(parts[:count])
                 below = self._variants([_properties(node)[inner] for node in nodes if inner in _properties(node)])
-                if inner in value:
-                    yield from self._reach(value[inner], below, parts[count:], inner)
-                elif (default := next((node for node in below if "default" in node), None)) is not None:
-                    yield from self._reach(default["default"], below, parts[count:], inner)
+                for spelled in self._spellings(value, nodes, inner):
+                    yield from self._reach(value[spelled], below, parts[count:], inner)
+                if inner not in value:
+                    for node in [node for node in below if "default" in node][:1]:
+                        yield from self._reach(node["default"], below, parts[count:], inner)
+
+    def _spellings(self, value: JsonObject, nodes: tuple[JsonObject, ...], name: str) -> list[str]:
+        """Return the keys of an object that a server may read as a name: those written in Go ignore the case."""
+        if not isinstance(self._spec.handler, McpHandler):
+            return [name] if name in value else []
+        folded = name.casefold()
+        others = (key for key in value if key.casefold() == folded)
+        return [key for key in others if key == name or not any(key in _properties(node) for node in nodes)]
 
     def _schemas(self, nodes: tuple[JsonObject, ...], parts: Sequence[str]) -> Iterator[tuple[JsonObject, ...]]:
         if not parts:
