@@ -101,11 +101,13 @@ class Recorder:
         parent: str | None = None,
         session: str | None = None,
         source: str = "cli",
+        agent: str = "",
     ) -> str:
         """Record a call; return its id."""
         self._calls += 1
+        found_agent = {"agent": {"name": agent}} if agent else {}
         call = ToolCall.model_validate(
-            {"name": tool, "args": args or {}, "source": source, "parent": parent, "session": session}
+            {"name": tool, "args": args or {}, "source": source, "parent": parent, "session": session, **found_agent}
         )
         found = result or ToolResult(ok=True, data="done", meta=ResultMeta(duration_ms=12, size=6))
         self._runtime.history.record(call, found, START + timedelta(seconds=self._calls))
@@ -276,6 +278,20 @@ async def test_a_completed_filter_finds_a_tool_whose_name_contains_a_space(
         await stage.until(lambda: calls(stage).sought == 'tool:"notes.add one" ', "the name is in quotes")
         await settle(stage)
         assert [row.split()[1:3] for row in rows(stage)] == [["notes.add", "one"]]
+
+
+@pytest.mark.promise("ACT-1")
+async def test_tab_completes_the_name_of_an_agent_in_the_filter(runtime: Runtime, recorder: Recorder) -> None:
+    for agent in ("claude-code", "Claude Desktop", "Claude\x1b[31m", "cursor", ""):
+        recorder.add("gate.shout", {"text": agent}, source="mcp", agent=agent)
+    async with on_activity(runtime) as stage:
+        await filtered(stage, "agent:")
+        await stage.until_seen('agent:cursor agent:"Claude Desktop" agent:claude-code')
+        await stage.type("Cl")
+        await press(stage, "tab")
+        await stage.until(lambda: calls(stage).sought == 'agent:"Claude Desktop" ', "the name is in quotes")
+        await settle(stage)
+        assert len(rows(stage)) == 1
 
 
 async def test_space_is_part_of_a_filter_that_is_typed_and_selects_otherwise(

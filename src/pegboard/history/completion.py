@@ -16,12 +16,13 @@ _VALUES: dict[str, Sequence[str]] = {
 }
 
 
-def completions(text: str, tools: Sequence[str]) -> tuple[str, ...]:
+def completions(text: str, tools: Sequence[str], agents: Sequence[str]) -> tuple[str, ...]:
     """Return what can replace the last word of a query, the best first; a key ends with `:`.
 
     Args:
         text: The query up to the cursor.
         tools: Names of the tools in the history.
+        agents: Names of agents.
     """
     word = text.rpartition(" ")[2]
     if text.count('"') % 2:
@@ -31,7 +32,7 @@ def completions(text: str, tools: Sequence[str]) -> tuple[str, ...]:
         return tuple(f"{one}:" for one in KEYS if one.startswith(word.lower()))
     done, comma, last = value.rpartition(",")
     packs = dict.fromkeys(f"{tool.partition('.')[0]}.*" for tool in tools)
-    known = (*tools, *packs) if key.lower() == "tool" else _VALUES.get(key.lower(), ())
+    known = {**_VALUES, "agent": agents, "tool": (*tools, *packs)}.get(key.lower(), ())
     found = [one for one in known if one.startswith(last) and one != last]
     if key.lower() == "tool" and last:
         found += [one for one in tools if last in one and one not in found and one != last]

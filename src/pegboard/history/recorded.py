@@ -23,6 +23,8 @@ COUNTED: Final = 10_000
 """Number of matching calls beyond which they are no longer counted."""
 FREQUENT: Final = 5_000
 """Number of calls beyond which a word of a query matches only as a whole word."""
+RECENT: Final = 2_000
+"""Number of the latest calls whose agents complete a query."""
 MOST_TERMS: Final = 300
 """Number of words with one beginning that are listed in a query of the index."""
 EXIT_CODE: Final = (
@@ -149,6 +151,15 @@ class RecordedCalls:
     def tools(self) -> tuple[str, ...]:
         """Return the names of all tools that the history contains."""
         return tuple(str(tool) for (tool,) in self.reader.select("SELECT tool FROM uses WHERE calls > 0 ORDER BY tool"))
+
+    def agents(self) -> tuple[str, ...]:
+        """Return the names of the agents of recent calls, the latest first."""
+        rows = self.reader.select(
+            "SELECT agent FROM (SELECT n, agent FROM calls WHERE deleted_at IS NULL ORDER BY n DESC LIMIT ?)"
+            " WHERE agent IS NOT NULL GROUP BY agent ORDER BY max(n) DESC",
+            [RECENT],
+        )
+        return tuple(name for (agent,) in rows if (name := str(agent)).isprintable())
 
     def dropped(self) -> DroppedCalls | None:
         """Return what the size limit has removed, or None if it has removed nothing."""

@@ -76,7 +76,7 @@ class Activity:
         """Return what can replace the last word of a query, the best first."""
         from pegboard.history.completion import completions
 
-        return completions(text, self.tools())
+        return completions(text, self.tools(), self._calls.agents())
 
     def page(self, query: HistoryQuery | None = None, *, before: int | None = None, limit: int = 100) -> HistoryPage:
         """Return the newest calls that match.
