@@ -22,7 +22,8 @@ IS_STREAM = MODE.endswith("-stream")
 MODE = MODE.removesuffix("-stream")
 DIES = {"dies": True}
 ESCAPES = "\x1b]0;owned\x07\x1b[2J[bold red]x[/]\u202e\x00"
-BABBLE = {"garbage": b"log: " + b"x" * 1000 + b"\n", "lines": b"y\n" * 1000, "endless": b"x" * 65536}
+LINES = b"y\n" * 1000
+BABBLE = {"garbage": b"log: " + b"x" * 1000 + b"\n", "lines": LINES, "endless": b"x" * 65536, "failing": LINES}
 PAGES: dict[str, tuple[Any, ...]] = {
     "html": (200, "text/html", b"<html><head><title>Welcome</title></head></html>"),
     "missing": (404, "text/html", b"<html><title>404 Not Found</title></html>"),
@@ -53,7 +54,7 @@ REFUSED_CALLS: dict[str, tuple[Any, ...]] = {
 """Responses to every call, over HTTP."""
 FAILING_CALLS = {"fails-404": 404, "fails-400": 400}
 """Status of the responses to calls, over HTTP; the calls have run, and their errors mention a session."""
-STREAMED = {"twice", "elicit", "flood", "stdout"}
+STREAMED = {"twice", "elicit", "withdrawn", "flood", "stdout"}
 """Modes that answer a call with a stream of events, over HTTP."""
 
 _lock = threading.Lock()
@@ -277,6 +278,14 @@ class Peer:
                 for turn in range(100_000):
                     self.ask(f"q{turn}", "elicitation/create", {"message": "Well?", "requestedSchema": schema})
                 return {"result": text}
+            case "withdrawn":
+                question = {"message": "Well?", "requestedSchema": {"type": "object", "properties": {}}}
+                for turn in range(40):
+                    self.write({"jsonrpc": "2.0", "id": turn, "method": "elicitation/create", "params": question})
+                    withdrawn = {"requestId": turn, "reason": "timeout"}
+                    self.write({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": withdrawn})
+                self.ask("q", "roots/list", {})
+                return {"result": {"content": [{"type": "text", "text": json.dumps(_received["q"])}]}}
             case "question":
                 schema = {
                     "type": "object",
@@ -393,7 +402,8 @@ class Http(BaseHTTPRequestHandler):
             return self.stream(lambda peer: peer.handle(message))
         if MODE in BABBLE:  # as events, as lines that are none, and as a body without an end
             kind = "application/json" if MODE == "endless" else "text/event-stream"
-            return self.stream(lambda peer: peer.babble(BABBLE[MODE]), kind)
+            status = 500 if MODE == "failing" else 200
+            return self.stream(lambda peer: peer.babble(BABBLE[MODE]), kind, status)
         result = Collecting().collected(message)
         if result == DIES:
             self.close_connection = True
@@ -413,9 +423,9 @@ class Http(BaseHTTPRequestHandler):
             return self.send(405, "text/plain", b"")
         return self.stream(lambda peer: peer.churn())
 
-    def stream(self, serve: Callable[[Streaming], None], kind: str = "text/event-stream") -> None:
+    def stream(self, serve: Callable[[Streaming], None], kind: str = "text/event-stream", status: int = 200) -> None:
         """Send a response of unknown length."""
-        self.send_response(200)
+        self.send_response(status)
         self.send_header("content-type", kind)
         self.send_header("connection", "close")
         self.end_headers()
@@ -445,7 +455,7 @@ class Streaming(Peer):
 
     def raw(self, data: bytes) -> None:
         """Send each line as an event; in some modes, only the bytes."""
-        if MODE in {"lines", "endless"}:
+        if MODE in {"lines", "endless", "failing"}:
             self._http.wfile.write(data)
             return
         lines = data.removesuffix(b"\n").split(b"\n")

@@ -179,7 +179,8 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if form["grant_type"] == "refresh_token":
             if state.refresh_status != 200:
-                self._answer({"title": "Maintenance"}, state.refresh_status)
+                answer = state.token("read") if state.refresh_status < 300 else {"title": "Maintenance"}
+                self._answer(answer, state.refresh_status)
                 return
             if state.together is not None:
                 with suppress(threading.BrokenBarrierError):

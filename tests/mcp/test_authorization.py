@@ -401,6 +401,19 @@ async def test_an_invalid_token_response_names_its_field_and_no_token(server: OA
 
 
 @pytest.mark.promise("MCP-7")
+async def test_an_invalid_response_to_a_refresh_is_named_without_its_tokens(
+    server: OAuthServer, session: object
+) -> None:
+    run = session()  # type: ignore[operator]
+    assert await run.log_in(Person()) == ""
+    server.tokens.clear()
+    server.refresh_status = 201  # RFC 6749, section 5.1, requires 200
+    status = await run.connect()
+    assert "The login can't be refreshed: the authorization server sent no valid token." in status.reason
+    assert not [token for token in (*server.tokens, *server.refresh_tokens) if token in status.reason]
+
+
+@pytest.mark.promise("MCP-7")
 async def test_a_refused_refresh_token_is_not_used_again(server: OAuthServer, session: object) -> None:
     run = session()  # type: ignore[operator]
     assert await run.log_in(Person()) == ""
@@ -504,6 +517,26 @@ async def test_a_logout_forgets_the_tokens_and_no_record_has_them(
     assert ended == (True, "The authorization server can't revoke tokens.")
     assert await run.runtime.servers.log_out("vault") == (False, "")
     assert (await session().connect()).state == "needs login"  # type: ignore[operator]
+
+
+@pytest.mark.promise("MCP-7")
+@pytest.mark.parametrize("expires_in", [0, 3600])
+async def test_a_login_that_another_process_ended_is_not_restored_by_a_refresh(
+    server: OAuthServer, session: object, home: Path, expires_in: int
+) -> None:
+    server.call_scope = "read"
+    server.expires_in = expires_in
+    run = session()  # type: ignore[operator]
+    assert await run.log_in(Person()) == ""
+    assert (await run.connect()).state == "ready"
+    assert (await run.save()).data == "saved"
+    assert (await session().runtime.servers.log_out("vault")).was_logged_in  # type: ignore[operator]
+    server.tokens.clear()
+    error = (await run.save()).error
+    assert error is not None
+    assert "login" in error.message
+    assert not [*(home / "data" / "logins").glob("*.json")]
+    assert run.runtime.servers.all()[0].state == "needs login"
 
 
 @pytest.mark.promise("MCP-7")

@@ -147,6 +147,7 @@ async def test_garbage_on_stdout_is_skipped_and_reported(open_server: Open) -> N
         ("http", "garbage", "not valid JSON-RPC"),
         ("http", "lines", "didn't answer within 5 s"),
         ("http", "endless", "exceeds the size limit of a message"),
+        ("http", "failing", "exceeds the size limit of a message"),
     ],
 )
 async def test_endless_garbage_ends_the_connection(open_hostile: Open, mode: str, reason: str) -> None:
@@ -314,6 +315,13 @@ async def test_questions_in_a_loop_are_cancelled_after_some(open_hostile: Open) 
     assert events[-1].result.error.detail == "timeout"
     assert len(answering.asked) == 20
     assert "asked more than 20 questions" in "".join(event.text for event in events if isinstance(event, Log))
+
+
+@over_both
+async def test_questions_that_the_server_withdraws_do_not_count_as_open(open_hostile: Open) -> None:
+    runtime = await open_hostile("withdrawn")
+    runtime.servers.ask_with(Answering())
+    assert "file://" in str((await run(runtime, "peer.bad")).data)
 
 
 @over_both

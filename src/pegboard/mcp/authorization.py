@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 import httpx2
@@ -23,16 +22,15 @@ from mcp.shared.auth import (
     OAuthClientInformationFull,
     OAuthClientMetadata,
     OAuthMetadata,
-    OAuthToken,
     ProtectedResourceMetadata,
 )
 from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
 from pydantic import AnyUrl, BaseModel, ValidationError
 
 from pegboard.mcp.failures import login_error
-from pegboard.mcp.logins import Login, Logins, is_private
+from pegboard.mcp.login_storage import Learn, LoginError, LoginStorage, parsed
+from pegboard.mcp.logins import Logins, is_private
 from pegboard.mcp.redirect import Redirect, with_one_query
-from pegboard.mcp.refresh_lock import refreshing
 from pegboard.mcp.texts import MORE_PERMISSIONS, quotation, said_in
 
 if TYPE_CHECKING:
@@ -40,8 +38,6 @@ if TYPE_CHECKING:
 
 LogIn = Callable[[str], Awaitable[bool]]
 """Shows the user the address at which to log in; returns whether to wait for the answer."""
-Learn = Callable[[dict[str, str]], object]
-"""Receives secrets to redact, by name."""
 
 _TIMEOUT_SECONDS: Final = 600.0
 """Seconds that the user has to log in."""
@@ -59,10 +55,6 @@ class OAuthError(BaseModel):
     """Body of an error of an authorization server."""
 
     error: str
-
-
-class LoginError(OAuthFlowError):
-    """The user isn't logged in; the message is a sentence."""
 
 
 class ServerAuthorization(OAuthClientProvider):
@@ -87,7 +79,13 @@ class ServerAuthorization(OAuthClientProvider):
         self._name = config.name if config.saved else ""
         self._log_in = log_in
         self._redirect: Redirect | None = None
-        self._store = _Store(self, config.url, logins, learn or (lambda _: None))
+        self._store = LoginStorage(
+            config.url,
+            logins,
+            learn or (lambda _: None),
+            context=lambda: self.context,
+            redirect_port=lambda: self.redirect_port,
+        )
         client_id = config.oauth.client_id
         is_document = is_valid_client_metadata_url(client_id)
         metadata = OAuthClientMetadata(redirect_uris=[AnyUrl("http://127.0.0.1/callback")], client_name="Pegboard")
@@ -143,8 +141,8 @@ class ServerAuthorization(OAuthClientProvider):
         await super()._initialize()
         if context.current_tokens is not None and login.expires_at is not None:
             context.token_expiry_time = login.expires_at - _EARLY
-        context.oauth_metadata = _parsed(OAuthMetadata, login.authorization_server)
-        context.protected_resource_metadata = _parsed(ProtectedResourceMetadata, login.protected_resource)
+        context.oauth_metadata = parsed(OAuthMetadata, login.authorization_server)
+        context.protected_resource_metadata = parsed(ProtectedResourceMetadata, login.protected_resource)
         if context.protected_resource_metadata is not None:
             context.auth_server_url = str(context.protected_resource_metadata.authorization_servers[0])
         if self._own_client is not None:
@@ -336,7 +334,9 @@ class ServerAuthorization(OAuthClientProvider):
         if not is_refreshed and _error_code(await response.aread()) == "invalid_grant":
             await self._store.drop_refresh_token()
         self.not_refreshed = ""
-        if not is_refreshed and response.status_code not in _REFUSALS:
+        if not is_refreshed and response.is_success:  # its body may have tokens
+            self.not_refreshed = "The login can't be refreshed: the authorization server sent no valid token."
+        elif not is_refreshed and response.status_code not in _REFUSALS:
             said = said_in(await response.aread(), is_html="html" in response.headers.get("content-type", ""))
             self.not_refreshed = "The login can't be refreshed: the authorization server answered with HTTP" + (
                 f" {response.status_code}: {quotation(said)}." if said else f" {response.status_code}."
@@ -383,80 +383,6 @@ class ServerAuthorization(OAuthClientProvider):
         return AuthorizationCodeResult(code=answer.get("code", ""), state=answer.get("state"), iss=issuer)
 
 
-class _Store:
-    """Storage of one login, as the SDK's provider expects it, with what it needs after a restart.
-
-    Args:
-        provider: The provider, for what it has discovered.
-        url: The server.
-        logins: All logins.
-        learn: Receives secrets.
-    """
-
-    def __init__(self, provider: ServerAuthorization, url: str, logins: Logins, learn: Learn) -> None:
-        self._provider = provider
-        self._logins = logins
-        self._learn = learn
-        self.login = Login(url=url)
-
-    async def load(self) -> None:
-        found = await asyncio.to_thread(self._logins.read, self.login.url)
-        if isinstance(found, Login):
-            self._learn(dict(found.secrets()))
-            self.login = found
-
-    def refreshing(self) -> AbstractAsyncContextManager[None]:
-        """Hold the lock of the login against other processes."""
-        return refreshing(self._logins.lock_file(self.login.url))
-
-    async def want(self, scope: str) -> None:
-        """Ask for a scope at the next login."""
-        self.login.wanted_scope = union_scopes(self.login.wanted_scope, scope)
-        await self._write(self.login)
-
-    async def get_tokens(self) -> OAuthToken | None:
-        tokens: OAuthToken | None = _parsed(OAuthToken, self.login.tokens)
-        return tokens
-
-    async def set_tokens(self, tokens: OAuthToken) -> None:
-        context = self._provider.context
-        self.login.tokens = tokens.model_dump(mode="json", exclude_none=True)
-        self.login.expires_at = None if tokens.expires_in is None else time.time() + tokens.expires_in
-        self.login.authorization_server = _dumped(context.oauth_metadata)
-        self.login.protected_resource = _dumped(context.protected_resource_metadata)
-        self.login.is_doubtful = False
-        await self._write(self.login)
-
-    async def get_client_info(self) -> OAuthClientInformationFull | None:
-        client: OAuthClientInformationFull | None = _parsed(OAuthClientInformationFull, self.login.client)
-        return client
-
-    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """Keep a registration, which is written with the tokens; until then, an earlier login stays."""
-        self.login.client = _dumped(client_info)
-        self.login.redirect_port = self._provider.redirect_port
-        self._learn(dict(self.login.secrets()))
-
-    async def doubt(self) -> None:
-        """Register again at the next login, unless this one succeeds."""
-        found = await asyncio.to_thread(self._logins.read, self.login.url)
-        if isinstance(found, Login):
-            await self._write(found.model_copy(update={"is_doubtful": True}))
-
-    async def drop_refresh_token(self) -> None:
-        """Forget a refused refresh token; some servers end all logins of the user if it is used again."""
-        found = await asyncio.to_thread(self._logins.read, self.login.url)
-        if isinstance(found, Login) and found.tokens and found.tokens == self.login.tokens:
-            found.tokens.pop("refresh_token", None)
-            await self._write(found)
-
-    async def _write(self, login: Login) -> None:
-        self._learn(dict(login.secrets()))
-        problem = await asyncio.to_thread(self._logins.write, login)
-        if problem is not None:
-            raise LoginError(str(problem))
-
-
 async def _sent(
     flow: AsyncGenerator[httpx2.Request, httpx2.Response], response: httpx2.Response
 ) -> httpx2.Request | None:
@@ -485,16 +411,3 @@ def _error_code(body: bytes) -> str:
         return OAuthError.model_validate_json(body).error
     except ValidationError:
         return ""
-
-
-def _parsed(model: type[Any], value: object) -> Any:  # noqa: ANN401 - an SDK model or None
-    if value is None:
-        return None
-    try:
-        return model.model_validate(value)
-    except ValidationError:
-        return None
-
-
-def _dumped(model: BaseModel | None) -> dict[str, Any] | None:
-    return None if model is None else model.model_dump(mode="json", exclude_none=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
@@ -28,6 +28,7 @@ from pegboard.mcp.questions import RequestAnswers
 from pegboard.mcp.session import in_session
 from pegboard.mcp.specs import ServerTools, tool_specs
 from pegboard.mcp.texts import log_line, server_facts
+from pegboard.mcp.time_limits import TimeLimits
 from pegboard.mcp.watch import Watch, dropped_items
 from pegboard.models import JsonObject, Problem, ServerConfig, ServerState, ServerStatus, ToolCall, ToolResult
 from pegboard.results.definition import token_weight
@@ -88,7 +89,7 @@ class ServerConnection:
         self._closed = asyncio.Event()
         self._list_problems: dict[str, tuple[Problem, ...]] = {}
         """Problems of the lists of resources and prompts."""
-        self._calls: dict[RunningCall, anyio.CancelScope] = {}
+        self._limits = TimeLimits()
         self.announcements = Announcements(tools_changed=self.list_again, contents_changed=self._note_contents)
         self._questions = RequestAnswers(
             config,
@@ -96,7 +97,7 @@ class ServerConnection:
             pack=lambda: self.pack,
             tool=self._asking_tool,
             call=self._asking_call,
-            paused=self._paused,
+            paused=self._limits.paused,
             note=lambda text: self._log("log", text),
         )
         if not config.enabled:
@@ -155,20 +156,18 @@ class ServerConnection:
         self._set(state=ServerState.FAILED, reason=reason, fix="", retries=False)
         self._settled.set()
         message = f"The connection to the server {self.pack} ended during the call. {self.status.reason}"
-        for call in [*self._calls]:
+        for call in [*self._limits.calls]:
             call.end(ToolResult.failed("execution_error", message, "crashed"))
 
     @asynccontextmanager
     async def running(self, call: RunningCall, seconds: float) -> AsyncIterator[anyio.CancelScope]:
         """Yield the time limit of a call; output and questions of the server belong to the call meanwhile."""
-        with anyio.CancelScope(deadline=anyio.current_time() + seconds) as scope:
-            self._calls[call] = scope
-            try:
+        try:
+            with self._limits.limit(call, seconds) as scope:
                 yield scope
-            finally:
-                del self._calls[call]
-                if not self._calls:
-                    self._questions.start_over()
+        finally:
+            if not self._limits.calls:
+                self._questions.start_over()
 
     async def client(self) -> Client | None:
         """Return the connected client, connecting if necessary; None if that fails."""
@@ -467,30 +466,15 @@ class ServerConnection:
         self._log("log", log_line(params.level, params.logger, params.data))
 
     def _log(self, stream: str, text: str) -> None:
-        for call in self._calls:
+        for call in self._limits.calls:
             call.log("stderr" if stream == "stderr" else "log", text)
 
     def _asking_tool(self) -> str | None:
-        names = {call.call.name for call in self._calls}
+        names = {call.call.name for call in self._limits.calls}
         return names.pop() if len(names) == 1 else None
 
     def _asking_call(self) -> ToolCall | None:
         """Return the call to which a question belongs: the only one, or the last one of an MCP client that is alone."""
-        calls = [running.call for running in self._calls]
+        calls = [running.call for running in self._limits.calls]
         sessions = {call.session for call in calls}
         return calls[-1] if len(calls) == 1 or (len(sessions) == 1 and None not in sessions) else None
-
-    @contextmanager
-    def _paused(self) -> Iterator[None]:
-        """Pause the time limits of all calls, one of which waits for the user."""
-        now = anyio.current_time()
-        left = {call: scope.deadline - now for call, scope in self._calls.items()}
-        for scope in self._calls.values():
-            scope.deadline = math.inf
-        try:
-            yield
-        finally:
-            now = anyio.current_time()
-            for call, scope in self._calls.items():
-                if call in left:
-                    scope.deadline = now + left[call]

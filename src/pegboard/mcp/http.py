@@ -83,6 +83,7 @@ class _Readable(httpx2.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         held: list[bytes] = []
+        length = 0
         has_return = False
         async for part in self._stream:
             chunk = part.removeprefix(b"\n") if has_return else part
@@ -93,10 +94,13 @@ class _Readable(httpx2.AsyncByteStream):
             for line in lines:
                 yield self._readable(b"".join([*held, line])) + b"\n"
                 held.clear()
+                length = 0
             held.append(rest)
-            if sum(map(len, held)) > LONGEST_MESSAGE:  # the SDK rejects it
+            length += len(rest)
+            if length > LONGEST_MESSAGE:  # the SDK rejects it
                 yield b"".join(held)
                 held.clear()
+                length = 0
         yield self._readable(b"".join(held))
 
     def _readable(self, text: bytes) -> bytes:
@@ -134,13 +138,14 @@ class _Hook:
         if response.headers.get("content-encoding", "identity") != "identity":
             # Not asked for, and a small body could become endless when it is decompressed.
             raise httpx2.RemoteProtocolError("The server sent a compressed response, which was not accepted.")
-        if kind != "text/event-stream":
+        is_events = kind == "text/event-stream" and response.status_code < 300  # a failed response is read to its end
+        if not is_events:
             response.stream = _Bounded(response.stream, self._last)
-        if kind in {"application/json", "text/event-stream"}:
+        if is_events or kind == "application/json":
             assert isinstance(response.stream, httpx2.AsyncByteStream), "as above"
             response.stream = _Readable(
                 response.stream,
-                is_events=kind == "text/event-stream",
+                is_events=is_events,
                 messages=self._messages if _is_for_messages(response.request) else None,
             )
         if response.request.method == "POST" and _is_for_messages(response.request):

@@ -8,9 +8,10 @@ from mcp import Client
 from mcp_types import Implementation
 
 from pegboard import __version__
-from pegboard.mcp.authorization import Learn, LogIn, ServerAuthorization
+from pegboard.mcp.authorization import LogIn, ServerAuthorization
 from pegboard.mcp.failures import ERRORS, authorization_unreachable, explain
 from pegboard.mcp.http import LastResponse, http_streams
+from pegboard.mcp.login_storage import Learn
 from pegboard.mcp.logins import Logins
 from pegboard.mcp.messages import MessageLog
 from pegboard.mcp.texts import quotation

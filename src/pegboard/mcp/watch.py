@@ -143,6 +143,8 @@ class Watch(AbstractAsyncContextManager[TransportStreams]):
                     return False
                 _shorten_parse_error(message.error)
                 self._explain(message.error, str(number))
+            case JSONRPCNotification(method="notifications/cancelled", params={"requestId": number}):
+                self._asked.discard(str(number))
             case JSONRPCRequest(id=number):
                 if len(self._asked) >= MOST_OPEN_QUESTIONS or str(number) in self._asked:
                     await self._reject(number)

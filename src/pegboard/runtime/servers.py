@@ -221,13 +221,17 @@ class Servers:
         """Forget the login to a server, and ask the authorization server to revoke its tokens."""
         import asyncio
 
+        from pegboard.mcp.refresh_lock import refreshing
+
         config = self._parts.hub.config(name) if self._parts.has_servers else None
         if config is None:
             return self._unknown(name)
         if config.url is None:
             return LoggedOut(False)
-        login = await asyncio.to_thread(self._parts.logins.read, config.url)
-        removed = await asyncio.to_thread(self._parts.logins.remove, config.url)
+        logins = self._parts.logins
+        async with refreshing(logins.lock_file(config.url)):  # else another process may store what it refreshes now
+            login = await asyncio.to_thread(logins.read, config.url)
+            removed = await asyncio.to_thread(logins.remove, config.url)
         if isinstance(removed, models.Problem) or login is None or isinstance(login, models.Problem):
             return removed if isinstance(removed, models.Problem) else LoggedOut(removed)
         resolved = await asyncio.to_thread(self._parts.hub.services.resolve, config)
