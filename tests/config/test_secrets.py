@@ -22,6 +22,7 @@ from pegboard.config import Paths, Secret, Secrets, review_folder, trust_folder
 from pegboard.config.dotenv import read_dotenv
 from pegboard.config.literal_secrets import store_secret
 from pegboard.config.vault import Vault
+from pegboard.mcp.logins import Login, Logins
 from pegboard.models import Problem
 
 VALUE = "correct horse battery"
@@ -374,3 +375,17 @@ def test_secrets_that_two_processes_store_at_the_same_time_are_both_kept(
     monkeypatch.setattr(fcntl, "flock", lock_after_another)
     store_secret(place.secrets(), place.paths, "B", VALUE)
     assert dict(read_dotenv(place.home / ".env").values) == {"A": "1", "B": VALUE}
+
+
+@pytest.mark.promise("MCP-7")
+def test_a_login_that_was_stored_while_the_keyring_was_locked_replaces_the_earlier_one(
+    memory: Memory, tmp_path: Path
+) -> None:
+    logins, url = Logins(tmp_path / "logins"), "https://vault.example/mcp"
+    assert logins.write(Login(url=url, tokens={"access_token": "earlier"})) is None
+    keyring.set_keyring(Locked())
+    assert logins.write(Login(url=url, tokens={"access_token": "later"})) is None
+    keyring.set_keyring(memory)
+    found = logins.read(url)
+    assert isinstance(found, Login)
+    assert found.tokens == {"access_token": "later"}

@@ -312,6 +312,9 @@ class Peer:
                 if _counts["calls"] > 1 and MODE == "url":
                     return {"result": text}
                 return {"error": {"code": -32042, "message": "Sign in first.", "data": {"elicitations": [visit]}}}
+            case "slow":
+                time.sleep(1)
+                return {"result": text}
             case "flood":
                 progress = {"progressToken": (params.get("_meta") or {}).get("progressToken"), "progress": 1}
                 line = json.dumps({"jsonrpc": "2.0", "method": "notifications/progress", "params": progress}).encode()

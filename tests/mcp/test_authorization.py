@@ -203,6 +203,16 @@ async def test_calls_of_a_server_run_concurrently_even_if_it_sends_nothing_befor
     assert [result.data for result in results] == ["saved"] * 3
 
 
+@pytest.mark.promise("MCP-2")
+async def test_any_number_of_calls_over_http_runs_at_the_same_time(server: OAuthServer, session: object) -> None:
+    server.requires_login = False
+    run = session()  # type: ignore[operator]
+    await run.connect()
+    server.meeting = threading.Barrier(110, timeout=30.0)
+    results = await asyncio.gather(*(run.save() for _ in range(110)))
+    assert [result.data for result in results] == ["saved"] * 110
+
+
 @pytest.mark.promise("MCP-7")
 @pytest.mark.parametrize("expires_in", [1, 3600])
 async def test_concurrent_calls_with_a_token_that_is_no_longer_valid_refresh_it_once(
@@ -229,7 +239,7 @@ async def test_a_missing_permission_is_requested_at_the_next_login(server: OAuth
     await run.connect()
     result = await run.save()
     assert result.error is not None
-    assert "The server requires more permissions: write." in result.error.message
+    assert "The server requires more permissions: “write”." in result.error.message
     assert await run.log_in(Person()) == ""
     assert dict(server.requests)["/authorize"]["scope"] == "read write"
     await run.connect()
@@ -485,6 +495,24 @@ async def test_a_client_whose_refresh_the_authorization_server_does_not_know_reg
     assert (await session().connect()).state == "needs login"  # type: ignore[operator]
     assert await run.log_in(Person()) == ""
     assert (await session().connect()).state == "ready"  # type: ignore[operator]
+
+
+@pytest.mark.promise("MCP-7")
+async def test_a_server_without_encryption_gets_no_token(session: object) -> None:
+    run = session(url="http://vault.example/mcp")  # type: ignore[operator]
+    assert await run.log_in(Person()) == (
+        "The server vault isn't encrypted, so that others could read the token of a login."
+        " Use an address that starts with https://."
+    )
+
+
+@pytest.mark.promise("MCP-7")
+async def test_a_login_that_cannot_be_read_is_named(server: OAuthServer, session: object, home: Path) -> None:
+    assert await session().log_in(Person()) == ""  # type: ignore[operator]
+    stored(home).chmod(0o644)
+    status = await session().connect()  # type: ignore[operator]
+    assert status.state == "needs login"
+    assert "Other users have access to this file (mode 644)" in status.reason
 
 
 @pytest.mark.promise("MCP-7")

@@ -80,6 +80,28 @@ async def test_a_command_that_ends_with_a_message(
     assert fix.startswith(f"Run the command in a terminal to see more: {sys.executable}")
 
 
+async def test_a_command_that_the_system_cannot_start(open_server: Open) -> None:
+    runtime = await open_server(HOSTILE_SERVER, command=sys.executable, args=("-c", "x" * 200_000))
+    assert explanation(runtime)[1] == "The server can't be started: “Argument list too long”."
+
+
+@pytest.mark.promise("STO-2")
+async def test_a_secret_that_a_server_prints_is_not_shown(open_server: Open) -> None:
+    code = "import os, sys; print('no', os.environ['API_TOKEN']); sys.exit(f'Rejected {os.environ[\"API_TOKEN\"]}.')"
+    secret = {"API_TOKEN": "s3cr3t-0123456789"}
+    runtime = await open_server(HOSTILE_SERVER, command=sys.executable, args=("-c", code), env=secret)
+    (status,) = runtime.servers.all()
+    kept = (status, *runtime.problems(), *runtime.servers.messages("peer"), *runtime.servers.stderr("peer"))
+    assert "Rejected «secret API_TOKEN of peer»" in status.reason
+    assert "s3cr3t" not in repr(kept)
+
+
+async def test_a_disabled_server_is_named_as_such(open_server: Open) -> None:
+    runtime = await open_server(HOSTILE_SERVER, enabled=False)
+    found = await runtime.servers.resources("peer")
+    assert str(found) == "The server peer is disabled. Remove `enabled = false` from `[mcp.servers.peer]`."
+
+
 async def test_a_command_to_try_in_a_terminal_names_the_folder_that_it_needs(open_server: Open, tmp_path: Path) -> None:
     runtime = await open_server(HOSTILE_SERVER, command=sys.executable, args=("lost.py",), cwd=str(tmp_path))
     fix = explanation(runtime)[2]

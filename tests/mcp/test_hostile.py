@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 import pytest
+from processes import until
 from servers import HOSTILE_SERVER, SDK_SERVER, Answering, Open, call, events_of, processes_of, run, start_of
 
 from pegboard.models import Finished, Log, Problem, ServerConfig, ServerState, ServerStatus
@@ -147,7 +148,7 @@ async def test_garbage_on_stdout_is_skipped_and_reported(open_server: Open) -> N
         ("http", "garbage", "not valid JSON-RPC"),
         ("http", "lines", "didn't answer within 5 s"),
         ("http", "endless", "exceeds the size limit of a message"),
-        ("http", "failing", "exceeds the size limit of a message"),
+        ("http", "failing", "HTTP 500"),
     ],
 )
 async def test_endless_garbage_ends_the_connection(open_hostile: Open, mode: str, reason: str) -> None:
@@ -322,6 +323,18 @@ async def test_questions_that_the_server_withdraws_do_not_count_as_open(open_hos
     runtime = await open_hostile("withdrawn")
     runtime.servers.ask_with(Answering())
     assert "file://" in str((await run(runtime, "peer.bad")).data)
+
+
+@over_both
+async def test_arguments_that_cannot_be_sent_end_no_other_call(open_hostile: Open) -> None:
+    runtime = await open_hostile("slow")
+    other = asyncio.create_task(runtime.result(call("peer.bad", _SECONDS)))
+    await until(lambda: any(one.method == "tools/call" for one in runtime.servers.messages("peer")))
+    half = await run(runtime, "peer.ok", text="\ud83d")
+    assert half.error is not None
+    assert half.error.message == "The call of peer.ok was not sent because it contains half a character."
+    assert (await other)[1].data == "fine"
+    assert peer(runtime).state is ServerState.READY
 
 
 @over_both

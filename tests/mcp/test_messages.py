@@ -122,3 +122,22 @@ def test_the_kind_of_a_message_is_recognized(text: str, kind: str, method: str, 
     log.add(text.encode(), sent=False)
     [message] = log.messages()
     assert (message.kind, message.method, message.about) == (kind, method, about)
+
+
+@pytest.mark.promise("MCP-1")
+@pytest.mark.parametrize(
+    ("start", "end", "kind", "method", "number"),
+    [
+        (b'{"jsonrpc": "2.0", "id": 3, "result": {"id": 7, "text": "', b'"}}', "response", "", "3"),
+        (b'{"result": {"id": 7, "method": "GET", "text": "', b'"},"jsonrpc":"2.0","id":"a"}', "response", "", '"a"'),
+        (b'{"jsonrpc":"2.0","method":"tools/call","params":{"name":"', b'"},"id":3}', "request", "tools/call", "3"),
+        (b'{"params":{"text":"', b'"},"jsonrpc":"2.0","method":"tick"}', "notification", "tick", ""),
+    ],
+)
+def test_a_long_message_is_recognized_by_its_own_members(
+    start: bytes, end: bytes, kind: str, method: str, number: str
+) -> None:
+    log = MessageLog()
+    log.add(start + b"x" * 100_000 + end, sent=False)
+    (message,) = log.messages()
+    assert (message.kind, message.method, message.id, message.is_cut) == (kind, method, number, True)

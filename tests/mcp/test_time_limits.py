@@ -18,8 +18,8 @@ def _call() -> RunningCall:
 
 async def test_overlapping_questions_pause_a_time_limit_until_the_last_one_is_answered() -> None:
     limits = TimeLimits()
-    with limits.limit(_call(), 5.0) as scope:
-        with limits.paused(), limits.limit(_call(), 3.0) as later:
+    with limits.limit(5.0, _call()) as scope:
+        with limits.paused(), limits.limit(3.0, _call()) as later:
             with limits.paused():
                 assert (scope.deadline, later.deadline) == (math.inf, math.inf)
             assert (scope.deadline, later.deadline) == (math.inf, math.inf)
@@ -35,10 +35,10 @@ async def test_a_question_that_outlasts_its_call_leaves_the_limits_of_others() -
             asked.set()
             await answered.wait()
 
-    with limits.limit(_call(), 5.0):
+    with limits.limit(5.0, _call()):
         task = asyncio.create_task(question())
         await asked.wait()
-    with limits.limit(_call(), 3.0) as scope:
+    with limits.limit(3.0, _call()) as scope:
         answered.set()
         await task
         assert 2.0 < scope.deadline - anyio.current_time() <= 3.0

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _LONGEST_PAUSE: Final = 60.0
 """Seconds between attempts to follow a server's announcements."""
+_SUBSCRIBE_SECONDS: Final = 15.0
+"""Seconds that a server may take to answer a subscription, for which others wait."""
 _UNSUBSCRIBE_SECONDS: Final = 2.0
 
 
@@ -186,7 +188,8 @@ class Announcements:
         async with self._one_at_a_time:
             try:
                 params = SubscribeRequestParams(uri=uri)
-                await client.session.send_request(SubscribeRequest(params=params), EmptyResult)
+                with anyio.fail_after(_SUBSCRIBE_SECONDS):
+                    await client.session.send_request(SubscribeRequest(params=params), EmptyResult)
             except ERRORS:
                 return  # the resource is shown as it was read
         try:

@@ -155,7 +155,8 @@ class ServerAuthorization(OAuthClientProvider):
 
     async def _auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         logs_in = self._log_in is not None and not self.is_logged_in
-        flow = self._log_in_once(request) if logs_in else self._use_login(request)
+        # A stream of events may send no headers before its first event, and nothing else is sent during a login.
+        flow = self._log_in_once(request) if logs_in and request.method == "POST" else self._use_login(request)
         async with AsyncExitStack() as closing:
             closing.push_async_callback(flow.aclose)
             closing.push(self._keep_error)
@@ -169,6 +170,7 @@ class ServerAuthorization(OAuthClientProvider):
                     # A request of a flow has no limit of its own, and others wait for the same token.
                     limit = httpx2.Timeout(_ANSWER_SECONDS).as_dict()
                     outgoing.extensions = {**outgoing.extensions, "timeout": limit}
+                    outgoing.headers["Accept"] = "application/json"  # GitHub sends a form otherwise
                 response = yield outgoing
                 self.unanswered = ""
                 outgoing = await _sent(flow, response)
@@ -303,11 +305,14 @@ class ServerAuthorization(OAuthClientProvider):
         """Record that the user must log in, and the scope that was missing."""
         if response.status_code == 401 and self.not_refreshed:
             return  # another login would fail too, or isn't necessary
+        if response.status_code == 401 and self._store.problem is not None:
+            self.needed = f"The stored login can't be read: {self._store.problem}"
+            return
         if response.status_code == 401:
             self.needed = "The login expired." if self._store.login.tokens else "The server requires a login."
             return
         scope = extract_scope_from_www_auth(response)
-        self.needed = MORE_PERMISSIONS + (f": {scope}." if scope else ".")
+        self.needed = MORE_PERMISSIONS + (f": {quotation(scope)}." if scope else ".")
         if scope:
             granted = self.context.current_tokens
             # Most servers name only what this request needs, and the new login replaces the permissions of this one.

@@ -27,7 +27,7 @@ from pegboard.mcp.messages import MessageLog
 from pegboard.mcp.questions import RequestAnswers
 from pegboard.mcp.session import in_session
 from pegboard.mcp.specs import ServerTools, tool_specs
-from pegboard.mcp.texts import log_line, server_facts
+from pegboard.mcp.texts import log_line, quotation, server_facts
 from pegboard.mcp.time_limits import TimeLimits
 from pegboard.mcp.watch import Watch, dropped_items
 from pegboard.models import JsonObject, Problem, ServerConfig, ServerState, ServerStatus, ToolCall, ToolResult
@@ -156,14 +156,14 @@ class ServerConnection:
         self._set(state=ServerState.FAILED, reason=reason, fix="", retries=False)
         self._settled.set()
         message = f"The connection to the server {self.pack} ended during the call. {self.status.reason}"
-        for call in [*self._limits.calls]:
+        for call in self._limits.calls:
             call.end(ToolResult.failed("execution_error", message, "crashed"))
 
     @asynccontextmanager
     async def running(self, call: RunningCall, seconds: float) -> AsyncIterator[anyio.CancelScope]:
         """Yield the time limit of a call; output and questions of the server belong to the call meanwhile."""
         try:
-            with self._limits.limit(call, seconds) as scope:
+            with self._limits.limit(seconds, call) as scope:
                 yield scope
         finally:
             if not self._limits.calls:
@@ -193,14 +193,17 @@ class ServerConnection:
         if client is None:
             return self.problem()
         try:
-            with anyio.fail_after(self.config.timeout):
-                return await in_session(client, send, self.renew_session)
-        except TimeoutError:
-            return self._problem(f"The server {self.pack} didn't answer within {self.config.timeout:g} s.", "")
+            with self._limits.limit(self.config.timeout) as limit:
+                result = await in_session(client, send, self.renew_session)
         except MCPError as error:
+            if (login := self.login_missing()) is not None:
+                return self._problem(login.reason, login.fix)
             return self._problem(request_failure(self.pack, error), "")
         except ERRORS as error:
             return self._problem(unanswered(f"The request to the server {self.pack}", error), "")
+        if limit.cancelled_caught:
+            return self._problem(f"The server {self.pack} didn't answer within {self.config.timeout:g} s.", "")
+        return result
 
     async def listed(self, what: str, send: Request[Listed[_T]]) -> tuple[_T, ...] | Problem:
         """Read a list of the server; return it, or why it can't be read. Its problems become those of the server.
@@ -258,9 +261,11 @@ class ServerConnection:
         if process is None:
             login = None if self._link is None else self._link.login
             return self.status if login is None else self.status.model_copy(update={"has_login": login.has_login})
-        update: dict[str, object] = {"stderr": process.stderr}
+        redact = self.services.redact
+        update: dict[str, object] = {"stderr": tuple(map(redact, process.stderr))}
         if process.reader.garbage:
-            update["stray_output"], fix = stray_output(process.reader.garbage, process.reader.sample)[:2]
+            reason, fix = stray_output(process.reader.garbage, process.reader.sample)[:2]
+            update["stray_output"] = redact(reason)
             if not self.status.reason:
                 update |= {"reason": update["stray_output"], "fix": fix}
         return self.status.model_copy(update=update)
@@ -268,7 +273,8 @@ class ServerConnection:
     @property
     def kept_stderr(self) -> tuple[str, ...]:
         """More of the last lines of stderr than the status has."""
-        return () if self._link is None or self._link.process is None else self._link.process.kept_stderr
+        process = self._link.process if self._link is not None else None
+        return () if process is None else tuple(map(self.services.redact, process.kept_stderr))
 
     @property
     def is_ready(self) -> bool:
@@ -282,6 +288,9 @@ class ServerConnection:
 
     def problem(self) -> Problem:
         """Return why the server isn't connected."""
+        if not self.config.enabled:
+            fix = f"Remove `enabled = false` from `[mcp.servers.{self.config.name}]`."
+            return self._problem(f"The server {self.pack} is disabled.", fix)
         reason = self.status.reason or f"It didn't connect within {self.config.timeout:g} s."
         return self._problem(f"The server {self.pack or 'of --mcp'} is not connected. {reason}", self.status.fix)
 
@@ -294,7 +303,7 @@ class ServerConnection:
 
     def fail(self, error: BaseException) -> None:
         """Report an error of Pegboard itself, which ended `run`."""
-        self._client = None
+        self._is_over, self._client = True, None
         self._report_failure(
             ServerFailure(f"The connection failed: {error!r}.", "Report this error.", is_final=True), retries=False
         )
@@ -401,7 +410,8 @@ class ServerConnection:
                 await self._list(client)
         except (MCPError, ValueError, TimeoutError) as error:
             if not self._closed.is_set():
-                reason = f"The server {self.pack} changed its tool list, but the new list can't be read: {error}"
+                why = quotation(str(error) or f"no answer within {self.config.timeout:g} s")
+                reason = f"The server {self.pack} changed its tool list, but the new list can't be read: {why}."
                 problem = self._problem(reason, "The previous tools stay listed.", "warning")
                 self._publish(self.snapshot._replace(problems=(problem,)), None)
 
@@ -442,10 +452,13 @@ class ServerConnection:
         self._set(state=state, reason=failure.reason, fix=failure.fix, retries=retries)
 
     def _set(self, **fields: object) -> None:
+        redact = self.services.redact
+        fields = {name: redact(value) if isinstance(value, str) else value for name, value in fields.items()}
         self.status = self.status.model_copy(update=fields)
         self._changed()
 
     def _problem(self, message: str, fix: str, severity: Literal["error", "warning"] = "error") -> Problem:
+        message = self.services.redact(message)
         return Problem.model_construct(message=message, fix=fix, severity=severity, pack=self.pack or None)
 
     # What the server sends by itself

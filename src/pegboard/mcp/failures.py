@@ -24,7 +24,7 @@ from pegboard.data.urls import url_parts
 from pegboard.mcp.client_variables import invalid_variable, proxy_setting
 from pegboard.mcp.session import LostSession
 from pegboard.mcp.stderr_lines import telling_line
-from pegboard.mcp.texts import NOT_JSON_RPC, RESPONSE, OwnWords, is_old_transport, quotation, with_data
+from pegboard.mcp.texts import NOT_JSON_RPC, RESPONSE, OwnWords, UnsendableError, is_old_transport, quotation, with_data
 from pegboard.results.sizes import count
 
 if TYPE_CHECKING:
@@ -196,6 +196,9 @@ def explain(
     # Before the end of the process, which Pegboard ends itself after such an answer.
     if process is not None and (answer := _invalid_answer(config, causes)) is not None:
         return answer
+    if process is not None and not process.pid:
+        reason = f"The server can't be started: {quotation(str(getattr(causes[-1], 'strerror', '') or causes[-1]))}."
+        return ServerFailure(reason, _try_yourself(config))
     if process is not None and process.exit:
         return ended(config, process)
     if last is not None and (http := _http_failure(config, causes, last)) is not None:
@@ -444,6 +447,8 @@ def unanswered(what: str, error: Exception) -> str:
     """
     if isinstance(error, InputRequiredRoundsExceededError):
         return f"{what} failed. The server asked for input more than {error.max_rounds} times."
+    if isinstance(error, UnsendableError):
+        return f"{what} was not sent because it {error}."
     return f"{what} failed: {quotation(str(error) or type(error).__name__)}."
 
 

@@ -14,11 +14,13 @@ from pegboard.data.message_id import message_id
 from pegboard.mcp.limits import LONGEST_MESSAGE
 from pegboard.mcp.messages import MessageLog
 from pegboard.mcp.specs import readable_message
-from pegboard.mcp.texts import RESPONSE, error_in, said_in
+from pegboard.mcp.texts import LONGEST_ERROR, RESPONSE, error_in, said_in
 from pegboard.results.sizes import size
 
 _CONNECT_SECONDS, _READ_SECONDS = 15.0, 24 * 3600.0
 """The caller limits the time of requests; a stream for events may be silent for hours."""
+_KEPT_CONNECTIONS = 20
+"""Idle connections that are kept. The number of others has no limit: each call uses one until its result."""
 _DATA = b"data:"
 TOO_LONG = f"{RESPONSE} exceeds the limit of {size(LONGEST_MESSAGE)}."
 """Error of a response that isn't read to its end."""
@@ -48,16 +50,27 @@ class LastResponse:
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """Body of a response that fails beyond the limit."""
+    """Body of a response that fails beyond the limit.
 
-    def __init__(self, stream: httpx2.AsyncByteStream, last: LastResponse) -> None:
+    Args:
+        stream: The body.
+        last: Is updated.
+        has_failed: Whether the response is an error, whose body just ends at a lower limit: an exception while it is
+            read would end the connection.
+    """
+
+    def __init__(self, stream: httpx2.AsyncByteStream, last: LastResponse, *, has_failed: bool) -> None:
         self._stream = stream
         self._last = last
+        self._has_failed = has_failed
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         total = 0
         async for chunk in self._stream:
             total += len(chunk)
+            if self._has_failed and total > LONGEST_ERROR:
+                yield chunk
+                return
             if total > LONGEST_MESSAGE:
                 self._last.too_long = True
                 raise httpx2.StreamError(TOO_LONG)
@@ -138,9 +151,10 @@ class _Hook:
         if response.headers.get("content-encoding", "identity") != "identity":
             # Not asked for, and a small body could become endless when it is decompressed.
             raise httpx2.RemoteProtocolError("The server sent a compressed response, which was not accepted.")
-        is_events = kind == "text/event-stream" and response.status_code < 300  # a failed response is read to its end
+        has_failed = response.status_code >= 300
+        is_events = kind == "text/event-stream" and not has_failed  # a failed response is read to its end
         if not is_events:
-            response.stream = _Bounded(response.stream, self._last)
+            response.stream = _Bounded(response.stream, self._last, has_failed=has_failed)
         if is_events or kind == "application/json":
             assert isinstance(response.stream, httpx2.AsyncByteStream), "as above"
             response.stream = _Readable(
@@ -192,11 +206,12 @@ async def http_streams(
         messages: Receives each message.
         auth: Authorization of the requests.
     """
-    timeout = httpx2.Timeout(_CONNECT_SECONDS, read=_READ_SECONDS)
+    timeout = httpx2.Timeout(_CONNECT_SECONDS, read=_READ_SECONDS, pool=None)
     hook = _Hook(last, messages)
     client = httpx2.AsyncClient(
         headers={**headers, "accept-encoding": "identity"},
         timeout=timeout,
+        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=_KEPT_CONNECTIONS),
         auth=auth,
         event_hooks={"request": [hook.sending], "response": [hook]},
     )

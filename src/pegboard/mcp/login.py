@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 
 from mcp import Client
-from mcp_types import Implementation
+from mcp.shared.exceptions import MCPError
+from mcp_types import METHOD_NOT_FOUND, Implementation
 
 from pegboard import __version__
 from pegboard.mcp.authorization import LogIn, ServerAuthorization
 from pegboard.mcp.failures import ERRORS, authorization_unreachable, explain
 from pegboard.mcp.http import LastResponse, http_streams
 from pegboard.mcp.login_storage import Learn
-from pegboard.mcp.logins import Logins
+from pegboard.mcp.logins import Logins, is_private
 from pegboard.mcp.messages import MessageLog
 from pegboard.mcp.texts import quotation
 from pegboard.models import Problem, ServerConfig
@@ -35,6 +36,9 @@ async def log_in(config: ServerConfig, logins: Logins, ask: LogIn, learn: Learn)
     if any(header.lower() == "authorization" for header in config.headers):
         fix = "Remove the header to log in with the browser."
         return Problem(message=f"The server {config.name} has an `Authorization` header.", fix=fix)
+    if not is_private(config.url):
+        message = f"The server {config.name} isn't encrypted, so that others could read the token of a login."
+        return Problem(message=message, fix="Use an address that starts with https://.")
     authorization = ServerAuthorization(config, logins, log_in=ask, learn=learn)
     last = LastResponse()
     name, reason, fix = config.name or config.url, "", ""
@@ -47,11 +51,11 @@ async def log_in(config: ServerConfig, logins: Logins, ask: LogIn, learn: Learn)
             Client(streams, client_info=known_as, cache=None, mode=mode) as client,
         ):
             if not authorization.is_logged_in:
-                await client.list_tools()
+                await _send_request(client)
             if not authorization.is_logged_in:
                 # Nothing was rejected: the server may require a login only for some tools.
                 authorization.is_forced = True
-                await client.list_tools()
+                await _send_request(client)
     except TimeoutError:
         reason = f"It took more than {_TIMEOUT_SECONDS / 60:g} minutes."
     except ERRORS as error:
@@ -68,3 +72,12 @@ async def log_in(config: ServerConfig, logins: Logins, ask: LogIn, learn: Learn)
     if authorization.error:
         reason, fix = f"The login failed: {quotation(authorization.error)}.", authorization.error_fix
     return Problem(message=f"You are not logged in to {name}. {reason}".strip(), fix=fix)
+
+
+async def _send_request(client: Client) -> None:
+    """Send a request, to whose response only the authorization pays attention: the server may have no tools."""
+    try:
+        await client.list_tools()
+    except MCPError as error:
+        if error.code != METHOD_NOT_FOUND:
+            raise

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from pegboard.mcp.logins import Login, Logins
 from pegboard.mcp.refresh_lock import refreshing
+from pegboard.models import Problem
 
 Learn = Callable[[dict[str, str]], object]
 """Receives secrets to redact, by name."""
@@ -50,10 +51,13 @@ class LoginStorage:
         self._context = context
         self._redirect_port = redirect_port
         self.login = Login(url=url)
+        self.problem: Problem | None = None
+        """Why the login can't be read; None if it can."""
 
     async def load(self) -> None:
         """Read the login; keep the last one if it can't be read."""
         found = await asyncio.to_thread(self._logins.read, self.login.url)
+        self.problem = found if isinstance(found, Problem) else None
         if isinstance(found, Login):
             self._learn(dict(found.secrets()))
             self.login = found

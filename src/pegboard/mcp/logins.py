@@ -73,11 +73,10 @@ class Logins:
         """Return the login to a server; None if there is none, or the problem that makes it unreadable."""
         url = canonical(url)
         key = _key(url)
-        text: str | bytes | Problem | None = None
-        if key in self._vault.names():
+        # A file is deleted when the keyring has stored a login, so it is newer than what the keyring has.
+        text: str | bytes | Problem | None = read_bytes(self._file(key), private=True)
+        if text is None and key in self._vault.names():
             text = self._vault.get(key)
-        if text is None:
-            text = read_bytes(self._file(key), private=True)
         if text is None or isinstance(text, Problem):
             return text
         try:

@@ -11,16 +11,19 @@ from datetime import UTC, datetime
 from threading import Lock
 from typing import NamedTuple
 
+from pegboard.data.message_id import LOOKED_AT, message_id
 from pegboard.models.server_message import MessageKind, ServerMessage
 
 _MOST = 1_000
 _MOST_BYTES = 8 * 2**20
 _LONGEST = 64 * 2**10
 """Bytes of a message that are kept."""
-_TAIL = 200
-"""Bytes at the end of a longer message that are kept for its id."""
-_METHOD = re.compile(r'"method"\s*:\s*"((?:[^"\\]|\\.)*)"')
-_ID = re.compile(r'"id"\s*:\s*(-?\d+|"(?:[^"\\]|\\.)*")')
+_TAIL = 500
+"""Bytes at the end of a longer message that are kept for its id and method."""
+_MEMBER = rb'"(?:jsonrpc|id)"\s*:\s*[^,{}\[\]]{0,210}'
+_METHOD = rb'"method"\s*:\s*"([^"\\]{0,200})"\s*'
+_METHOD_AT_START = re.compile(rb"\A\s*\{\s*(?:" + _MEMBER + rb",\s*){0,2}" + _METHOD)
+_METHOD_AT_END = re.compile(rb",\s*" + _METHOD + rb"(?:,\s*" + _MEMBER + rb"){0,2}\}\s*\Z")
 
 
 class _Facts(NamedTuple):
@@ -108,11 +111,10 @@ class MessageLog:
 
 
 def _facts(kept: _Kept) -> _Facts:
-    text = kept.head.decode("utf-8", "replace")
     if kept.tail:
-        return _facts_of_cut(text[:_TAIL], kept.tail.decode("utf-8", "replace"))
+        return _facts_of_cut(kept.head, kept.tail)
     try:
-        message = json.loads(text)
+        message = json.loads(kept.head.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return _Facts("other")
     if not isinstance(message, dict):
@@ -133,10 +135,11 @@ def _first_text(of: object, *names: str) -> str:
     return next((value for value in values if isinstance(value, str)), "")
 
 
-def _facts_of_cut(head: str, tail: str) -> _Facts:
-    """Return the facts of a long message from its beginning and end, in which most servers write them."""
-    method, id_ = (pattern.search(head) or pattern.search(tail) for pattern in (_METHOD, _ID))
-    number = "" if id_ is None else id_[1]
+def _facts_of_cut(head: bytes, tail: bytes) -> _Facts:
+    """Return the facts of a long message from its first and last members, which most programs write there."""
+    id_ = message_id(head, tail)
+    number = "" if id_ is None else json.dumps(id_, ensure_ascii=False)
+    method = _METHOD_AT_START.search(head[:LOOKED_AT]) or _METHOD_AT_END.search(tail)
     if method is not None:
-        return _Facts("request" if number else "notification", method[1], number)
+        return _Facts("request" if number else "notification", method[1].decode("utf-8", "replace"), number)
     return _Facts("response", "", number) if number else _Facts("other")

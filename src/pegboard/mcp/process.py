@@ -86,7 +86,7 @@ class ServerProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._ended: asyncio.Event = asyncio.Event()
         self._report = b""
-        self.reader = _MessageReader(self._terminate, messages)
+        self.reader = _MessageReader(self._end_soon, messages)
 
     @property
     def pid(self) -> int:
@@ -139,10 +139,16 @@ class ServerProcess:
             of_keeper.close()
         loop.add_reader(self._control, self._read_report)
         self._pipes: list[asyncio.BaseTransport] = []
-        await self._read_pipe(self.reader, self._process.stdout)
-        await self._read_pipe(_TextReader(self._add_stderr), self._process.stderr)
         flow = _Flow()
-        stdin, _ = await loop.connect_write_pipe(lambda: flow, self._process.stdin)
+        try:
+            await self._read_pipe(self.reader, self._process.stdout)
+            await self._read_pipe(_TextReader(self._add_stderr), self._process.stderr)
+            stdin, _ = await loop.connect_write_pipe(lambda: flow, self._process.stdin)
+        except (OSError, asyncio.CancelledError):
+            self.end()
+            with anyio.CancelScope(shield=True):
+                await self._release()
+            raise
         self._pipes.append(stdin)
         self.writer = _MessageWriter(stdin, flow, self._messages)
         return self.reader, self.writer
@@ -172,6 +178,10 @@ class ServerProcess:
             if not await self.wait(_TERMINATE_SECONDS):
                 self.end()
                 await self.wait(_KILL_SECONDS)
+        await self._release()
+
+    async def _release(self) -> None:
+        """Wait for the end of the process, and close the pipes."""
         assert self._process is not None, "it was started"
         if not self._ended.is_set():
             self._process.kill()  # a keeper that hangs; the system then kills the server
@@ -180,6 +190,10 @@ class ServerProcess:
             pipe.close()
         asyncio.get_running_loop().remove_reader(self._control)
         self._control.close()
+
+    def _end_soon(self) -> None:
+        self._terminate()
+        asyncio.get_running_loop().call_later(_TERMINATE_SECONDS, self.end)
 
     def _terminate(self) -> None:
         with suppress(OSError):  # the keeper has ended

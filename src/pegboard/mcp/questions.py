@@ -227,8 +227,8 @@ class RequestAnswers:
         if questions is None or self._asked > MOST_QUESTIONS:
             yield None
             return
-        async with self._one_at_a_time:
-            with self._paused():
+        with self._paused():
+            async with self._one_at_a_time:
                 yield questions
 
     def _result(self, elicitation: Elicitation, answer: ElicitationAnswer | None) -> ElicitResult:

@@ -53,14 +53,14 @@ async def revoke(login: Login, client_id: str | None = None, client_secret: str 
         form["client_secret"] = client_secret
     elif client_secret:
         auth, form = httpx2.BasicAuth(quote(client_id, safe=""), quote(client_secret, safe="")), {}
+    refused: list[str] = []
     try:
         async with httpx2.AsyncClient(auth=auth, timeout=_SECONDS) as http:
             for kind in kinds:
                 sent = {"token": str(tokens[kind]), "token_type_hint": kind, **form}
                 response = await http.post(url, data=sent)
                 if response.status_code != 200:
-                    what = f"{kind.replace('_', ' ')} (HTTP {response.status_code})"
-                    return f"The authorization server didn't revoke the {what}."
-    except httpx2.HTTPError as error:
+                    refused.append(f"{kind.replace('_', ' ')} (HTTP {response.status_code})")
+    except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:  # also of variables for proxies and TLS
         return f"The authorization server can't be reached: {quotation(str(error) or type(error).__name__)}."
-    return ""
+    return f"The authorization server didn't revoke the {' and the '.join(refused)}." if refused else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,6 @@ from pegboard.models import CallEvent, Finished, McpHandler, Started, ToolCall, 
 from pegboard.ports import Calls
 
 if TYPE_CHECKING:
-    import asyncio
-
     from pegboard.mcp.hub import Hub
 
 
@@ -63,6 +62,9 @@ class McpRunner:
             del self._running[call.id]
             yield Finished(call=call, result=ToolResult.failed("execution_error", str(error), "cancelled"))
             return
+        except asyncio.CancelledError:
+            del self._running[call.id]
+            raise
         try:
             if is_started:  # here, because a message from thread to thread would slow down the call
                 yield Started(call=call, worker=f"MCP server {spec.pack}")

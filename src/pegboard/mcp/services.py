@@ -74,4 +74,6 @@ class Services:
     """Ask the configured model; runs in the user's event loop; raises `SamplingError`."""
     authorize: Callable[[ServerConfig], ServerAuthorization | None] = lambda _: None
     """Return the authorization of the requests to an HTTP server, whose secrets are filled in; None for none."""
+    redact: Callable[[str], str] = str
+    """Return a text of a server without secrets."""
     user: ServerUser = field(default_factory=ServerUser)

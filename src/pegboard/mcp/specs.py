@@ -66,7 +66,7 @@ def tool_specs(
     entry = hashlib.sha256(config.model_dump_json().encode("utf-8", "surrogatepass")).hexdigest()
     specs: list[ToolSpec] = []
     problems: list[Problem] = []
-    taken: set[str] = set()
+    taken: dict[str, int] = {}
     seen: set[str] = set()
     for tool in tools:
         name = tool.get("name") if isinstance(tool, dict) else None
@@ -89,7 +89,6 @@ def tool_specs(
         seen.add(name)
         # Providers accept 64 characters, and shorten longer names to that.
         function = _free_name(_safe_name(name, max(_SHORTEST_LIMIT, _LONGEST_NAME - len(pack) - 1)), taken)
-        taken.add(function)
         spec = _spec(config, entry, pack, function, name, tool)
         specs.append(spec)
         problems += spec.problems
@@ -269,11 +268,19 @@ def _safe_name(name: str, longest: int) -> str:
     return safe.lstrip("-.") or safe
 
 
-def _free_name(name: str, taken: Collection[str]) -> str:
-    number, free = 2, name
+def _free_name(name: str, taken: dict[str, int]) -> str:
+    """Return a name that isn't taken, and take it.
+
+    Args:
+        name: The wanted name.
+        taken: Each name that is taken, with the last number that was added to it.
+    """
+    number, free = taken.get(name, 1), name
     while free in taken:
-        free = f"{name}_{number}"
         number += 1
+        free = f"{name}_{number}"
+    taken[name] = number
+    taken[free] = taken.get(free, 1)
     return free
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _LONGEST = 300
 _QUOTED = 2_000
 """Bytes of a body in which a title is looked for."""
-_LONGEST_ERROR = 100_000
+LONGEST_ERROR = 100_000
 """Bytes of a body that is parsed as an error."""
 _TITLE = re.compile(rb"<title[^>]*>(.{1,200}?)</title>", re.IGNORECASE | re.DOTALL)
 _LONGEST_INSTRUCTIONS = 20_000
@@ -27,6 +27,10 @@ MORE_PERMISSIONS = "The server requires more permissions"
 RESPONSE = "The server's response"
 """Start of the messages about a response that can't be used."""
 NOT_JSON_RPC = f"{RESPONSE} is not valid JSON-RPC."
+
+
+class UnsendableError(ValueError):
+    """A message can't be sent; the message of the error continues a sentence about it: `it contains …`."""
 
 
 class OwnWords(str):
@@ -54,7 +58,7 @@ def said_in(body: bytes, *, is_html: bool) -> str:
 def error_in(body: bytes) -> str | None:
     """Return the message of a JSON-RPC error with its data if it has any; None if the body is something else."""
     try:
-        message = json.loads(body) if len(body) <= _LONGEST_ERROR else None
+        message = json.loads(body) if len(body) <= LONGEST_ERROR else None
     except (ValueError, RecursionError):
         return None
     error = message.get("error") if isinstance(message, dict) and "jsonrpc" in message else None

@@ -28,6 +28,7 @@ from mcp_types.jsonrpc import (
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import JsonValue, ValidationError
+from pydantic_core import to_json
 
 from pegboard.mcp.blocks import readable_block, readable_contents, readable_prompt_message
 from pegboard.mcp.forwarded_requests import LISTS
@@ -35,7 +36,7 @@ from pegboard.mcp.http import TOO_LONG
 from pegboard.mcp.limits import MOST_OPEN_QUESTIONS
 from pegboard.mcp.session import LostSession
 from pegboard.mcp.specs import UNREADABLE, readable
-from pegboard.mcp.texts import NOT_JSON_RPC, RESPONSE, OwnWords, quotation
+from pegboard.mcp.texts import NOT_JSON_RPC, RESPONSE, OwnWords, UnsendableError, quotation
 from pegboard.results.sizes import count
 
 if TYPE_CHECKING:
@@ -108,7 +109,16 @@ class Watch(AbstractAsyncContextManager[TransportStreams]):
         return await self._transport.__aexit__(kind, error, trace)
 
     def sending(self, item: SessionMessage) -> None:
-        """Note a message to the server."""
+        """Note a message to the server.
+
+        Raises:
+            UnsendableError: It can't be written as JSON. A transport would find that too late, and end the connection.
+        """
+        try:
+            to_json(item.message)
+        except ValueError as error:
+            has_half = "surrogates" in str(error)
+            raise UnsendableError("contains half a character" if has_half else "is nested too deeply") from error
         match item.message:
             case JSONRPCRequest(id=number, method="tools/list") if self.is_raw_next:
                 self._sent[str(number)] = _RAW_LIST

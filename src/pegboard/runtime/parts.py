@@ -193,6 +193,7 @@ class Parts:
             log_limit=set_.log_limit,
             sample=self.sample,
             authorize=self._authorize,
+            redact=self.redaction.text,
         )
         return Hub(configured_servers(self.settings), services, self.server_listeners)
 

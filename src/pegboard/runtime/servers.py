@@ -81,7 +81,9 @@ class Servers:
             after: Number of a message; only later ones are returned.
         """
         connection = self._parts.hub.connection(name) if self._parts.has_servers else None
-        return () if connection is None else connection.messages.messages(after)
+        redact = self._parts.redaction.text
+        found = () if connection is None else connection.messages.messages(after)
+        return tuple(one.model_copy(update={"text": redact(one.text), "about": redact(one.about)}) for one in found)
 
     def instructions(self, tools: Iterable[ToolSpec]) -> str:
         """Return how the MCP servers of tools want to be used, in their own words, for a system prompt.
