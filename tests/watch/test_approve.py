@@ -86,6 +86,20 @@ def test_a_terminal_approves_edits_and_rejects_calls_as_they_arrive(
 
 
 @pytest.mark.promise("WAT-4")
+def test_a_call_is_asked_again_after_an_answer_that_it_does_not_have(watched: Watched, terminal: Terminal) -> None:
+    watched.call(1, "delete", path="a")
+    terminal.read_until("y: run it · n: reject it · e: edit the arguments · enter: leave it unanswered")
+    answer(terminal, (RUN, "s"))
+    terminal.read_until("The call still waits: 's' isn't an answer.")
+    answer(terminal, (RUN, ""))
+    terminal.read_until("Left unanswered. Answer it later with: pegboard approve ")
+    terminal.read_until("1 call left unanswered. Waiting for calls; press ctrl+c to end.")
+    watched.call(2, "delete", path="b")
+    answer(terminal, (RUN, "y"))
+    assert watched.receive()["id"] == 2
+
+
+@pytest.mark.promise("WAT-4")
 def test_a_call_that_is_answered_elsewhere_is_no_longer_asked(
     watched: Watched, terminal: Terminal, log: Path, home: Path
 ) -> None:

@@ -125,6 +125,7 @@ class TerminalApprover:
             args, edited, problem = arguments.shown, False, ""
             while True:
                 _show(spec, call, args, edited=edited, problem=problem)
+                narrate(f"{'' if problem else 'y: run it · '}e: edit the arguments · anything else: reject it")
                 try:
                     # With the name, because long arguments can scroll it away and imitate the call of another tool.
                     typed = await ask_line(f"Run {clean_line(spec.name)}? [y/N/e] ")
@@ -250,9 +251,11 @@ def _has_terminal() -> bool:
 
 async def edit_arguments(args: JsonObject) -> JsonObject | None:
     """Let the user edit arguments in the configured editor, or as one line; return None if they stay unchanged."""
-    from pegboard.data.json_text import JsonTextError, parse
+    from pegboard.data.json_text import JsonTextError, parse, write
 
     has_editor = bool(os.environ.get("VISUAL") or os.environ.get("EDITOR"))
+    if not has_editor:
+        narrate(f"In one line, to copy: {clean_line(write(args))}")
     text = await _edit_in_editor(args) if has_editor else await ask_line("Arguments as JSON, in one line: ")
     if text is None or not text.strip():
         narrate("The arguments are unchanged.")

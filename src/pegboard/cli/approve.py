@@ -127,15 +127,18 @@ async def _answer_all(runtime: Runtime, questions: Questions) -> None:
     from pegboard.brake import AnsweredError, BrakeError
     from pegboard.cli.approval import ask_line
     from pegboard.cli.output import narrate
+    from pegboard.results.sizes import count
 
     left: set[str] = set()
     is_announced = False
     with questions.announce("approve"):
         while True:
-            pending = [one for one in questions.pending() if one.id not in left]
+            waiting = questions.pending()
+            pending = [one for one in waiting if one.id not in left]
             if not pending:
                 if not is_announced:
-                    narrate("No call is waiting. Waiting for calls; press ctrl+c to end.")
+                    state = f"{count(len(waiting), 'call')} left unanswered." if waiting else "No call is waiting."
+                    narrate(f"{state} Waiting for calls; press ctrl+c to end.")
                     is_announced = True
                 await asyncio.sleep(0.1)
                 continue
@@ -161,20 +164,22 @@ async def _answer_all(runtime: Runtime, questions: Questions) -> None:
 
 
 async def _decide(questions: Questions, call: WaitingCall) -> Answer | None:
-    """Show a call and return the answer; None if it stays unanswered.
+    """Show a call and return the answer; None if it stays unanswered. An unknown answer is asked for again.
 
     Raises:
         AnsweredError: The call no longer waits.
     """
     from pegboard.brake import Answer
+    from pegboard.cli.output import narrate
     from pegboard.results.clean import clean_line
 
     question = call.question
     args: JsonObject | None = None  # as they are shown
     while True:
-        _show(call.shown, args)
         accepts_session = not question.session_problem and args is None
         accepts_edit = not question.edit_problem
+        _show(call.shown, args)
+        narrate(_meaning(accepts_session=accepts_session, accepts_edit=accepts_edit))
         keys = "/".join(("y", *("s" * accepts_session), "n", *("e" * accepts_edit)))
         # With the name, because long arguments can scroll it away and imitate the call of another tool.
         typed = (await _line(questions, question, f"Run {clean_line(question.tool)}? [{keys}] ")).casefold()
@@ -187,8 +192,22 @@ async def _decide(questions: Questions, call: WaitingCall) -> Answer | None:
             return Answer("approve", by=_BY, lasts="session")
         elif typed in {"n", "no"}:
             return Answer("reject", await _line(questions, question, _WHY), by=_BY)
-        else:
+        elif not typed:
             return None
+        else:
+            narrate(f"The call still waits: {clean_line(typed)!r} isn't an answer.")
+
+
+def _meaning(*, accepts_session: bool, accepts_edit: bool) -> str:
+    """Return the possible answers to a call, in words."""
+    answers = (
+        "y: run it",
+        *(["s: run it, and allow the tool in this session"] * accepts_session),
+        "n: reject it",
+        *(["e: edit the arguments"] * accepts_edit),
+        "enter: leave it unanswered",
+    )
+    return " · ".join(answers)
 
 
 async def _line(questions: Questions, question: Question, text: str) -> str:
