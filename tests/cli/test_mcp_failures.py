@@ -185,6 +185,24 @@ def test_an_error_in_the_entry_of_a_server_is_reported_once(pegboard: Command, h
         assert "config.toml:3: Unknown setting `mcp.servers.files.allow`." in line
 
 
+@pytest.mark.promise("MCP-3", "CLI-2")
+def test_a_tool_of_a_server_that_failed_is_reported_with_the_reason(pegboard: Command, home: Path) -> None:
+    (home / "config.toml").write_text(
+        f'[mcp.servers.gone]\ncommand = {json.dumps(sys.executable)}\nargs = ["-c", "raise SystemExit(7)"]\n'
+        '[mcp.servers.off]\ncommand = "files-server"\nenabled = false\n'
+    )
+    done = pegboard("tools", "invoke", "gone.read")
+    assert done.returncode == 3
+    error = json.loads(done.stdout)["result"]["error"]
+    assert (error["code"], error["detail"]) == ("tool_not_found", "not_connected")
+    assert "can't be used. The MCP server gone is not connected. The server ended with exit code 7" in error["message"]
+    for tool, said in (("gone.read", "ended with exit code 7"), ("off.read", "The server off is disabled.")):
+        info = pegboard("tools", "info", tool)
+        assert info.returncode == 3
+        assert f"{tool} can't be used." in info.stderr
+        assert info.stderr.count(said) == 1
+
+
 @COMMANDS
 @pytest.mark.promise("MCP-3")
 def test_a_server_of_another_protocol_version_is_named_with_the_next_step(

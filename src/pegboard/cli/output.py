@@ -201,6 +201,11 @@ def narrate_problems(problems: Iterable[Problem]) -> None:
         narrate(clean_line(f"warning: {file}: {more}; `pegboard tools info` lists those of a tool."))
 
 
+def is_printed(problem: str) -> bool:
+    """Return whether this command has printed the error with this text."""
+    return clean_line(f"error: {problem}") in _printed
+
+
 def begin_command() -> None:
     """Forget which problems were printed, because another command starts."""
     _printed.clear()

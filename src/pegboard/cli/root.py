@@ -344,7 +344,7 @@ def find(runtime: Runtime, name: str) -> ToolSpec:
     missing = runtime.tools.why_not(name)
     if missing is not None and missing.error is not None:
         narrate_problems(runtime.problems())
-        narrate(missing.error.message + advice_on(missing.error, runtime, name))
+        narrate(message_of(missing.error) + advice_on(missing.error, runtime, name))
         raise typer.Exit(NOT_FOUND)
     spec = runtime.tools.get(name)
     assert spec is not None, "asked above"
@@ -381,6 +381,14 @@ def recorded_call(runtime: Runtime, call_id: str) -> RecordedCall:
         narrate(f"{call_id} doesn't identify exactly one recorded call. `pegboard history` lists the ids.")
         raise typer.Exit(NOT_FOUND)
     return call
+
+
+def message_of(error: ToolError) -> str:
+    """Return the message of an error, without the problem of a server if this command has printed that."""
+    from pegboard.cli.output import is_printed
+
+    summary, _, problem = error.message.partition(". ")
+    return f"{summary}." if error.detail == "not_connected" and is_printed(problem) else error.message
 
 
 def advice_on(error: ToolError, runtime: Runtime, name: str) -> str:

@@ -27,6 +27,7 @@ from pegboard.cli.root import (
     advice_on,
     find,
     group,
+    message_of,
     refuse_beside,
     refuse_json_beside_data,
     scanned,
@@ -162,7 +163,7 @@ def print_outcome(runtime: Runtime, call: ToolCall, result: ToolResult, *, only_
 
         narrate(f"note: {size(dropped)} more output of {call.name} was dropped. `log_limit` under `[tools]` limits it.")
     if result.error:
-        narrate(f"{result.error.code}: {result.error.message}{advice_on(result.error, runtime, call.name)}")
+        narrate(f"{result.error.code}: {message_of(result.error)}{advice_on(result.error, runtime, call.name)}")
     if only_data:
         from pegboard.cli.whole_results import print_whole_data
 

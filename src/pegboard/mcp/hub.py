@@ -77,6 +77,15 @@ class Hub:
         listed = () if connection is None else connection.snapshot.specs
         return bool(listed) and next((one for one in listed if one.name == spec.name), None) != spec
 
+    def unavailable(self, tool: str) -> str:
+        """Return why the server of a tool with this name lists no tools; empty if it does, or is unknown."""
+        connection = self.connection(tool.partition(".")[0])
+        is_known = connection is None or connection.snapshot.specs or connection.status.state.is_usable
+        if connection is None or is_known or connection.status.state is ServerState.CONNECTING:
+            return ""
+        problem = next(iter(connection.snapshot.problems), None) or connection.problem()
+        return f"{problem.message} {problem.fix}".strip()
+
     def all(self) -> tuple[ServerStatus, ...]:
         """Return the status of every server, in the order of the configuration."""
         known = {id(connection.config): connection for connection in [*self._connections]}

@@ -36,13 +36,18 @@ class Registry:
     Args:
         sources: Sources of tools. If two tools have the same name, the one from the earlier source is kept.
         is_outdated: Returns whether a tool that has no file has changed since it was scanned.
+        unavailable: Returns why the server of a tool with this name lists no tools; empty if there is no such server.
     """
 
     def __init__(
-        self, sources: Sequence[ToolSource], is_outdated: Callable[[ToolSpec], bool] = lambda _: False
+        self,
+        sources: Sequence[ToolSource],
+        is_outdated: Callable[[ToolSpec], bool] = lambda _: False,
+        unavailable: Callable[[str], str] = lambda _: "",
     ) -> None:
         self._sources = tuple(sources)
         self._is_outdated = is_outdated
+        self._unavailable = unavailable
         self._snapshot = _Snapshot()
         self._scanning = Lock()
         self.scanned = False
@@ -99,6 +104,8 @@ class Registry:
             return spec
         if spec is not None:
             return models.ToolResult.failed("tool_not_found", allow.refusal(spec), "not_allowed")
+        if why := self._unavailable(name):
+            return models.ToolResult.failed("tool_not_found", f"{name} can't be used. {why}", "not_connected")
         nearest = self.nearest(name, (known for known in self.tools() if allow.admits(known)))
         message = f"No tool is named {name!r}." + (f" Nearest: {', '.join(nearest)}." if nearest else "")
         return models.ToolResult.failed("tool_not_found", message)

@@ -22,6 +22,7 @@ _BY_DETAIL = {
     "not_serialisable": "Return only JSON values from the tool: text, numbers, true, false, null, lists and objects.",
     "denied": "The call was not approved; nothing was run.",
     "dependency_missing": "Install the missing requirement, then run the tool again.",
+    "not_connected": "",
 }
 _BY_CODE = {
     "tool_not_found": "Check the spelling of the name, and the allow list.",
@@ -52,4 +53,4 @@ def failing_line(traceback: str | None) -> SourceLine | None:
 
 def advice(error: ToolError) -> str:
     """Return a sentence on how to fix `error`, or an empty string if its message is enough."""
-    return _BY_DETAIL.get(error.detail or "") or _BY_CODE.get(error.code, "")
+    return _BY_DETAIL.get(error.detail or "", _BY_CODE.get(error.code, ""))

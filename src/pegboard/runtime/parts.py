@@ -94,6 +94,9 @@ class _ServerTools:
     def is_outdated(self, spec: ToolSpec) -> bool:
         return self._parts.has_servers and self._parts.hub.is_outdated(spec)
 
+    def unavailable(self, tool: str) -> str:
+        return self._parts.hub.unavailable(tool) if self._parts.has_servers else ""
+
 
 def _configured_allow_list(settings: Settings) -> AllowList:
     """Return the configured allow list; it admits nothing if the settings that restrict tools can't be used."""
@@ -123,7 +126,9 @@ class Parts:
         self._packs = packs
         self._given_allow = allow
         servers = _ServerTools(self)
-        self.registry = Registry([_PackFolders(self), _ScriptTool(self), servers], servers.is_outdated)
+        self.registry = Registry(
+            [_PackFolders(self), _ScriptTool(self), servers], servers.is_outdated, servers.unavailable
+        )
         self.server_listeners: list[Callable[[], None]] = []
         """Called, on another thread, whenever the state or the tools of an MCP server have changed."""
         self.sample: Callable[[SamplingRequest, float | None], Awaitable[Sampled]] | None = None
