@@ -90,6 +90,22 @@ async def test_a_permanent_rule_for_a_destructive_tool_is_confirmed_once_more(tm
 
 
 @pytest.mark.promise("ASK-7", "SEC-2")
+async def test_the_arrow_keys_choose_and_stop_at_the_ends(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, calls(CHANGE), says("Done")) as stage:
+        await stage.say("Change")
+        screen = await scope(stage)
+        await stage.press("up")
+        assert "with exactly" in preview(screen)
+        await stage.press("down", "tab", "down", "down")
+        assert "where path = src/a.txt, times = 1" in preview(screen)
+        assert "Written to" in preview(screen)
+        await stage.press("ctrl+s")
+        await stage.idle()
+        [rule] = rules(stage)
+        assert "where path = src/a.txt, times = 1" in str(rule)
+
+
+@pytest.mark.promise("ASK-7", "SEC-2")
 async def test_a_permanent_rule_for_any_arguments_is_named_and_can_be_undone(tmp_path: Path) -> None:
     async with on_chat(tmp_path, calls(CHANGE), says("Done"), calls(CHANGE), says("Done")) as stage:
         await stage.say("Change")

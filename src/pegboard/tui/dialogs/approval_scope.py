@@ -46,6 +46,22 @@ class _Option(RadioButton):
         return "●" if self.value else "○"
 
 
+class _Options(RadioSet):
+    """Options of which the arrow keys choose one; in Textual's set they move a highlight, which looks like a choice."""
+
+    def action_previous_button(self) -> None:
+        """Choose the previous option, unless the first one is chosen."""
+        if self.pressed_index > 0:
+            super().action_previous_button()
+            self.action_toggle_button()
+
+    def action_next_button(self) -> None:
+        """Choose the next option, unless the last one is chosen."""
+        if self.pressed_index < len(self.children) - 1:
+            super().action_next_button()
+            self.action_toggle_button()
+
+
 class ApprovalScope(QuestionScreen[Approval | None]):
     """A dialog that returns an approval with a rule, or None to leave the call awaiting approval.
 
@@ -70,10 +86,10 @@ class ApprovalScope(QuestionScreen[Approval | None]):
         }
         #choices { height: auto; }
         #choices Vertical { height: auto; }
-        RadioSet, RadioSet:focus { border: none; padding: 0; background: transparent; width: 1fr; }
+        _Options, _Options:focus { border: none; padding: 0; background: transparent; width: 1fr; }
         RadioButton { background: transparent; padding: 0 1 0 0; }
-        RadioSet > RadioButton > .toggle--button { color: $text-muted; background: $surface; }
-        RadioSet > RadioButton.-on > .toggle--button { color: $text-success; }
+        _Options > RadioButton > .toggle--button { color: $text-muted; background: $surface; }
+        _Options > RadioButton.-on > .toggle--button { color: $text-success; }
         .title { color: $text-muted; }
         #patterns { height: auto; max-height: 7; display: none; scrollbar-size-vertical: 1; }
         &.-pattern #patterns { display: block; }
@@ -123,10 +139,10 @@ class ApprovalScope(QuestionScreen[Approval | None]):
         with Horizontal(id="choices"):
             with Vertical():
                 yield Label("Which calls", classes="title")
-                yield RadioSet(*(_Option(Content(text)) for _, text in _ARGUMENTS), id="arguments")
+                yield _Options(*(_Option(Content(text)) for _, text in _ARGUMENTS), id="arguments")
             with Vertical():
                 yield Label("For how long", classes="title")
-                yield RadioSet(_Option("This session"), _Option("Permanently"), id="duration")
+                yield _Options(_Option("This session"), _Option("Permanently"), id="duration")
         with VerticalScroll(id="patterns", can_focus=False):
             for name, pattern in self._suggested:
                 with Horizontal():
