@@ -223,6 +223,25 @@ async def test_a_destructive_tool_is_confirmed_even_if_its_call_cant_be_analyzed
         assert not stage.records
 
 
+@pytest.mark.promise("SCR-5")
+async def test_a_script_with_known_errors_is_confirmed_and_one_that_cant_be_parsed_only_reports_why(
+    tmp_path: Path,
+) -> None:
+    async with on_script(tmp_path) as stage:
+        await stage.write("work.say hello\nwork.sya there\nwork.remove --nope 1")
+        await stage.press("ctrl+r")
+        await stage.until_seen("It has errors:")
+        await stage.until_seen("Unknown command work.sya")
+        await stage.until_seen("work.remove: --nope: unknown argument")
+        await stage.press("n")
+        await stage.idle()
+        assert not stage.records
+        await stage.write("work.sya there; if")
+        await stage.press("ctrl+r")
+        await stage.until_seen("exit 2")
+        assert not isinstance(stage.app.screen, Confirm)
+
+
 @pytest.mark.promise("SCR-5", "ACT-2")
 async def test_a_destructive_script_is_confirmed_before_it_runs_again(tmp_path: Path) -> None:
     async with on_script(tmp_path, config="[scripts]\noffer = true\n") as stage:

@@ -81,6 +81,14 @@ class ScriptAnalyzer:
         self.analyzed = text
         return found
 
+    async def errors(self, text: str) -> Sequence[str]:
+        """Return a line for each error in the calls of a script; none if it can't be parsed, as nothing runs then."""
+        found = await asyncio.to_thread(lambda: self._runtime.scripts.orchestrator().analyze(text))
+        if found.error is not None:
+            return []
+        faults = [f"{call.tool}: {fault}" for call in found.calls for fault in call.faults]
+        return [clean_line(error) for error in (*map(str, found.missing), *faults)]
+
     async def destructive_calls(self, text: str) -> Sequence[str]:
         """Return a line for each call of a destructive tool in a script."""
         calls = await asyncio.to_thread(lambda: self._runtime.scripts.orchestrator().destructive_calls(text))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from textual.screen import Screen
@@ -60,7 +60,7 @@ class OpenScriptRunner:
         """ID of the last run."""
 
     def start(self, text: str) -> None:
-        """Run a script, after confirmation if it calls destructive tools."""
+        """Run a script, after confirmation if it has errors or calls destructive tools."""
         self.is_starting = True
         self._text = text
         work: Callable[[], Awaitable[None]] = self._start
@@ -79,13 +79,12 @@ class OpenScriptRunner:
             self.is_starting = False
 
     async def _confirm(self, text: str) -> bool:
-        calls = await self._analyzer.destructive_calls(text)
-        if not calls:
-            return True
-        more = [f"… and {len(calls) - _NAMED_CALLS} more"] if len(calls) > _NAMED_CALLS else []
-        question = "It calls tools that may delete or overwrite data:\n\n"
-        question += "\n".join([*calls[:_NAMED_CALLS], *more])
-        return await self._document.confirm("Run this script?", question, "Run")
+        found = {
+            "It has errors:": await self._analyzer.errors(text),
+            "It calls tools that may delete or overwrite data:": await self._analyzer.destructive_calls(text),
+        }
+        reasons = [f"{why}\n\n{_list(lines)}" for why, lines in found.items() if lines]
+        return not reasons or await self._document.confirm("Run this script?", "\n\n".join(reasons), "Run")
 
     async def _run(self, text: str) -> None:
         call = ToolCall(name=_TOOL, args={"commands": text}, source="script")
@@ -118,3 +117,8 @@ class OpenScriptRunner:
             code = exit_code(result)
             how = f"ended with exit code {code}" if code is not None else "was stopped"
             self._page.notify(f"The script {how}.", severity="information" if code == 0 else "warning", markup=False)
+
+
+def _list(lines: Sequence[str]) -> str:
+    more = [f"… and {len(lines) - _NAMED_CALLS} more"] if len(lines) > _NAMED_CALLS else []
+    return "\n".join([*lines[:_NAMED_CALLS], *more])
