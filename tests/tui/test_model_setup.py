@@ -322,6 +322,8 @@ async def test_settings_are_searched_changed_and_reset() -> None:
         await open_settings(stage)
         await stage.press(*"unfold")
         await stage.until_seen("Set in: default")
+        await stage.until_seen("Which finished calls of a chat are shown in full")
+        await stage.until_seen("Allowed: never, failed or always.")
         await stage.press("enter")
         await stage.until_seen("enter accepts")
         await stage.press(*["backspace"] * 5, *"always", "enter")

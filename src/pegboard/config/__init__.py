@@ -13,6 +13,7 @@ from pegboard.on_demand import on_demand
 if TYPE_CHECKING:
     from pegboard.config.appearance import Appearance
     from pegboard.config.appearance_reader import simple_appearance
+    from pegboard.config.descriptions import description
     from pegboard.config.display import ShownSetting, credentials_in, shown_settings
     from pegboard.config.edit import is_set, set_values, typed_value
     from pegboard.config.loader import load
@@ -53,6 +54,7 @@ __all__ = [
     "UiSettings",
     "configured_servers",
     "credentials_in",
+    "description",
     "given_option",
     "given_server",
     "is_set",
@@ -85,6 +87,7 @@ _ON_DEMAND = {
     "UiSettings": "settings",
     "configured_servers": "servers",
     "credentials_in": "display",
+    "description": "descriptions",
     "given_option": "servers",
     "given_server": "servers",
     "load": "loader",

@@ -168,19 +168,19 @@ class ToolsSettings(Section):
     """`[tools]`: tools that may run, and their limits."""
 
     allow: Names | None = None
-    """Patterns of the tools that may be called; None allows all, an empty list none."""
+    """Patterns of the tools that may be called, such as `fs.*`; an empty list allows none, null all."""
     timeout: Seconds = 8.0
-    """Timeout of a call, unless the tool or the caller sets one."""
+    """Seconds that a call may take, unless the tool or the caller sets a timeout."""
     timeouts: dict[str, Seconds] = Field(default_factory=dict)
-    """Timeouts by tool: pattern → seconds."""
+    """Seconds that calls of some tools may take: pattern → seconds."""
     memory_limit: Memory = 2 * 2**30
-    """Memory of one worker process."""
+    """Memory of one worker process, in bytes or as a text such as `2 GiB`."""
     result_limit: Bytes = 1_000_000
-    """Size of a result's JSON that is passed on in full; the rest is stored on disk."""
+    """Bytes of a result's JSON that are passed on, or a text such as `1 MB`; the rest is stored on disk."""
     log_limit: Bytes = 10_000_000
-    """Size of one call's output that is kept."""
+    """Bytes of one call's output that are kept, or a text such as `10 MB`."""
     workers: Annotated[int, Field(gt=0, le=1000)] | None = None
-    """Number of calls that run concurrently; None depends on the number of processors."""
+    """Number of calls that run concurrently; null depends on the number of processors."""
     environment: Names = ()
     """Names of additional environment variables that are passed to tools."""
 
@@ -189,7 +189,7 @@ class ModelSettings(Section):
     """`[model]`: the language model."""
 
     name: str | None = None
-    """`provider:model`."""
+    """The model, as `provider:model`."""
     base_url: str | None = None
     """URL of an OpenAI-compatible server."""
     text_calls: bool = False
@@ -200,15 +200,15 @@ class AskSettings(Section):
     """`[ask]`: limits for one question."""
 
     steps: Annotated[int, Field(ge=2, le=1000)] = 20
-    """Model turns; the last one has no tools."""
+    """Turns of the model for one question; the last one has no tools."""
     tokens: Annotated[int, Field(gt=0)] = 1_000_000
-    """Tokens read and written; one more turn without tools follows."""
+    """Tokens read and written for one question; one more turn without tools follows."""
     seconds: Seconds = 600.0
-    """Time limit; one more turn without tools follows."""
+    """Seconds for one question; one more turn without tools follows."""
     result_limit: Annotated[Bytes, Field(ge=1000)] = 50_000
-    """Size of a result's text that is sent to the model in one message; the model can read the rest on demand."""
+    """Bytes of a result that the model gets in one message, or a text such as `50 kB`; it can read the rest."""
     turn_bytes: Annotated[Bytes, Field(ge=1000)] = 4_000_000
-    """Size of the text, thinking and arguments of one turn; the connection is closed at the limit."""
+    """Bytes of the text, thinking and arguments of one turn; the connection is closed at the limit."""
     turn_calls: Annotated[int, Field(ge=1, le=10_000)] = 100
     """Calls that one turn may propose; if it proposes more, none runs."""
     parallel: bool = False
@@ -223,16 +223,16 @@ class ScriptsSettings(Section):
     offer: bool = False
     """Whether models and MCP clients are offered the tool `script.run`."""
     seconds: Seconds = 60.0
-    """Time limit of a script."""
+    """Seconds that a script may take."""
     memory: Annotated[Bytes, Field(ge=128 * 2**20)] = 512 * 2**20
-    """Memory of a script's process."""
+    """Memory of a script's process, in bytes or as a text such as `512 MiB`."""
 
 
 class BatchSettings(Section):
     """`[batch]`: where `pegboard batch` runs calls."""
 
     engine: str | None = None
-    """`dask://HOST:PORT` and the like, or `embedded`. A folder's `pegboard.toml` can't set it."""
+    """Engine of the calls: `embedded` or `dask://HOST:PORT`. A folder's `pegboard.toml` can't set it."""
 
 
 class McpOAuth(Section):
@@ -268,7 +268,7 @@ class McpServer(Section):
     enabled: bool = True
     """Whether to connect."""
     tools: Names | None = None
-    """Patterns of the server's own tool names that are offered; None offers all."""
+    """Patterns of the server's own tool names that are offered; null offers all."""
     trusted: bool = False
     """Whether the server's annotations count, such as `readOnlyHint`."""
     protocol: Literal["2025-11-25"] | None = None
@@ -282,31 +282,34 @@ class McpSettings(Section):
     """`[mcp]`: servers whose tools are listed with the local ones."""
 
     servers: dict[str, McpServer] = Field(default_factory=dict)
+    """The servers: name → how to connect."""
 
 
 class HistorySettings(Section):
     """`[history]`: the record of calls."""
 
     size_limit: Annotated[Bytes, Field(ge=1_000_000)] = 500_000_000
-    """Maximum size of recorded calls and their results; the oldest unpinned calls are removed first."""
+    """Bytes of recorded calls and results, or a text such as `2 GB`; the oldest unpinned calls are removed first."""
 
 
 class BrakeSettings(Section):
     """`[brake]`: calls of MCP clients and watched agents that await approval."""
 
     wait: Annotated[float, Field(ge=0, le=24 * 3600, allow_inf_nan=False)] = 0.0
-    """Seconds until such a call is rejected while no app is open that shows it to a person."""
+    """Seconds until a call that needs approval is rejected while no app is open that shows it."""
 
 
 class UiSettings(Section):
     """`[ui]`: appearance and keys of the interface."""
 
     theme: str = Appearance.theme
+    """Name of the theme, a built-in or your own one."""
     vim_keys: bool = Appearance.vim_keys
     """Whether j, k, g and G move in lists; then only `/` filters."""
     unfold: Literal["never", "failed", "always"] = "never"
     """Which finished calls of a chat are shown in full; others are collapsed to one line."""
     animations: bool = Appearance.animations
+    """Whether scrolling and changes of the layout are animated."""
     focus: Literal["form", "result"] = "form"
     """Where the focus is after a tool has run."""
 
@@ -327,7 +330,7 @@ class Settings(Section):
     history: HistorySettings = HistorySettings.model_construct()
     brake: BrakeSettings = BrakeSettings.model_construct()
     keys: dict[str, Keys] = Field(default_factory=dict)
-    """Command id → its keys."""
+    """Keys of commands: command id → its keys, separated by commas."""
     ui: UiSettings = UiSettings.model_construct()
 
     _loaded: Loaded = PrivateAttr(default_factory=lambda: Loaded({}))

@@ -36,6 +36,7 @@ class AskName(Dialog[str | None]):
         title: Title of the dialog; plain text.
         name: Initial value.
         note: Warning below the input.
+        about: Explanation below the input.
     """
 
     PAGE = "Name"
@@ -47,6 +48,7 @@ class AskName(Dialog[str | None]):
         & > #box { width: 60; height: auto; padding: 1 2; }
         Input, Input:focus { border: none; border-left: outer $border; height: 1; padding: 0 1; background: $panel; }
         #note { height: auto; margin-top: 1; color: $text-warning; }
+        #about { height: auto; margin-top: 1; color: $text-muted; }
     }
     """
 
@@ -55,16 +57,19 @@ class AskName(Dialog[str | None]):
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
-    def __init__(self, title: str, name: str = "", note: str = "") -> None:
+    def __init__(self, title: str, name: str = "", note: str = "", about: str = "") -> None:
         super().__init__(title, "enter accepts · {name.close} closes")
         self._initial = name
         self._note = note
+        self._about = about
 
     def compose_body(self) -> ComposeResult:
         """Compose the input and the note."""
         yield TextInput(self._initial, highlighter=ControlPictures(), select_on_focus=False)
         if self._note:
             yield Static(Content(clean(self._note)), id="note")
+        if self._about:
+            yield Static(Content(clean(self._about)), id="about")
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
@@ -75,7 +80,7 @@ class AskName(Dialog[str | None]):
 
 
 async def ask_name(
-    app: App[_T], title: str, name: str, use: Callable[[str], Awaitable[bool]], note: str = ""
+    app: App[_T], title: str, name: str, use: Callable[[str], Awaitable[bool]], note: str = "", about: str = ""
 ) -> str | None:
     """Ask for a name until one can be used; the dialog shows why the last one can't.
 
@@ -85,13 +90,14 @@ async def ask_name(
         name: Initial value.
         use: Uses a name, or returns False if the user decided otherwise.
         note: Warning below the input.
+        about: Explanation below the input.
 
     Returns:
         The name that was used, or None.
     """
     notes = [note]
     while True:
-        answer = await app.push_screen_wait(AskName(title, name, "\n".join(filter(None, notes))))
+        answer = await app.push_screen_wait(AskName(title, name, "\n".join(filter(None, notes)), about))
         if answer is None:
             return None
         try:

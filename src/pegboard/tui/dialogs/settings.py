@@ -12,7 +12,7 @@ from textual import on, work
 from textual.binding import BindingType
 from textual.content import Content
 
-from pegboard.config import Redactor, Secrets, ShownSetting, set_values, shown_settings, typed_value
+from pegboard.config import Redactor, Secrets, ShownSetting, description, set_values, shown_settings, typed_value
 from pegboard.errors import ConfigError
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings, key_of
@@ -41,7 +41,7 @@ class SettingsScreen(ListDialog[None]):
 
     PAGE = "Settings"
     DEFAULT_CSS = """
-    SettingsScreen > #box { height: 36; #preview { height: 5; } }
+    SettingsScreen > #box { height: 36; #preview { height: 7; } }
     """
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("settings.reset", "delete", "reset", "Reset", "Remove the setting from your file.", footer=True),
@@ -56,6 +56,7 @@ class SettingsScreen(ListDialog[None]):
         self._reload = reload
         self._settings: Sequence[ShownSetting] = ()
         self._in_use: Mapping[str, JsonValue] = {}
+        self._descriptions: Mapping[str, str] = {}
 
     def on_mount(self) -> None:
         """Read the settings, again whenever the configuration changes."""
@@ -71,6 +72,7 @@ class SettingsScreen(ListDialog[None]):
         """List the settings and select one."""
         settings, self._in_use = await asyncio.to_thread(self._load)
         self._settings = settings
+        self._descriptions = await asyncio.to_thread(lambda: {one.key: description(one.key) for one in settings})
         keys = [setting.key for setting in settings]
         lines = [
             PickLine(
@@ -104,7 +106,8 @@ class SettingsScreen(ListDialog[None]):
         if setting is None:
             self.show_preview(Content(), Content())
             return
-        lines = [f"Value: {_written(setting.value)}", f"Set in: {setting.origin}"]
+        lines = [*filter(None, [self._descriptions.get(setting.key)])]
+        lines += [f"Value: {_written(setting.value)}", f"Set in: {setting.origin}"]
         in_use = self._in_use.get(setting.key)
         if setting.status == "used" and in_use != setting.value:
             lines.append(f"In use until Pegboard restarts: {_written(in_use)}")
@@ -167,7 +170,8 @@ class SettingsScreen(ListDialog[None]):
             await self._write(setting.key, typed_value(text, setting.value))
             return True
 
-        await ask_name(self.app, clean_line(setting.key), "" if before == "null" else before, write)
+        about = self._descriptions.get(setting.key, "")
+        await ask_name(self.app, clean_line(setting.key), "" if before == "null" else before, write, about=about)
 
     @work(exclusive=True, group="change")
     async def action_reset(self) -> None:
