@@ -406,3 +406,13 @@ async def test_a_damaged_draft_is_ignored(tmp_path: Path, damage: str) -> None:
     file.write()
     file.close()
     assert DraftFile(tmp_path, "script-draft").read() == Draft("new")
+
+
+@pytest.mark.promise("TUI-1")
+async def test_keys_move_to_the_start_and_the_end_of_the_script_and_select_up_to_them(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        await stage.write("echo a\necho b")
+        await stage.press("ctrl+home", *"x ", "ctrl+end", *" y")
+        await stage.until(lambda: stage.editor.text == "x echo a\necho b y", "both ends are reached")
+        await stage.press("ctrl+shift+home", "z")
+        await stage.until(lambda: stage.editor.text == "z", "all of it was selected")

@@ -61,6 +61,9 @@ def _own_bindings() -> Iterator[BindingType]:
             yield replace(binding, key=",".join(keys))
     yield SELECT_ALL
     yield Binding("ctrl+j,shift+enter,ctrl+enter,alt+enter", "line_break", "New line", show=False)
+    for key, is_end, title in (("home", False, "Start of text"), ("end", True, "End of text")):
+        yield Binding(f"ctrl+{key}", f"cursor_document({is_end})", title, show=False)
+        yield Binding(f"ctrl+shift+{key}", f"cursor_document({is_end}, True)", f"Select to {title.lower()}", show=False)
 
 
 class LineInput(TextInput):
@@ -242,6 +245,13 @@ class Lines(TextArea, inherit_bindings=False):
         super().action_undo()
         if self.document.text == before:
             raise SkipAction
+
+    def action_cursor_document(self, is_end: bool, select: bool = False) -> None:
+        """Move the cursor to the start or the end of the text; if it is there, leave the key to the parent."""
+        target = self.document.end if is_end else (0, 0)
+        if self.cursor_location == target and not select:
+            raise SkipAction
+        self.move_cursor(target, select=select)
 
     def scroll_cursor_visible(self, center: bool = False, animate: bool = False) -> Offset:
         """Scroll to the cursor, unless an edit removed its line: Textual moves it after it updates the scroll bars."""
