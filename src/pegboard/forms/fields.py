@@ -43,7 +43,7 @@ class FieldDescription:
     limits: str = ""
     """Allowed values in words, such as `1 to 10`; can be empty."""
     type_label: str = "any"
-    """Type in words, such as `integer`, `string · date` or `list of string`."""
+    """Type in words, such as `integer`, `string · date` or `list of strings`."""
     in_list: bool = False
     """Whether the field is a row of a list."""
     reason: str = ""
@@ -170,7 +170,7 @@ class Field:
 
     @property
     def type_label(self) -> str:
-        """Type in words, such as `integer`, `string · date` or `list of string`."""
+        """Type in words, such as `integer`, `string · date` or `list of strings`."""
         return self.facts.type_label
 
     @property

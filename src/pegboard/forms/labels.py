@@ -41,6 +41,7 @@ _SECRET = re.compile(
     r"(^|_)(password|passwd|passphrase|secret|credential|api_?key|private_?key|secret_?key"
     r"|(access|auth|bearer|refresh)_?token)s?$"
 )
+_TYPE = re.compile(r"^(?:boolean|choice|constant|integer|list|map|number|object|string)\b")
 _FILES = {"file", "filename", "filepath", "path"}
 _FOLDERS = {"cwd", "dir", "directory", "folder"}
 _NO_PATH = {"json", "jq", "object", "key", "property", "url", "route", "field"}
@@ -83,7 +84,9 @@ def with_null(label: str, nullable: bool) -> str:
 
 def container_label(outer: str, inner: str) -> str:
     """Return the label of a list or map with items of a type."""
-    return f"{outer} of ({inner})" if " or " in inner else f"{outer} of {inner}"
+    if " or " in inner:
+        return f"{outer} of ({inner})"
+    return f"{outer} of {_TYPE.sub(lambda name: f'{name[0]}s', inner)}"
 
 
 @lru_cache(maxsize=1000)
