@@ -162,6 +162,41 @@ async def test_the_help_of_a_command_contains_its_usage_and_arguments(shop: Runt
     assert "- `shop.lines <text>  (stdin: text)`\n  Count lines." in prompt
 
 
+TREE = '''
+from __future__ import annotations
+from dataclasses import dataclass
+
+@dataclass
+class Node:
+    """A node.
+
+    Attributes:
+        name: Its name.
+    """
+
+    name: str
+    children: list[Node]
+    size: int = 1
+
+def grow(*, root: Node, roots: list[list[Node]] | None = None) -> str:
+    """Grow."""
+    return root.name
+'''
+
+
+@pytest.mark.promise("SCR-4")
+async def test_the_help_of_a_command_lists_the_fields_of_objects_as_flags(
+    write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime]
+) -> None:
+    text = str(await _stdout(open_runtime(write_pack("tree.py", TREE)), "help tree.grow"))
+    assert "  --root.name  string, required\n      Its name.\n" in text
+    assert "  --root.children  array, required\n  --root.children.0.name  string, required\n" in text
+    assert "  --root.size  integer, default 1\n" in text
+    assert len(text.splitlines()) < 60, "a tree has no end"
+    flags = "--root.name a --root.children.0.name b --root.children.0.children [] --root.size 2"
+    assert await _stdout(open_runtime(write_pack("tree.py", TREE)), f"tree.grow {flags}") == "a\n"
+
+
 @pytest.mark.promise("SCR-5", "SCR-6", "STO-1")
 async def test_every_call_is_reported_and_recorded_with_its_script(shop: Runtime) -> None:
     events = [event async for event in shop.scripts.run("shop.get_user 7; shop.get_user 9", call_id="the-script")]

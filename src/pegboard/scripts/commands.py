@@ -13,7 +13,6 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from pydantic import JsonValue
 
-from pegboard.data.json_text import write
 from pegboard.data.pointer import pointer
 from pegboard.data.unicode import encodable
 from pegboard.errors import FormFaults
@@ -26,7 +25,6 @@ from pegboard.forms.flags import (
     reads_arguments,
     stdin_argument,
     unknown_flags,
-    whole_flag,
 )
 from pegboard.models import (
     CallEvent,
@@ -42,6 +40,7 @@ from pegboard.models import (
 from pegboard.ports import Calls
 from pegboard.results.export import whole
 from pegboard.schema.arguments import prepare
+from pegboard.scripts.usage import help_text, usage
 
 FAILED: Final = 1
 MISUSED: Final = 2
@@ -52,8 +51,6 @@ NOT_FOUND: Final = 127
 
 TOOL_SECONDS: Final = 8.0
 """Default timeout of a `CallableTool`."""
-_DESCRIBED: Final = 160
-"""Characters of an argument's description in a list of arguments."""
 
 
 class CallableTool(Protocol):
@@ -162,30 +159,11 @@ class ToolCommand:
     @property
     def usage(self) -> str:
         """Command with its arguments, in one line."""
-        required, optional = _parted(self.spec.input_schema)
-        words = [f"<{name}>" for name in required]
-        words += [f"[--{name}{_value(schema)}]" for name, schema in optional.items()]
-        taker = stdin_argument(self.spec)
-        return " ".join([self.names[0], *words]) + (f"  (stdin: {taker})" if taker else "")
+        return usage(self.spec, self.names[0])
 
     def help(self) -> str:
         """Return its usage, description and arguments."""
-        lines = [f"usage: {self.usage}", ""]
-        if self.spec.description.strip():
-            lines += [self.spec.description.strip(), ""]
-        required, optional = _parted(self.spec.input_schema)
-        for name, schema in {**required, **optional}.items():
-            facts = [_kind(schema), "required" if name in required else ""]
-            if "default" in schema:
-                facts.append(f"default {write(schema['default'])}")
-            lines.append(f"  --{name}  {', '.join(fact for fact in facts if fact)}")
-            described = schema.get("description")
-            if isinstance(described, str) and described.strip():
-                lines.append(f"      {_short(described)}")
-        lines += ["", f"{whole_flag(self.spec)} sets all of them as a JSON object."] if required or optional else []
-        if len(self.names) > 1:
-            lines += ["", f"Also called {', '.join(self.names[1:])}."]
-        return "\n".join(lines).rstrip() + "\n"
+        return help_text(self.spec, self.names)
 
     def arguments(self, words: Sequence[str], stdin: str | None) -> JsonObject:
         """Parse a command line by the tool's schema."""
@@ -413,40 +391,3 @@ def _text(data: JsonValue) -> str:
     """Return a result as its command prints it: with a final newline, unless it is the empty text."""
     text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
     return encodable(text if not text or text.endswith("\n") else f"{text}\n")
-
-
-def _parted(schema: JsonObject) -> tuple[dict[str, JsonObject], dict[str, JsonObject]]:
-    """Return the required properties in the order in which they are requested, and the optional ones."""
-    properties, required = schema.get("properties"), schema.get("required")
-    known = properties if isinstance(properties, dict) else {}
-    named = [name for name in (required if isinstance(required, list) else ()) if isinstance(name, str)]
-    described = {name: inner if isinstance(inner, dict) else {} for name, inner in known.items()}
-    return (
-        {name: described.get(name, {}) for name in named},
-        {name: inner for name, inner in described.items() if name not in named},
-    )
-
-
-def _value(schema: JsonObject) -> str:
-    return "" if schema.get("type") == "boolean" else f" {_kind(schema).replace(' ', '-')}"
-
-
-def _kind(schema: JsonObject) -> str:
-    choices = schema.get("enum")
-    if isinstance(choices, list) and 0 < len(choices) <= 8:
-        return "|".join(choice if isinstance(choice, str) else write(choice) for choice in choices)
-    kinds = schema.get("type")
-    if isinstance(kinds, list):
-        return "|".join(kind for kind in kinds if isinstance(kind, str) and kind != "null")
-    if isinstance(kinds, str):
-        return kinds
-    inner = schema.get("anyOf", schema.get("oneOf"))
-    if isinstance(inner, list):
-        known = dict.fromkeys(_kind(one) for one in inner if isinstance(one, dict) and one.get("type") != "null")
-        return "|".join(known)
-    return "value"
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _DESCRIBED else f"{line[: _DESCRIBED - 1]}…"
