@@ -352,7 +352,7 @@ def stats(
             timeline = runtime.activity.timeline(session)
             if not timeline.bars and runtime.sessions.get(timeline.session) is None:
                 narrate(
-                    f"No session has the id {session}, or is the only one whose id starts with it."
+                    f"No session has the id {session}, and no single one an id that starts with it."
                     " `pegboard sessions list` and `pegboard history list --json` show the ids."
                 )
                 raise typer.Exit(NOT_FOUND)

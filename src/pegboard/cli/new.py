@@ -256,14 +256,16 @@ def _conflict(runtime: Runtime, name: str) -> str | None:
 
 
 def _print_next_steps(name: str, folder: Path) -> None:
+    from importlib.util import find_spec
     from shlex import quote
 
     from pegboard.cli.output import narrate
 
     where = quote(str(folder))
+    note = "" if find_spec("pytest") else "  # after: python -m pip install pytest"
     narrate(
         "\nNext:\n"
         f"  pegboard --packs {where}\n"
         f"  pegboard --packs {where} tools invoke {name}.largest --data\n"
-        f"  python -m pytest {quote(str(folder / f'test_{name}.py'))}"
+        f"  python -m pytest {quote(str(folder / f'test_{name}.py'))}{note}"
     )

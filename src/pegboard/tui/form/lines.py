@@ -247,7 +247,7 @@ class Lines(TextArea, inherit_bindings=False):
             raise SkipAction
 
     def action_cursor_document(self, is_end: bool, select: bool = False) -> None:
-        """Move the cursor to the start or the end of the text; if it is there, leave the key to the parent."""
+        """Move the cursor to the start or the end of the text; leave the key to the parent if it already was."""
         target = self.document.end if is_end else (0, 0)
         if self.cursor_location == target and not select:
             raise SkipAction

@@ -124,6 +124,8 @@ class HelpScreen(Dialog[None]):
             self._block(title, [command for _, command in commands])
             for title, commands in groupby(shown, key=lambda pair: pair[0])
         ]
+        if any(one.id in self._impossible for _, one in shown):
+            blocks.insert(0, Content.styled(f"{_MARK} {_NOT_POSSIBLE}", "$text-muted"))
         if marks:
             blocks.append(_marks(marks))
         self._text.update(Content("\n").join(blocks) if blocks else Content("No matches."))
@@ -165,9 +167,7 @@ class HelpScreen(Dialog[None]):
     def _block(self, title: str, commands: Sequence[Command]) -> Content:
         width = min(_WIDTH, int(self.app.size.width * _SHARE)) - _EDGES
         keys_width = _KEYS_WIDTH if width > _NARROW else _KEYS_WIDTH_NARROW
-        are_marked = any(command.id in self._impossible for command in commands)
-        note = f"  ({_MARK} {_NOT_POSSIBLE})" if are_marked else ""
-        lines = [Content.assemble((f"\n{title}", "$text-primary bold"), (note, "$text-muted"))]
+        lines = [Content.styled(f"\n{title}", "$text-primary bold")]
         for command in commands:
             keys = shown_keys(self._keymap.get(command.id, command.keys)) or "palette"
             rest = width - keys_width - len(command.id) - 2
