@@ -218,6 +218,14 @@ def test_calls_are_exported_deleted_restored_and_pinned(pegboard: Command, recor
     assert ids(pegboard, "pinned:") == [hello]
 
 
+def writer_of(pipe: Path) -> int | None:
+    """Open a named pipe that a process reads; return None if none does."""
+    try:
+        return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError:
+        return None
+
+
 @pytest.mark.promise("STO-3", "CLI-2")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_an_export_that_a_signal_ends_leaves_no_file(home: Path, tmp_path: Path, number: signal.Signals) -> None:
@@ -233,8 +241,13 @@ def test_an_export_that_a_signal_ends_leaves_no_file(home: Path, tmp_path: Path,
     command = [sys.executable, "-m", "pegboard", "history", "export", "--out", str(folder / "calls.jsonl")]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as exporting:
         eventually(lambda: [*folder.iterdir()])
+        writer = eventually(lambda: writer_of(stored))
+        # A signal just before the read begins would not end it.
+        state = ["ps", "-o", "state=", "-p", str(exporting.pid)]
+        eventually(lambda: subprocess.run(state, capture_output=True, text=True, check=True).stdout.startswith("S"))
         exporting.send_signal(number)
         errors = exporting.communicate(timeout=60)[1]
+        os.close(writer)
     assert (exporting.returncode, errors) == (128 + number, "")
     assert [*folder.iterdir()] == []
 
