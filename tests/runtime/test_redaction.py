@@ -114,6 +114,14 @@ async def test_warnings_and_metadata_of_a_result_do_not_contain_the_secret(secre
     assert result.meta.traceback == f"at {MARK}"
 
 
+async def test_all_values_of_a_name_are_redacted(secret: str, home: Path) -> None:
+    (home / ".env").write_text("TELLER_KEY=of-the-file-1234\n")
+    redaction = SecretRedaction(Secrets(Paths.from_environment()), Settings())
+    await redaction.renew()
+    redaction.add({"TELLER_KEY": "of-a-folder-1234"})
+    assert redaction.text(f"{secret} of-the-file-1234 of-a-folder-1234") == f"{MARK} {MARK} {MARK}"
+
+
 async def test_an_argument_reaches_the_tool_as_it_is_and_the_record_without_the_secret(
     runtime: Runtime, secret: str
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, quote_plus, unquote
 
@@ -43,14 +43,15 @@ class Redactor:
     password of a URL.
 
     Args:
-        values: Secret's name → value. Values of fewer than 6 characters are ignored.
+        values: Names and values of the secrets; several values may have one name. Those of fewer than 6 characters are
+            ignored.
         mark: Replacement, with `{}` for the name.
     """
 
-    def __init__(self, values: Mapping[str, str], mark: str = SECRET) -> None:
+    def __init__(self, values: Mapping[str, str] | Iterable[tuple[str, str]], mark: str = SECRET) -> None:
         self._mark = mark
         found: dict[str, str] = {}
-        for name, value in values.items():
+        for name, value in values.items() if isinstance(values, Mapping) else values:
             for form in _forms(value):
                 found.setdefault(form, name)
         # The longest first: of two matches with one start the longer one is replaced.

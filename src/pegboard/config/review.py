@@ -89,7 +89,7 @@ def review_folder(paths: Paths, folder: Path | None = None) -> TrustRequest:
     settings = Settings.model_validate(layer.table)
     origins = {key: layer.origin(key) for key in leaves(layer.table)}
     settings = settings.with_loaded(Loaded(origins, unused=tuple(layer.unused), folder_file=shown(files.config_file)))
-    redactor = Redactor({**Secrets(paths).known(), **dotenv.values})
+    redactor = Redactor([*Secrets(paths).known(), *dotenv.values.items()])
     rows = tuple(row for row in shown_settings(settings, redactor) if row.origin != "default")
     obstacle = ""
     if not (files.exist or files.has_checks):

@@ -141,14 +141,14 @@ class Secrets:
         """Return the problems of the `.env` files."""
         return (*(problem for file in self._dotenvs() for problem in file.problems), *self._open_to_others())
 
-    def known(self) -> dict[str, str]:
-        """Return the secrets of the environment and the `.env` files to redact, by name.
+    def known(self) -> tuple[tuple[str, str], ...]:
+        """Return the names and values of the secrets of the `.env` files and the environment to redact.
 
-        A URL with a password counts, whatever its name is. The keyring is not read.
+        If several have the same name, all are listed, as any of them may be in use. A URL with a password counts,
+        whatever its name is. The keyring is not read.
         """
-        dotenv = {name: value for file in self._dotenvs() for name, value in file.values.items()}
-        everything = {**dotenv, **self._environ}
-        return {name: value for name, value in everything.items() if _is_secret(name, value)}
+        dotenv = [pair for file in self._dotenvs() for pair in file.values.items()]
+        return tuple(pair for pair in (*dotenv, *self._environ.items()) if _is_secret(*pair))
 
     def check(self, name: str, value: str | None = None) -> Problem | None:
         """Return the problem of a name, or of a value, for a new secret; None if both are valid."""

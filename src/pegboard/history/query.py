@@ -25,6 +25,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
 """Values of filters that are offered, by key."""
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
 _DURATION: Final = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*(ms|s|min|m|h|d|w)?")
+_LONGEST_SECONDS: Final = 366 * 86_400.0
 _WORD: Final = re.compile(r"\w")
 _KEY: Final = re.compile(r"([A-Za-z]+):(?!//)")
 
@@ -78,15 +79,21 @@ def _terms(text: str) -> Iterator[_Term]:
         if match := _KEY.match(text, at):
             key, at = match[1].lower(), match.end()
         if text.startswith('"', at):
-            # A quotation that is still being typed extends to the end.
-            end = text.find('"', at + 1)
-            value, after = (text[at + 1 :], len(text)) if end < 0 else (text[at + 1 : end], end + 1)
-            yield _Term(start, after, key, value, is_quoted=True)
-            at = after
+            value, at = _quoted(text, at)
+            while key and text.startswith(',"', at):
+                another, at = _quoted(text, at + 1)
+                value = f"{value},{another}"
+            yield _Term(start, at, key, value, is_quoted=True)
         else:
             while at < len(text) and not text[at].isspace():
                 at += 1
             yield _Term(start, at, key, text[start:at].partition(":")[2] if key else text[start:at], is_quoted=False)
+
+
+def _quoted(text: str, at: int) -> tuple[str, int]:
+    """Return the quotation that starts at an index, and the index after it; without an end, it extends to the end."""
+    end = text.find('"', at + 1)
+    return (text[at + 1 :], len(text)) if end < 0 else (text[at + 1 : end], end + 1)
 
 
 def _add(term: _Term, found: dict[str, Any], now: datetime) -> None:
@@ -104,7 +111,7 @@ def _add(term: _Term, found: dict[str, Any], now: datetime) -> None:
             f'{term.key}: is not a filter. To search for the text, put it in double quotes: "{term.key}:{term.value}".',
             *(f"{key}:" for key in KEYS),
         )
-    if not term.value.strip() and term.key != "pinned":
+    if not term.value.strip(", ") and term.key != "pinned":
         raise _InvalidError(f"{term.key}: has no value.", *EXAMPLES.get(term.key, ()))
     name, value = add(term.value.strip(), now)
     if isinstance(value, tuple):
@@ -147,7 +154,10 @@ def _duration(value: str, _now: datetime) -> tuple[str, object]:
     match = _DURATION.fullmatch(value)
     if match is None:
         raise _InvalidError(f"{value!r} is not a duration. Use one such as 500ms, 1s or 2m.", *EXAMPLES["slower"])
-    return "slower", float(match[1]) * _UNITS[match[2] or "s"]
+    seconds = float(match[1]) * _UNITS[match[2] or "s"]
+    if seconds > _LONGEST_SECONDS:
+        raise _InvalidError(f"{value!r} is longer than a year.", *EXAMPLES["slower"])
+    return "slower", seconds
 
 
 def _parent(value: str, _now: datetime) -> tuple[str, object]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from threading import Lock
 
 from pydantic import JsonValue
@@ -27,7 +27,8 @@ class SecretRedaction:
 
     def __init__(self, secrets: Secrets, settings: Settings) -> None:
         self._secrets = secrets
-        self._values: dict[str, str] = {}
+        self._values: dict[tuple[str, str], None] = {}
+        """Names and values; a name may have several, such as those of two `.env` files, or earlier ones."""
         self._redactor = Redactor({})
         self._adding = Lock()
         self._fresh_until = 0.0
@@ -50,11 +51,7 @@ class SecretRedaction:
 
     def add(self, values: Mapping[str, str]) -> None:
         """Add secrets, by name, before a pack receives them."""
-        with self._adding:
-            if values.items() <= self._values.items():
-                return
-            self._values |= values
-            self._redactor = Redactor(self._values)
+        self._add(values.items())
 
     def text(self, text: str) -> str:
         """Return a text without secrets."""
@@ -78,6 +75,14 @@ class SecretRedaction:
         """Return the length of the suffix that could be the start of a secret."""
         return self._redactor.unfinished(text) if self._values else 0
 
+    def _add(self, pairs: Iterable[tuple[str, str]]) -> None:
+        with self._adding:
+            added = dict.fromkeys(pairs)
+            if added.keys() <= self._values.keys():
+                return
+            self._values |= added
+            self._redactor = Redactor(self._values.keys())
+
     def _look(self) -> None:
-        self.add(self._secrets.known())
+        self._add(self._secrets.known())
         self._fresh_until = time.monotonic() + _FRESH_SECONDS
