@@ -20,7 +20,7 @@ from stage import GivenRuntime, Stage, on_stage
 
 from pegboard.config import Paths, Settings
 from pegboard.config.settings import UiSettings
-from pegboard.models import JsonObject, ResultMeta, ToolCall, ToolResult
+from pegboard.models import JsonObject, LogPart, ResultMeta, ToolCall, ToolResult
 from pegboard.models.result import Truncation
 from pegboard.runtime import Runtime
 from pegboard.tui.activity import feed
@@ -172,6 +172,21 @@ async def on_activity(runtime: Runtime, size: tuple[int, int] = (120, 40)) -> As
 
 def title(stage: Stage) -> str:
     return str(screen(stage).query_one("#calls").border_title)
+
+
+@pytest.mark.promise("ACT-1")
+async def test_the_log_of_a_recorded_call_is_shown_as_plain_text(runtime: Runtime, recorder: Recorder) -> None:
+    log = (LogPart(stream="stdout", text="on [bold]line\nand "), LogPart(stream="stderr", text="a \x1b[2Jwarning\n"))
+    failed = ToolResult.failed("execution_error", "It failed.").model_copy(update={"meta": ResultMeta(log=log)})
+    recorder.add(result=failed)
+    recorder.add("gate.hold")
+    async with on_activity(runtime) as stage:
+        assert "Log" not in stage.text
+        await press(stage, "down", "tab")
+        await stage.until_seen("Log 3")
+        await press(stage, "v")
+        await stage.until_seen("on [bold]line")
+        await stage.until_seen("! a ␛[2Jwarning")
 
 
 @pytest.mark.promise("ACT-1")

@@ -49,7 +49,7 @@ class ResultCache:
             return None
         if result.meta.truncated is not None and not await _exists(result.meta.truncated.file):
             return None
-        return result.model_copy(update={"meta": result.meta.model_copy(update={"cached": True})})
+        return result.model_copy(update={"meta": result.meta.model_copy(update={"cached": True, "log": ()})})
 
     def put(self, key: str | None, call: ToolCall, result: ToolResult) -> None:
         """Keep a result in memory until `save` if it can be reused."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pegboard.errors import FormFaults, RulesError
 from pegboard.gateway.cache import ResultCache
+from pegboard.gateway.log_tail import LogTail
 from pegboard.gateway.redaction import Redacting
 from pegboard.gateway.rules import Rules, Verdict, is_unsaved
 from pegboard.gateway.stored_arguments import check_redacted
@@ -99,6 +100,7 @@ class Gateway:
         result: ToolResult | None = None
         redacting = Redacting(self._redaction) if self._redaction else None
         wait = _ApprovalWait()
+        output = LogTail()
         try:
             if self._redaction is not None:
                 await self._redaction.renew()
@@ -129,8 +131,9 @@ class Gateway:
                             # Record before yielding: clients that receive a result also find it in the history.
                             call, result = event.call, wait.added(event.result)
                             event = event.model_copy(update={"result": result})  # noqa: PLW2901
-                            self._recorder.record(call, result, asked_at)
+                            self._recorder.record(call, output.added(result), asked_at)
                             await self._cache.save(call.id)
+                        output.add(event)
                         yield event
         finally:
             if result is None:
@@ -139,7 +142,8 @@ class Gateway:
                 )
                 if began is not None:
                     gone = gone.timed((perf_counter() - began) * 1000)
-                self._recorder.record(redacting.call(call) if redacting else call, wait.added(gone), asked_at)
+                gone = output.added(wait.added(gone))
+                self._recorder.record(redacting.call(call) if redacting else call, gone, asked_at)
 
     async def reject(self, call: ToolCall, result: ToolResult) -> Finished:
         """Record a call that was not made because its arguments can't be read; return it without secrets."""

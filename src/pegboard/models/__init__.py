@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         ToolUses,
     )
     from pegboard.models.requirement import HealthRow, Requirement, RequirementKey
-    from pegboard.models.result import ErrorCode, ResultMeta, ToolError, ToolResult, Truncation
+    from pegboard.models.result import ErrorCode, LogPart, ResultMeta, ToolError, ToolResult, Truncation
     from pegboard.models.saved_script import SavedScript
     from pegboard.models.script import ExpectedCall, MissingCommand, ScriptAnalysis
     from pegboard.models.server import (
@@ -80,6 +80,7 @@ __all__ = [
     "JsonObject",
     "Location",
     "Log",
+    "LogPart",
     "McpHandler",
     "MissingCommand",
     "OAuthClient",
@@ -135,6 +136,7 @@ _ON_DEMAND = {
     "JsonObject": "model",
     "Location": "spec",
     "Log": "events",
+    "LogPart": "result",
     "McpHandler": "spec",
     "MissingCommand": "script",
     "OAuthClient": "server",

@@ -38,6 +38,13 @@ class Truncation(DataModel):
     """Absolute path of the whole result as JSON."""
 
 
+class LogPart(DataModel):
+    """A piece of a tool's output: untrusted text, not necessarily whole lines."""
+
+    stream: Literal["stdout", "stderr", "log"]
+    text: str
+
+
 class ResultMeta(DataModel):
     """Measurements of a call, whatever its result."""
 
@@ -57,6 +64,8 @@ class ResultMeta(DataModel):
     """Exit code of a script that ran to its end."""
     log_bytes_dropped: int = 0
     """Bytes of output beyond the limit of a call."""
+    log: tuple[LogPart, ...] = Field(default=(), exclude_if=lambda log: not log)
+    """The end of the tool's output, only in the record of a call."""
     warnings: tuple[str, ...] = Field(default=(), exclude_if=lambda warnings: not warnings)
     """Problems of a successful result, such as data that doesn't match the output schema."""
     server_meta: JsonObject | None = Field(default=None, exclude_if=lambda meta: meta is None)
