@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
+from pegboard.models import LogPart
 from pegboard.results.log import LogLine, LogLines, Stream
 from pegboard.tui.result.text import TextView
 from pegboard.tui.widgets.line_view import LineSpan
@@ -35,9 +36,12 @@ class CallLog:
         """The last lines, at most `LOG_LINES`, including those without a line break."""
         return [*self._kept, *self._lines.begun()]
 
-    def restore(self, lines: Iterable[LogLine]) -> None:
-        """Add lines of the same call that were kept elsewhere."""
+    def restore(self, lines: Iterable[LogLine], recorded: Iterable[LogPart]) -> None:
+        """Add lines of the same call that were kept elsewhere; without any, the output that its record has."""
         self._add(list(lines))
+        if not self.count:
+            for part in recorded:
+                self.feed(part.stream, part.text)
 
     def finish(self) -> None:
         """Complete the lines without a line break, as there will be no more output."""

@@ -155,10 +155,7 @@ class ResultPane(Widget):
     def show(self, call: ToolCall, result: ToolResult, log: Iterable[LogLine] = ()) -> None:
         """Show a finished call, and the lines of its log; without any, the output that its record has."""
         self._reset(call)
-        self.call_log.restore(log)
-        if not self.call_log.count:
-            for part in result.meta.log:
-                self.call_log.feed(part.stream, part.text)
+        self.call_log.restore(log, result.meta.log)
         self._finish(call, result)
 
     def clear(self) -> None:
