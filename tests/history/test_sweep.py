@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from pegboard.history import History
+from pegboard.history.recorded import RecordedCalls
 from pegboard.models import ResultMeta, ToolCall, ToolResult, Truncation
 
 OpenHistory = Callable[..., History]
@@ -171,3 +172,35 @@ def test_images_of_recorded_calls_are_kept(history: History, results: Path) -> N
     (results / "young-1.png").write_bytes(b"image")
     history.sweep()
     assert kept(results) == {"recorded.json", "recorded-1.png", "notes.txt", "young-1.png"}
+
+
+def record_image(history: History, results: Path, call_id: str, size: int = 1_000) -> None:
+    image = results / f"{call_id}-1.png"
+    image.write_bytes(b"x" * size)
+    record(history, call_id, f"image/png, 1 kB: {image}")
+
+
+@pytest.mark.promise("STO-3")
+def test_images_count_toward_the_size_limit_and_are_removed_with_the_oldest_calls(
+    open_history: OpenHistory, results: Path
+) -> None:
+    history = open_history(size_limit=100_000)
+    for number in range(6):
+        record_image(history, results, f"call{number}", 30_000)
+    assert kept(results) == {"call3-1.png", "call4-1.png", "call5-1.png"}
+
+
+@pytest.mark.promise("ACT-2")
+def test_images_of_a_deleted_call_are_removed_when_it_can_no_longer_be_restored(
+    history: History, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for call_id in ("deleted", "kept"):
+        record_image(history, results, call_id)
+    calls = RecordedCalls(history)
+    calls.delete(["deleted"])
+    record(history, "within an hour", "small")
+    assert kept(results) == {"deleted-1.png", "kept-1.png"}
+    monkeypatch.setattr("pegboard.history.database.UNDO_SECONDS", -1)
+    record(history, "after it", "small")
+    calls.close()
+    assert kept(results) == {"kept-1.png"}

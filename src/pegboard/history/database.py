@@ -20,6 +20,7 @@ from urllib.parse import quote
 
 from pegboard import storage
 from pegboard.errors import ReadOnlyError, StoreError
+from pegboard.history.result_files import RemovedCall
 from pegboard.history.rows import Column, StoredCall
 from pegboard.history.schema import (
     EDITED,
@@ -178,7 +179,7 @@ class Database:
         with _store_errors():
             self._prepare()
 
-    def insert(self, rows: Sequence[StoredCall], size_limit: int) -> list[str]:
+    def insert(self, rows: Sequence[StoredCall], size_limit: int) -> list[RemovedCall]:
         """Add calls; remove the oldest ones if the database exceeds its limit.
 
         Args:
@@ -187,7 +188,7 @@ class Database:
             size_limit: Maximum size of all calls and results, in bytes.
 
         Returns:
-            Names of the result files that no longer belong to a call.
+            The removed calls, whose files are to be deleted.
         """
         with _store_errors():
             run = self._connection.execute
@@ -203,12 +204,12 @@ class Database:
                 total, *_ = run("SELECT CAST(bytes AS INTEGER) FROM total").fetchone() or [None]
                 if total is None:
                     raise DamagedError("its recorded size is missing")
-                files = self._purge() + (self._prune(total - size_limit, size_limit) if total > size_limit else [])
+                removed = self._purge() + (self._prune(total - size_limit, size_limit) if total > size_limit else [])
                 run("COMMIT")
             finally:
                 if self._connection.in_transaction:
                     run("ROLLBACK")
-        return files
+        return removed
 
     def interrupt(self, processes: Sequence[str]) -> int:
         """Mark unfinished calls as interrupted, those that waited for approval as not run; return how many there were.
@@ -236,36 +237,36 @@ class Database:
             run("DELETE FROM reusable WHERE at < ? AND call NOT IN (SELECT id FROM calls)", [now - 60_000_000])
             run("INSERT OR REPLACE INTO reusable (key, at, call) VALUES (?, ?, ?)", [key, now, call_id])
 
-    def _purge(self) -> list[str]:
+    def _purge(self) -> list[RemovedCall]:
         """Remove the calls whose deletion can no longer be undone."""
         before = int((time.time() - UNDO_SECONDS) * 1e6)
         run = self._connection.execute
-        found = run("SELECT CAST(file AS TEXT) FROM calls WHERE deleted_at < ?", [before]).fetchall()
+        found = run("SELECT CAST(id AS TEXT), CAST(file AS TEXT) FROM calls WHERE deleted_at < ?", [before]).fetchall()
         if found:
             run("DELETE FROM calls WHERE deleted_at < ?", [before])
-        return [str(file) for (file,) in found if file]
+        return [RemovedCall(*row) for row in found]
 
-    def _prune(self, excess: int, size_limit: int) -> list[str]:
+    def _prune(self, excess: int, size_limit: int) -> list[RemovedCall]:
         """Remove the oldest calls except the newest one, until 5 % of the limit are free, to prune less often.
 
         A call that made others remains as long as one of them does, because lists show them only below it.
         """
         excess += size_limit // 20
         oldest = self._connection.execute(
-            "SELECT n, coalesce(CAST(bytes AS INTEGER), 0), CAST(file AS TEXT), at FROM calls"  # noqa: S608 - our own text
+            "SELECT n, coalesce(CAST(bytes AS INTEGER), 0), CAST(id AS TEXT), CAST(file AS TEXT), at FROM calls"  # noqa: S608 - our own text
             f" WHERE n <> (SELECT max(n) FROM calls) AND NOT pinned AND status <> {RUNNING}"
             " AND NOT EXISTS (SELECT 1 FROM calls AS made WHERE made.parent = calls.id) ORDER BY at, n LIMIT ?",
             (_PRUNED_AT_ONCE,),
         )
         removed: list[tuple[int]] = []
-        files: list[str] = []
+        calls: list[RemovedCall] = []
         until: Column = 0
-        for row, size, file, at in oldest:
+        for row, size, call, file, at in oldest:
             if excess <= 0:
                 break
             removed.append((row,))
             until = at
-            files += [file] if file else []
+            calls.append(RemovedCall(call, file))
             excess -= size
         oldest.close()
         if removed:
@@ -276,7 +277,7 @@ class Database:
             " CASE name WHEN 'dropped' THEN value + excluded.value ELSE max(value, excluded.value) END",
             [len(removed), until],
         )
-        return files
+        return calls
 
     def select(self, query: str, parameters: Sequence[Column] = ()) -> list[tuple[Column, ...]]:
         """Return all rows of a query."""

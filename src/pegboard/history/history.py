@@ -7,7 +7,7 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -217,7 +217,7 @@ class History:
                 database = self._open()
                 self._convert_starts(database, now)
                 self._convert_queue(database)
-                files = self._with_database(lambda database: database.insert(self._unwritten, self.size_limit))
+                removed = self._with_database(lambda database: database.insert(self._unwritten, self.size_limit))
             except StoreError as error:
                 # Starts are only for others to see; the finished calls are what must not be lost.
                 self._unwritten = [row for row in self._unwritten if row.status != RUNNING]
@@ -228,13 +228,9 @@ class History:
                 return True
             self._succeed(sum(row.is_finished_call for row in self._unwritten))
             self._unwritten.clear()
-            self.delete_files(files)
+            self._files.delete(removed)
             notify(self.bells)
         return has_any
-
-    def delete_files(self, names: Iterable[str]) -> None:
-        """Delete result files whose calls were removed."""
-        self._files.delete(names)
 
     def _is_start_due(self, now: float) -> bool:
         return any(start.due <= now for start in self._started.copy().values()) if self._started else False

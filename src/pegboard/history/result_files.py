@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import os
+import re
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pegboard import storage
+from pegboard.history.cleanup import call_of
 from pegboard.models import ToolCall, ToolResult
 from pegboard.models.call import file_stem
 
@@ -22,8 +26,15 @@ EXCERPT: Final = 8_000
 """Characters at the start of such a result that full-text search covers."""
 
 
+class RemovedCall(NamedTuple):
+    """A call that was removed from the database, and the name of the file with its result."""
+
+    id: str
+    file: str | None
+
+
 class ResultFiles:
-    """The folder of large results.
+    """The folder of large results, and of images and other files in results.
 
     Args:
         folder: It is created when the first result is written.
@@ -36,8 +47,14 @@ class ResultFiles:
         """Return the path of a result file, confined to the folder whatever the database contains."""
         return self.folder / Path(name).name
 
-    def delete(self, names: Iterable[str]) -> None:
-        """Delete files, as far as they exist and can be deleted."""
+    def delete(self, calls: Collection[RemovedCall]) -> None:
+        """Delete the files of calls, as far as they exist and can be deleted."""
+        if not calls:
+            return
+        stems = {file_stem(call.id) for call in calls}
+        names = [call.file for call in calls if call.file]
+        with suppress(OSError):
+            names += [name for name in os.listdir(self.folder) if call_of(name) in stems]
         for name in names:
             with suppress(OSError, ValueError):
                 self.path(name).unlink()
@@ -63,14 +80,15 @@ class ResultFiles:
         from pegboard.history.rows import json_of, row_of
 
         data = json_of(result.data)
+        make = partial(row_of, call, result, at, media=self._size_of_media(call, data) if has_files else 0)
         truncated = result.meta.truncated
         if truncated is not None:
             # The complete result is already on disk; keep the excerpt that the caller received.
             whole = Path(truncated.file)
             file = whole.name if whole.parent == self.folder else None
-            return row_of(call, result, at, data, file, truncated.total_bytes if file else 0)
+            return make(data, file, truncated.total_bytes if file else 0)
         if len(data) <= INLINE_LIMIT or not has_files:
-            return row_of(call, result, at, data, None, 0)
+            return make(data, None, 0)
         name = f"{file_stem(call.id)}.json"
         content = data.encode()
         try:
@@ -78,6 +96,16 @@ class ResultFiles:
             storage.write(self.folder / name, content)
         except OSError as error:
             failed(error)
-            return row_of(call, result, at, data, None, 0)
-        row = row_of(call, result, at, None, name, len(content))
+            return make(data, None, 0)
+        row = make(None, name, len(content))
         return replace(row, excerpt=data[:EXCERPT], bytes=row.bytes + EXCERPT)
+
+    def _size_of_media(self, call: ToolCall, data: str) -> int:
+        """Return the size of the files of a call that its result names."""
+        size, stem = 0, file_stem(call.id)
+        # Compiling a pattern takes longer than the rest of most records.
+        names = re.findall(rf"{stem}-[0-9]{{1,6}}\.[a-z0-9]{{1,5}}", data) if f"{stem}-" in data else []
+        for name in {*names}:
+            with suppress(OSError):
+                size += self.path(name).lstat().st_size
+        return size

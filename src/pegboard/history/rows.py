@@ -56,7 +56,7 @@ class StoredCall:
     file: str | None
     """Name of the file with the complete result, or with the part that `data` lacks."""
     bytes: int
-    """Size of the call, including its file."""
+    """Size of the call, including its files."""
     status: int
     """One of the values in `schema`."""
     agent: str | None
@@ -79,7 +79,7 @@ class StoredCall:
 
 
 def row_of(
-    call: ToolCall, result: ToolResult, at: datetime, data: str | None, file: str | None, size: int
+    call: ToolCall, result: ToolResult, at: datetime, data: str | None, file: str | None, size: int, *, media: int = 0
 ) -> StoredCall:
     """Convert a finished call to a row.
 
@@ -90,6 +90,7 @@ def row_of(
         data: The result as JSON, if it is stored in the row.
         file: Name of the file with the result.
         size: Size of that file, in bytes.
+        media: Size of the images and other files of the call, in bytes.
     """
     args, meta = json_of(call.args), json_of(result.meta)
     error = json_of(result.error) if result.error else None
@@ -101,7 +102,7 @@ def row_of(
         meta=meta,
         data=data,
         file=file,
-        bytes=min(_ROW_OVERHEAD + len(args) + len(meta) + len(error or "") + len(data or "") + size, LARGEST),
+        bytes=min(_ROW_OVERHEAD + len(args) + len(meta) + len(error or "") + len(data or "") + size + media, LARGEST),
         status=_status(result),
         process=None,
         size=min(result.meta.size or (size if file else len(data or "") if result.data is not None else 0), LARGEST),
