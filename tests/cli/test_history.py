@@ -353,6 +353,25 @@ def test_statistics_count_calls_and_failures(pegboard: Command, recorded: list[s
 
 
 @pytest.mark.promise("ACT-1")
+def test_denied_and_invalid_calls_are_neither_successes_nor_failures_in_any_statistics(
+    pegboard: Command, packs: str
+) -> None:
+    for arguments in ("a=1", "b=x"):
+        pegboard("tools", "invoke", "greet.add", "--arg", arguments, "--arg", "b=2", "--packs", packs)
+    runtime = Runtime.from_environment()
+    for detail in ("denied", None):
+        call = ToolCall(name="greet.add", args={"a": 1, "b": 2}, source="ask")
+        runtime.history.record(call, ToolResult.failed("execution_error", "No.", detail), datetime.now(UTC))
+    runtime.history.close()
+    [found] = json.loads(pegboard("history", "stats", "--json").stdout)
+    uses = json.loads(pegboard("tools", "info", "greet.add", "--json", "--packs", packs).stdout)["uses"]
+    for one in (found, uses):
+        assert (one["calls"], one["rejected"], one["failures"]) == (4, 2, 1)
+    assert "50.0%" in pegboard("history", "stats").stdout
+    assert "4 ×, 2 not run, 1 failed" in pegboard("tools", "info", "greet.add", "--packs", packs).stdout
+
+
+@pytest.mark.promise("ACT-1")
 def test_statistics_of_a_tool_with_a_long_name_are_complete_on_a_terminal(
     pegboard: Command, write_pack: Callable[[str, str], Path], tmp_path: Path
 ) -> None:

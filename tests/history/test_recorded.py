@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from pegboard.history import History
 from pegboard.history.query import parse_query
 from pegboard.history.recorded import RecordedCalls
-from pegboard.history.statistics import timeline
+from pegboard.history.statistics import statistics, timeline
 from pegboard.models import Agent, CallSource, HistoryQuery, JsonObject, ResultMeta, ToolCall, ToolResult
 
 NOW = datetime.now(UTC)
@@ -416,3 +416,10 @@ def test_a_timeline_has_a_gap_only_where_nothing_runs(history: History, calls: R
     assert [((gap.start - start).total_seconds(), (gap.end - start).total_seconds()) for gap in shown.gaps] == [
         (11.0, 16.0)
     ]
+
+
+def test_the_95th_percentile_of_20_durations_is_the_second_longest(history: History, calls: RecordedCalls) -> None:
+    for number in range(20):
+        add(history, ms=number + 1)
+    [found] = statistics(calls.reader)
+    assert found.p95_ms == 19

@@ -67,6 +67,14 @@ async def test_calls_of_a_tool_that_was_not_allowed_do_not_count_as_failures(
         await stage.until_seen("2 calls · 1 not run · none failed · p50 100 ms, p95 100 ms")
 
 
+async def test_denied_calls_count_as_not_run(runtime: Runtime, recorder: Recorder) -> None:
+    recorder.add("gate.shout", {"text": "x"}, lasting(100, ok=False))
+    recorder.add("gate.shout", {"text": "x"}, ToolResult.failed("execution_error", "Rejected.", "denied"))
+    async with on_stage(runtime) as stage:
+        await stage.open("shout")
+        await stage.until_seen("2 calls · 1 not run · 100 % failed (1) · p50 100 ms, p95 100 ms")
+
+
 async def test_the_line_is_updated_by_a_run_and_hidden_for_other_tools(runtime: Runtime, recorder: Recorder) -> None:
     for _ in range(3):
         recorder.add("gate.shout", {"text": "x"}, lasting(100))

@@ -36,7 +36,7 @@ from pegboard.cli.servers import ElicitOption, answer_questions, narrate_message
 
 if TYPE_CHECKING:
     from pegboard.forms import CopyKind
-    from pegboard.models import CallEvent, Finished, JsonObject, ToolCall, ToolResult, ToolSpec
+    from pegboard.models import CallEvent, Finished, JsonObject, ToolCall, ToolResult, ToolSpec, ToolUses
     from pegboard.runtime import Runtime, ToolDetails
 
 
@@ -246,6 +246,11 @@ def _narrate_event(event: CallEvent) -> None:
             narrate(f"progress {figures.replace(',', '')} {message}".rstrip())
 
 
+def _use(uses: ToolUses) -> str:
+    not_run = f", {uses.rejected:,} not run" if uses.rejected else ""
+    return f"{uses.calls:,} ×{not_run}, {uses.failures:,} failed"
+
+
 def _describe(details: ToolDetails, tokens: int) -> None:
     from inspect import cleandoc  # servers indent texts of several lines as in their source
 
@@ -262,7 +267,7 @@ def _describe(details: ToolDetails, tokens: int) -> None:
         ("hints", ", ".join(f"{name}={value}" for name, value in details.annotations.items())),
         ("aliases", ", ".join(details.aliases)),
         *(("needs", f"{row.requirement}: {row.status}, {describe_row(row)}") for row in details.requirements),
-        ("used", f"{details.uses.calls} ×, {details.uses.failures} failed"),
+        ("used", _use(details.uses)),
         *(("problem", str(problem)) for problem in details.problems),
     ]
     facts = "\n".join(f"{label:<9}{value}" for label, value in rows if value)

@@ -42,6 +42,11 @@ _INNER: Final = (
     " UNION ALL SELECT n FROM calls WHERE turn = ? AND turn <> id AND parent IS NULL"
 )
 """Positions of the calls that a call or a turn made itself."""
+_REJECTIONS: Final = ("invalid_args", "tool_not_found")
+NOT_RUN: Final = f"status = {DENIED} OR " + " OR ".join(
+    f"""coalesce(error, '') GLOB '{{"code":"{code}"*'""" for code in _REJECTIONS
+)
+"""Condition on a row of `calls`: its tool didn't run, as its arguments were invalid, or it was denied or not allowed."""
 _SHORTEST_BEGINNING: Final = 3
 """Minimum length of a word that also finds words that begin with it. Shorter ones occur in too many words."""
 
@@ -133,6 +138,22 @@ def plan(query: HistoryQuery, tools: Iterable[str], terms: Mapping[str, Sequence
         made.match = f'({made.match}) NOT facets : "{A_TURN}"' if made.match else ""
         _alone(made, NOT_A_TURN)
     return made
+
+
+def not_run(tool: str) -> tuple[str, list[Column]]:
+    """Return a query for how many calls of a tool didn't run, and how many of these failed, and its parameters.
+
+    It searches the index, because they may be few of many.
+    """
+    words = " OR ".join(f'words : "code {code}"' for code in _REJECTIONS)
+    return (
+        f"SELECT count(*), sum(status = {FAILED}) FROM calls_text CROSS JOIN calls ON calls.n = calls_text.rowid"  # noqa: S608 - our own text
+        f" WHERE calls_text MATCH ? AND tool = ? AND {NOT_A_TURN} AND ({NOT_RUN})",
+        [
+            f'facets : "t{hex_text(tool)}" AND (facets : "r{DENIED}" OR facets : "r{FAILED}" AND ({words}))',
+            tool,
+        ],
+    )
 
 
 def narrow_to_turns(made: Plan) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from pegboard.history.plan import hex_text
+from pegboard.history.plan import NOT_RUN, not_run
 from pegboard.history.reader import Reader
 from pegboard.history.recorded import EXIT_CODE, state_of
-from pegboard.history.schema import CANCELLED, DENIED, FAILED, NOT_A_TURN, RUNNING, UNREADABLE
+from pegboard.history.schema import CANCELLED, FAILED, NOT_A_TURN, RUNNING, UNREADABLE
 from pegboard.history.turns import turn_bars
 from pegboard.models.statistics import ToolStatistics
 from pegboard.models.timeline import SessionTimeline, SessionTool, TimelineBar, TimelineGap
@@ -25,9 +26,6 @@ BUCKETS: Final = 24
 _MOST_BARS: Final = 2000
 _SHORTEST_GAP: Final = timedelta(seconds=1)
 _LABEL: Final = 60
-_REJECTIONS: Final = ("invalid_args", "tool_not_found")
-_REJECTED: Final = " OR ".join(f"""coalesce(error, '') GLOB '{{"code":"{code}"*'""" for code in _REJECTIONS)
-"""Condition on a row of `calls`: its arguments were invalid, or the tool not allowed, so that it didn't run."""
 
 
 def statistics(reader: Reader, tools: Sequence[str] | None = None) -> tuple[ToolStatistics, ...]:
@@ -46,14 +44,14 @@ def statistics(reader: Reader, tools: Sequence[str] | None = None) -> tuple[Tool
 
 def _statistics_of(reader: Reader, row: tuple[Column, ...]) -> ToolStatistics:
     tool, calls, failures, last = row
-    rejected = _rejected(reader, str(tool)) if failures else 0
+    [(rejected, failed)] = reader.select(*not_run(str(tool)))
     durations = [
         float(duration or 0)
         for (duration,) in reader.select(
             f"SELECT duration_ms FROM calls WHERE tool = ? AND deleted_at IS NULL AND {NOT_A_TURN}"  # noqa: S608 - our own text
-            f" AND status NOT IN (?, ?, ?) AND NOT ({_REJECTED}) AND typeof(duration_ms) IN ('real', 'integer')"
+            f" AND status NOT IN (?, ?) AND NOT ({NOT_RUN}) AND typeof(duration_ms) IN ('real', 'integer')"
             " ORDER BY at DESC LIMIT ?",
-            [tool, RUNNING, CANCELLED, DENIED, SAMPLE],
+            [tool, RUNNING, CANCELLED, SAMPLE],
         )
     ]
     durations.reverse()
@@ -61,10 +59,10 @@ def _statistics_of(reader: Reader, row: tuple[Column, ...]) -> ToolStatistics:
     return ToolStatistics(
         tool=str(tool),
         calls=int(calls or 0),
-        failures=max(int(failures or 0) - rejected, 0),
-        rejected=rejected,
+        failures=max(int(failures or 0) - int(failed or 0), 0),
+        rejected=int(rejected or 0),
         last_at=_moment(last),
-        p50_ms=percentile(ordered, 0.5),
+        p50_ms=_median(ordered) if ordered else None,
         p95_ms=percentile(ordered, 0.95),
         durations_ms=_medians(durations),
         sampled=len(durations),
@@ -81,26 +79,19 @@ def _moment(at: Column) -> datetime | None:
         return None
 
 
-def _rejected(reader: Reader, tool: str) -> int:
-    """Return how many calls of a tool were rejected, found by the index because they may be few of many."""
-    words = " OR ".join(f'words : "code {code}"' for code in _REJECTIONS)
-    [(number,)] = reader.select(
-        "SELECT count(*) FROM calls_text CROSS JOIN calls ON calls.n = calls_text.rowid"  # noqa: S608 - our own text
-        f" WHERE calls_text MATCH ? AND tool = ? AND {NOT_A_TURN} AND ({_REJECTED})",
-        [f'facets : "t{hex_text(tool)}" AND facets : "r{FAILED}" AND ({words})', tool],
-    )
-    return int(number or 0)
-
-
 def percentile(ordered: Sequence[float], share: float) -> float | None:
     """Return the smallest value that is not exceeded by a share of the values, or None without values."""
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else None
+    return ordered[max(math.ceil(share * len(ordered)) - 1, 0)] if ordered else None
+
+
+def _median(ordered: Sequence[float]) -> float:
+    return ordered[len(ordered) // 2]
 
 
 def _medians(durations: Sequence[float]) -> tuple[float, ...]:
     groups = min(BUCKETS, len(durations))
     limits = [index * len(durations) // groups for index in range(groups + 1)] if groups else []
-    return tuple(sorted(durations[start:end])[(end - start) // 2] for start, end in pairwise(limits))
+    return tuple(_median(sorted(durations[start:end])) for start, end in pairwise(limits))
 
 
 def session_tools(reader: Reader, session: str) -> tuple[SessionTool, ...]:

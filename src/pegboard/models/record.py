@@ -62,6 +62,8 @@ class ToolUses(DataModel):
 
     calls: int = 0
     failures: int = 0
+    rejected: int = 0
+    """Calls for which the tool didn't run, because their arguments were invalid, or they were denied or not allowed."""
     last_at: datetime | None = None
 
 

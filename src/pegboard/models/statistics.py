@@ -13,9 +13,9 @@ class ToolStatistics(DataModel):
     tool: str
     calls: int
     failures: int
-    """Failed calls, without cancelled, denied and rejected ones."""
+    """Failed calls, without cancelled and rejected ones."""
     rejected: int = 0
-    """Calls for which the tool didn't run, because their arguments were invalid, or the tool was not allowed."""
+    """Calls for which the tool didn't run, because their arguments were invalid, or they were denied or not allowed."""
     last_at: datetime | None
     p50_ms: float | None
     """Median duration of the latest calls that ran; None without any."""

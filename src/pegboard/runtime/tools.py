@@ -8,13 +8,14 @@ from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Final
 
 from pegboard import models
+from pegboard.errors import StoreError
 
 if TYPE_CHECKING:
     import asyncio
 
     from pydantic import JsonValue
 
-    from pegboard.models import JsonObject, Problem, ToolInfo, ToolResult, ToolSpec
+    from pegboard.models import JsonObject, Problem, ToolInfo, ToolResult, ToolSpec, ToolUses
     from pegboard.runtime.details import ToolDetails
     from pegboard.runtime.parts import Parts
 
@@ -132,8 +133,21 @@ class Tools:
             **{**dict(self.info(spec)), "problems": (*spec.problems, *self.schema_problems(spec))},
             timeout=self.timeout(spec),
             signature=spec.signature,
-            uses=self._parts.history.uses(spec.name),
+            uses=self._uses(spec.name),
         )
+
+    def _uses(self, tool: str) -> ToolUses:
+        from pegboard.history.reader import Reader
+        from pegboard.history.statistics import statistics
+
+        reader = Reader(self._parts.history)
+        try:
+            found = statistics(reader, [tool])
+        except StoreError:
+            return self._parts.history.uses(tool)  # it reports why the history can't be read
+        finally:
+            reader.close()
+        return models.ToolUses.model_validate(found[0], from_attributes=True) if found else models.ToolUses()
 
     def prepare(self, spec: ToolSpec, arguments: JsonObject) -> JsonObject:
         """Return arguments in the form of a call: by the schema's names, with required defaults.
