@@ -28,9 +28,9 @@ def socks_proxy() -> Iterator[tuple[int, list[tuple[str, int]]]]:
             reached.append((host, port))
             with socket.create_connection((host, port), 20) as target:
                 self.wfile.write(b"\x05\x00\x00\x01" + bytes(6))
-                back = threading.Thread(target=_copy, args=(target, self.connection))
+                back = threading.Thread(target=copy, args=(target, self.connection))
                 back.start()
-                _copy(self.connection, target)
+                copy(self.connection, target)
                 back.join(20)
 
     with ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
@@ -44,7 +44,7 @@ def socks_proxy() -> Iterator[tuple[int, list[tuple[str, int]]]]:
             thread.join(20)
 
 
-def _copy(source: socket.socket, target: socket.socket) -> None:
+def copy(source: socket.socket, target: socket.socket) -> None:
     """Pass on everything until one side closes."""
     with suppress(OSError):
         while data := source.recv(65536):

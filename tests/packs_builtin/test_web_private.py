@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any  # arguments of the patched functions
 
 import pytest
-from web import Answer, Asked, Web
+from connect_proxy import connect_proxy
+from web import CERTIFICATE, Answer, Asked, Web
 
 from pegboard.models import CallSource, ToolCall
 from pegboard.packs import web
@@ -91,7 +92,7 @@ def refused(url: str) -> bool:
         ("255.255.255.255", False), ("::", False), ("::1", False), ("::7f00:1", False), ("fe80::1%eth0", False),
         ("fec0::1", False), ("fc00::1", False), ("fd00:ec2::254", False), ("ff02::1", False),
         ("::ffff:127.0.0.1", False), ("::ffff:a00:1", False), ("64:ff9b::7f00:1", False), ("64:ff9b::a00:1", False),
-        ("64:ff9b:1::1", False), ("2002:7f00:1::", False), ("2002:c0a8:101::1", False), ("2001::1", False),
+        ("64:ff9b:1::1", False), ("168.63.129.16", False), ("2002:7f00:1::", False), ("2002:c0a8:101::1", False), ("2001::1", False),
         ("2001:db8::1", False), ("100::1", False), ("::ffff:0:7f00:1", False), ("not an address", False),
     ],
 )  # fmt: skip
@@ -165,6 +166,33 @@ def test_a_proxy_gets_the_checked_address(
     assert inner.asked[0].headers["host"] == "public.example"
     assert refused("http://inside.example/x")
     assert len(inner.asked) == 1
+
+
+@pytest.mark.parametrize("is_behind_proxy", [True, False])
+def test_a_certificate_is_checked_for_the_name_although_the_connection_is_to_an_address(
+    names: dict[str, list[list[str]]], monkeypatch: pytest.MonkeyPatch, is_behind_proxy: bool
+) -> None:
+    names["localhost"], names["other.example"] = [[PUBLIC]], [[PUBLIC]]
+    monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
+    monkeypatch.setenv("no_proxy", "")
+    monkeypatch.setattr(web, "_agents_client", lazy_client(web._public_client))
+    connect = socket.create_connection
+
+    def create_connection(address: tuple[str, int], *args: Any, **kwargs: Any) -> socket.socket:
+        return connect(("127.0.0.1", port) if address[0] == PUBLIC else address, *args, **kwargs)
+
+    monkeypatch.setattr(socket, "create_connection", create_connection)
+    with Web(answer, tls=True).running() as server:
+        port = int(server.url.rpartition(":")[2])
+        with connect_proxy(port) as (proxy, tunnels), testing.host(caller="agent"):
+            if is_behind_proxy:
+                monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{proxy}")
+            assert web.get_json(url="https://localhost/") == {"a": "inner"}
+            with pytest.raises(ToolFailed, match="certificate"):
+                web.get_json(url="https://other.example/")
+        assert server.asked[0].headers["host"] == "localhost"
+        assert len(server.asked) == 1
+        assert set(tunnels) == ({f"{PUBLIC}:443"} if is_behind_proxy else set())
 
 
 @pytest.mark.parametrize(("source", "is_reached"), [("form", True), ("cli", True), ("script", True), ("mcp", False)])

@@ -1,9 +1,12 @@
 """Requests to public addresses only, checked on the address of the connection."""
 
 import socket
+import ssl
 from collections.abc import Iterator
 from contextlib import suppress
+from contextvars import ContextVar
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Any  # arguments of `ssl`
 from urllib.request import getproxies, proxy_bypass
 
 import httpx
@@ -13,9 +16,14 @@ from pegboard.sdk import ToolFailed
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
 _NAT64 = IPv6Network("64:ff9b::/96")
 _SPECIAL = [
-    ip_network(network) for network in ("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "2001:db8::/32", "3fff::/20")
-]
-"""Networks for special purposes, some of which Python counts as global."""
+    ip_network(network)
+    for network in (
+        "168.63.129.16/32", "192.0.0.0/24", "192.88.99.0/24", "2001::/23", "2001:db8::/32", "3fff::/20",
+    )
+]  # fmt: skip
+"""Networks for special purposes, some of which Python counts as global; the first one is Azure's host of a machine."""
+_HOST: ContextVar[str] = ContextVar("host")
+"""Name that the certificate of the next connection must have."""
 
 
 def is_public(address: str) -> bool:
@@ -41,6 +49,21 @@ def _inner(address: IPv6Address) -> IPv4Address | None:
     return address.ipv4_mapped or address.sixtofour
 
 
+class _NamedContext(ssl.SSLContext):
+    """TLS for connections to an address whose certificate must have the name in `_HOST`.
+
+    httpx can't be asked for that: it ignores `sni_hostname` behind a proxy.
+    """
+
+    def wrap_socket(self, *args: Any, **options: Any) -> ssl.SSLSocket:  # noqa: ANN401 - `ssl` knows them
+        """Encrypt a connection."""
+        return super().wrap_socket(*args, **{**options, "server_hostname": _HOST.get()})
+
+    def wrap_bio(self, *args: Any, **options: Any) -> ssl.SSLObject:  # noqa: ANN401 - as above
+        """Encrypt a connection within the encrypted one to a proxy."""
+        return super().wrap_bio(*args, **{**options, "server_hostname": _HOST.get()})
+
+
 class PublicTransport(httpx.BaseTransport):
     """A transport that resolves names itself, and connects only to the public addresses that it found.
 
@@ -59,7 +82,7 @@ class PublicTransport(httpx.BaseTransport):
             httpx.ConnectError: The host can't be resolved or connected to.
         """
         transport = self._transport(_proxy_of(request.url))
-        host = request.url.raw_host.decode("ascii")
+        _HOST.set(request.url.raw_host.decode("ascii"))
         failed: httpx.ConnectError | httpx.ConnectTimeout | None = None
         for address in _public_addresses(request):
             pinned = httpx.Request(
@@ -67,7 +90,7 @@ class PublicTransport(httpx.BaseTransport):
                 request.url.copy_with(host=address),
                 headers=request.headers,  # with the name as `Host`
                 stream=request.stream,
-                extensions={**request.extensions, "sni_hostname": host},
+                extensions=request.extensions,
             )
             try:
                 return transport.handle_request(pinned)
@@ -85,7 +108,9 @@ class PublicTransport(httpx.BaseTransport):
         if proxy not in self._transports:
             # Connections are not kept: they would be reused for another name with the same address.
             limits = httpx.Limits(max_connections=100, max_keepalive_connections=0)
-            self._transports[proxy] = httpx.HTTPTransport(proxy=proxy, limits=limits)
+            context = httpx.create_ssl_context()
+            context.__class__ = _NamedContext  # it has the trusted certificates
+            self._transports[proxy] = httpx.HTTPTransport(verify=context, proxy=proxy, limits=limits)
         return self._transports[proxy]
 
 
