@@ -92,7 +92,8 @@ def refused(url: str) -> bool:
         ("255.255.255.255", False), ("::", False), ("::1", False), ("::7f00:1", False), ("fe80::1%eth0", False),
         ("fec0::1", False), ("fc00::1", False), ("fd00:ec2::254", False), ("ff02::1", False),
         ("::ffff:127.0.0.1", False), ("::ffff:a00:1", False), ("64:ff9b::7f00:1", False), ("64:ff9b::a00:1", False),
-        ("64:ff9b:1::1", False), ("168.63.129.16", False), ("2002:7f00:1::", False), ("2002:c0a8:101::1", False), ("2001::1", False),
+        ("64:ff9b:1::1", False), ("2002:7f00:1::", False), ("2002:c0a8:101::1", False), ("2001::1", False),
+        ("168.63.129.16", False),
         ("2001:db8::1", False), ("100::1", False), ("::ffff:0:7f00:1", False), ("not an address", False),
     ],
 )  # fmt: skip

@@ -46,7 +46,7 @@ _REJECTIONS: Final = ("invalid_args", "tool_not_found")
 NOT_RUN: Final = f"status = {DENIED} OR " + " OR ".join(
     f"""coalesce(error, '') GLOB '{{"code":"{code}"*'""" for code in _REJECTIONS
 )
-"""Condition on a row of `calls`: its tool didn't run, as its arguments were invalid, or it was denied or not allowed."""
+"""Condition on a row of `calls`: its arguments were invalid, or it was denied or not allowed, so that it didn't run."""
 _SHORTEST_BEGINNING: Final = 3
 """Minimum length of a word that also finds words that begin with it. Shorter ones occur in too many words."""
 
@@ -146,14 +146,12 @@ def not_run(tool: str) -> tuple[str, list[Column]]:
     It searches the index, because they may be few of many.
     """
     words = " OR ".join(f'words : "code {code}"' for code in _REJECTIONS)
-    return (
+    query = (
         f"SELECT count(*), sum(status = {FAILED}) FROM calls_text CROSS JOIN calls ON calls.n = calls_text.rowid"  # noqa: S608 - our own text
-        f" WHERE calls_text MATCH ? AND tool = ? AND {NOT_A_TURN} AND ({NOT_RUN})",
-        [
-            f'facets : "t{hex_text(tool)}" AND (facets : "r{DENIED}" OR facets : "r{FAILED}" AND ({words}))',
-            tool,
-        ],
+        f" WHERE calls_text MATCH ? AND tool = ? AND {NOT_A_TURN} AND ({NOT_RUN})"
     )
+    match = f'facets : "t{hex_text(tool)}" AND (facets : "r{DENIED}" OR facets : "r{FAILED}" AND ({words}))'
+    return query, [match, tool]
 
 
 def narrow_to_turns(made: Plan) -> None:

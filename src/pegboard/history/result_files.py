@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Collection
 from contextlib import suppress
@@ -54,7 +53,7 @@ class ResultFiles:
         stems = {file_stem(call.id) for call in calls}
         names = [call.file for call in calls if call.file]
         with suppress(OSError):
-            names += [name for name in os.listdir(self.folder) if call_of(name) in stems]
+            names += [file.name for file in self.folder.iterdir() if call_of(file.name) in stems]
         for name in names:
             with suppress(OSError, ValueError):
                 self.path(name).unlink()
