@@ -172,6 +172,31 @@ def test_a_value_that_looks_like_a_secret_is_masked_everywhere(secret: str) -> N
 
 @pytest.mark.promise("CFG-3")
 @pytest.mark.parametrize(
+    ("argument", "masked"),
+    [
+        ("API_KEY=plain-value", f"API_KEY={MASK}"),
+        ("--env=API_KEY=plain-value", f"--env=API_KEY={MASK}"),
+        ("X-Api-Key: plain-value", f"X-Api-Key: {MASK}"),
+        ("--header=X-Api-Key:plain-value", f"--header=X-Api-Key:{MASK}"),
+        ("Authorization: Bearer plain-value", f"Authorization: Bearer {MASK}"),
+        ("API_KEY=${API_KEY}", "API_KEY=${API_KEY}"),
+        ("LEVEL=info", "LEVEL=info"),
+        ("Accept: text/html", "Accept: text/html"),
+    ],
+)
+def test_the_value_of_a_variable_or_header_in_a_command_line_is_masked(argument: str, masked: str) -> None:
+    found = shown({"mcp": {"servers": {"s": {"command": "docker", "args": ["run", "-e", argument, "image"]}}}})
+    assert found["mcp.servers.s.args"] == ["run", "-e", masked, "image"]
+
+
+@pytest.mark.promise("CFG-3")
+def test_a_long_text_of_words_for_secrets_is_shown() -> None:
+    text = f"?{'key' * 300_000}"
+    assert shown({"packs": {"web": {"note": text}}})["packs.web.note"] == text
+
+
+@pytest.mark.promise("CFG-3")
+@pytest.mark.parametrize(
     "value",
     [
         "https://example.org/a?page=2&sort=name",

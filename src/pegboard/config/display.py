@@ -22,11 +22,13 @@ if TYPE_CHECKING:
 
 _VARIABLE: Final = re.compile(r"(?:[A-Za-z]+ )?\$\{[A-Za-z_]\w*\}")
 _FLAG: Final = re.compile(r"--?([A-Za-z][\w-]*)(?:=(.*))?", re.DOTALL)
+_ASSIGNMENT: Final = re.compile(r"((?:--?[A-Za-z][\w-]*=)?([A-Za-z_][\w.-]*)(?:=|: ?))(.+)", re.DOTALL)
+"""Variable or header in a command line: `NAME=value`, `--env=NAME=value`, `Name: value`."""
 _WORD: Final = r"[\w.~+/=-]"
 _GIVEAWAY: Final = re.compile(
     rf"""(?P<before>
         ://[^\s/@:]*:(?=[^\s/@]+@)
-      | [?&;](?i:[\w.-]*(?:auth|key|pass|pwd|secret|sig|token)[\w.-]*)=
+      | [?&;](?=(?i:[\w.-]*?(?:auth|key|pass|pwd|secret|sig|token)))[\w.-]++=
       | \b(?i:basic|bearer|token)[ ](?={_WORD}{{8}})
       | (?=\b(?:sk|pk|rk|gh[opsur]|github_pat|glpat|xox[a-z]|hf|AKIA|AIza|eyJ)[\w-]{{12}})
       | (?=-----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY)
@@ -157,7 +159,7 @@ def _without_secrets(value: JsonValue, redactor: Redactor) -> JsonValue:
             }
         case list():
             return [
-                _masked(item) if _follows_secret_flag(before) else _without_secrets(item, redactor)
+                _masked(item) if _follows_secret_flag(before) else _argument(item, redactor)
                 for before, item in zip([None, *value], value, strict=False)
             ]
         case str():
@@ -166,6 +168,13 @@ def _without_secrets(value: JsonValue, redactor: Redactor) -> JsonValue:
                 return value[: flag.start(2)] + MASK
             return _GIVEAWAY.sub(rf"\g<before>{MASK}", redactor.text(value))
     return redactor.value(value)
+
+
+def _argument(item: JsonValue, redactor: Redactor) -> JsonValue:
+    """Return an item of a list, which may be a command line, without secrets."""
+    safe = _without_secrets(item, redactor)
+    found = _ASSIGNMENT.fullmatch(item) if isinstance(item, str) and safe == item else None
+    return f"{found[1]}{_masked(found[3])}" if found and is_secret_name(found[2]) else safe
 
 
 def looks_secret(text: str) -> bool:
