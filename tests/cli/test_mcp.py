@@ -437,6 +437,23 @@ def test_credentials_become_secrets_unless_the_user_keeps_them(pegboard: Command
     assert "plain text" in done.stderr
 
 
+@pytest.mark.promise("MCP-3", "MCP-7")
+def test_a_key_that_starts_like_a_path_becomes_a_secret_and_a_path_stays(pegboard: Command, home: Path) -> None:
+    key, path = "/8Hd0wZrQxKq3vT1nB5yLmP7sF2gJ9cR4uA6eW0i", "/home/ada/keys/Deploy2.pem"
+    done = pegboard("mcp", "add", "aws", "--env", f"SECRET_KEY={key}", "--env", f"KEY_FILE={path}", "--", "x")
+    assert done.returncode == 0
+    assert tomllib.loads(config(home))["mcp"]["servers"]["aws"]["env"] == {
+        "SECRET_KEY": "${SECRET_KEY}",
+        "KEY_FILE": path,
+    }
+
+
+@pytest.mark.promise("MCP-3", "MCP-7")
+def test_a_credential_in_the_command_line_of_a_server_is_named(pegboard: Command) -> None:
+    done = pegboard("mcp", "add", "hub", "--", "docker", "run", "-e", "API_KEY=0123456789", "image")
+    assert "warning: the arguments of hub may contain a credential, which is now in plain text." in done.stderr
+
+
 @pytest.mark.promise("MCP-3")
 @pytest.mark.parametrize(
     "url", ["https://localhost/mcp?api_key=0123456789", "https://localhost/mcp?page=2&token=0123456789"]

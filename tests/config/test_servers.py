@@ -9,6 +9,7 @@ import pytest
 
 from pegboard.config import (
     Paths,
+    Redactor,
     Secrets,
     Settings,
     configured_servers,
@@ -110,6 +111,31 @@ def test_credentials_in_plain_text_are_redacted_too(user: User) -> None:
     found = resolve_server(server, Secrets(Paths.from_environment({"PEGBOARD_CONFIG": str(user.file)})))
     assert not isinstance(found, Problem)
     assert found.secrets == {"Authorization of a": "abcdefgh"}
+
+
+@pytest.mark.promise("STO-2")
+@pytest.mark.parametrize(
+    ("name", "text", "written", "redacted"),
+    [
+        (
+            "Cookie",
+            "session=s3cr3t-session==; theme=dark",
+            "session=s3cr3t-session==; theme=dark",
+            "session=«»; theme=dark",
+        ),
+        ("X-Api-Key", "correct horse battery staple", "correct horse battery staple", "«»"),
+        ("X-Api-Key", "correct horse battery staple", "a staple", "a staple"),
+        ("Authorization", "Token abcdefgh", "abcdefgh", "«»"),
+        ("Authorization", "ApiKey abcdefgh", "abcdefgh", "«»"),
+    ],
+)
+def test_each_secret_part_of_a_header_is_redacted_as_a_whole(
+    user: User, name: str, text: str, written: str, redacted: str
+) -> None:
+    server = ServerConfig(name="a", url="https://h", headers={name: text})
+    found = resolve_server(server, Secrets(Paths.from_environment({"PEGBOARD_CONFIG": str(user.file)})))
+    assert not isinstance(found, Problem)
+    assert Redactor(found.secrets, "«»").text(written) == redacted
 
 
 @pytest.mark.promise("MCP-3")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,13 +13,14 @@ from pegboard.config.display import looks_secret
 from pegboard.config.dotenv import parse_dotenv, read_dotenv
 from pegboard.config.files import encoded, read_text
 from pegboard.config.paths import Paths
-from pegboard.config.redaction import SHORTEST, is_secret_name
+from pegboard.config.redaction import AUTHENTICATION, SHORTEST, is_secret_name
 from pegboard.config.secrets import Secret, Secrets
 from pegboard.config.trust import DOTENV
 from pegboard.models import Problem
 
-_SCHEME: Final = re.compile(r"(?i)((?:bearer|basic|token)\s+)?(.*)", re.DOTALL)
 _FILE: Final = re.compile(r"[~./][^\s]*/|[A-Za-z]:\\|[~.]?/[^\s]*$")
+_RANDOM: Final = re.compile(r"(?=\S*[a-z])(?=\S*[A-Z])(?=\S*\d)(?!\S*\.\w{1,6}$)\S{16,}")
+"""Text that is rather a generated key that starts with `/` or `./` than the path of a file."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ def without_literals(
         for name, text in texts.items():
             if not isinstance(text, str) or not _is_credential(name, text, is_header=key == "headers"):
                 continue
-            scheme = _SCHEME.fullmatch(text)
+            scheme = AUTHENTICATION.fullmatch(text)
             assert scheme is not None, "the pattern matches every text"
             wanted = name if key == "env" else _name_for(server, name)
             replaced[name] = (scheme[1] or "") + reference(wanted, scheme[2], f"the {kind} {name}")
@@ -102,9 +104,15 @@ def store_secret(secrets: Secrets, paths: Paths, name: str, value: str) -> str |
 
 
 def _is_credential(name: str, text: str, *, is_header: bool) -> bool:
-    if "${" in text or len(text) < SHORTEST or _FILE.match(text):
+    if "${" in text or len(text) < SHORTEST or _is_file(text):
         return False
     return is_secret_name(name) or looks_secret(text) or (is_header and name.lower() == "cookie")
+
+
+def _is_file(text: str) -> bool:
+    if not _FILE.match(text):
+        return False
+    return not _RANDOM.fullmatch(text) or os.path.exists(os.path.expanduser(text))  # noqa: PTH110, PTH111 - never raise
 
 
 def _name_for(server: str, name: str) -> str:

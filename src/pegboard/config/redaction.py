@@ -34,6 +34,10 @@ _PART_OF_URL: Final = re.compile(r"[^\s/?#]+")
 _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*://\Z", re.IGNORECASE)
 _LONGEST_SCHEME: Final = 64
 
+AUTHENTICATION: Final = re.compile(r"(?i)((?:bearer|basic|token)\s+)?(.*)", re.DOTALL)
+"""Value of a header or variable: its scheme, and the credential."""
+_ANY_AUTHENTICATION: Final = re.compile(r"\s*[A-Za-z][\w-]*\s+(.+)", re.DOTALL)
+
 
 class Redactor:
     """Replacer of secrets by `«secret NAME»`, in every form in which they may be written.
@@ -226,6 +230,15 @@ def credentials(value: str, *, is_proxy: bool = False) -> tuple[str, ...]:
             # A short one is combined with the host: alone it would match too much unrelated text.
             found += (part, f"{part}@{host}") if part in (user, unquote(user)) else (part,)
     return tuple(dict.fromkeys(filter(None, found)))
+
+
+def credential_of(name: str, text: str) -> str:
+    """Return the secret part of a header or a variable; of cookies, their values as lines."""
+    if name.lower() == "cookie":
+        return "\n".join((pair.partition("=")[2] or pair).strip() for pair in text.split(";"))
+    is_header = name.lower().endswith("authorization")
+    found = (is_header and _ANY_AUTHENTICATION.fullmatch(text)) or AUTHENTICATION.fullmatch(text)
+    return found[found.re.groups] if found else text
 
 
 def _forms(value: str) -> Iterator[str]:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from pegboard import models
 from pegboard.config.display import looks_secret, shown_words
 from pegboard.config.paths import absolute
-from pegboard.config.redaction import Redactor, is_secret_name
+from pegboard.config.redaction import Redactor, credential_of, is_secret_name
 from pegboard.data.urls import url_parts
 from pegboard.errors import ConfigError
 from pegboard.models import Problem
@@ -171,7 +171,7 @@ def resolve_server(config: ServerConfig, secrets: Secrets) -> ResolvedServer | P
                 hidden[name] = secret.reveal()
     for name, text in (*config.env.items(), *config.headers.items()):
         if not SECRET.search(text) and (is_secret_name(name) or looks_secret(text)):
-            hidden[f"{name} of {config.name}"] = text.rpartition(" ")[2]  # without `Bearer`
+            hidden[f"{name} of {config.name}"] = credential_of(name, text)
 
     def filled(text: str) -> str:
         return SECRET.sub(lambda match: found[match[1]], text)
