@@ -113,6 +113,7 @@ class ResultLines:
     """
 
     def __init__(self, file: Path) -> None:
+        self._file = file
         self._descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, storage.PRIVATE_FILE)
         self.size = os.fstat(self._descriptor).st_size
         """Bytes written so far."""
@@ -126,14 +127,15 @@ class ResultLines:
         storage.append(self._descriptor, lines)
         self.size += len(lines)
 
-    def recover(self, known: int) -> list[tuple[int, int, bool]]:
+    def recover(self, known: int, rows: Iterable[int]) -> list[tuple[int, int, bool]]:
         """Return the row, the end and the success of each complete line after a position; remove what follows.
 
         Args:
             known: Size up to which every line is known to be complete.
+            rows: The rows that may have a result after it.
 
         Raises:
-            JournalError: The file is shorter.
+            JournalError: The file has other results; it isn't changed.
             OSError: The file can't be read.
         """
         if self.size < known:
@@ -141,18 +143,27 @@ class ResultLines:
                 f"The results have {self.size:,} bytes, but the journal recorded {known:,}. Restore the file, or start"
                 " again with --force."
             )
-        found = []
+        if known and os.pread(self._descriptor, 1, known - 1) != b"\n":
+            raise JournalError(
+                f"{self._file} has other results than its journal recorded. Restore the file, or start again with"
+                " --force."
+            )
+        found: list[tuple[int, int, bool]] = []
         end = known
+        expected = set(rows)
         for line in _tail(self._descriptor, known):
             if not line.endswith(b"\n"):
                 break
             try:
                 value = from_json(line)
-                row, ok = value["row"], value["ok"]
+                row, ok = int(value["row"]), bool(value["ok"])
             except (ValueError, KeyError, TypeError):
                 break
+            if row not in expected:
+                raise JournalError(f"{self._file} has a result of row {row} that its journal doesn't expect.")
+            expected.remove(row)
             end += len(line)
-            found.append((int(row), end, bool(ok)))
+            found.append((row, end, ok))
         os.ftruncate(self._descriptor, end)
         self.size = end
         return found

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from pegboard.batch.errors import BatchError, JournalError
+from pegboard.batch.errors import BatchError
 from pegboard.batch.journal import Journal, JournalHeader, JournalState, is_replaceable, journal_file
 from pegboard.batch.plan import BatchPlan
 from pegboard.batch.results import ResultLines, RowResult, remove_unknown, size_without, unknown_rows, write_csv
@@ -70,8 +70,10 @@ class ResultStore:
             raise BatchError(
                 f"{exists} exists. Continue it with --resume, replace it with --force, or choose another --out."
             )
-        if plan.source != STDIN:
-            journal = journal_file(plan.out)
+        journal = journal_file(plan.out)
+        if plan.source == STDIN:
+            self._remove_earlier(journal, header)
+        else:
             if not plan.replace and not is_replaceable(journal):
                 raise BatchError(
                     f"{journal} exists and is not the journal of a batch. Replace it with --force, or choose another"
@@ -167,11 +169,32 @@ class ResultStore:
                 size += len(line)
                 self._journal.finish(result.row, size, ok=result.ok)
 
+    @staticmethod
+    def _remove_earlier(file: Path, header: JournalHeader) -> None:
+        """Remove the journal of an earlier batch, which would continue results that aren't its own."""
+        if file.exists() and is_replaceable(file):
+            journal = Journal(file, header)
+            file.unlink()
+            journal.close()
+
     def _resume(self, header: JournalHeader) -> Journal:
-        file = self._plan.lines
         assert self._plan.out is not None, "only batches with results are resumed"
+        journal = Journal.resume(journal_file(self._plan.out), header, aliases=self._plan.spec.aliases)
+        try:
+            self._reopen(journal)
+        except BaseException:  # then nothing is written, and `close` must not do so either
+            journal.close()
+            if self._lines is not None:
+                self._lines.close()
+                self._lines = None
+            raise
+        self._journal = journal
+        return journal
+
+    def _reopen(self, journal: Journal) -> None:
+        """Open the results of a journal, without those that are to run again."""
+        file = self._plan.lines
         assert file is not None, "only batches with results are resumed"
-        journal = self._journal = Journal.resume(journal_file(self._plan.out), header, aliases=self._plan.spec.aliases)
         self.id = journal.header.batch
         state = journal.state
         if state.reopened and file.exists():  # the process ended while it removed them
@@ -183,14 +206,11 @@ class ResultStore:
             journal.reopen(rows, size_without(file, frozenset(rows)))
             remove_unknown(file, frozenset(rows))
             self._recover(journal, state)
-        return journal
 
     def _recover(self, journal: Journal, state: JournalState) -> None:
         """Open the results, and complete the journal with those that it lacks."""
         assert self._plan.lines is not None, "only batches with results are resumed"
         lines = self._lines = ResultLines(self._plan.lines)
-        for row, end, ok in lines.recover(state.size):
-            if row not in state.open:
-                raise JournalError(f"{self._plan.lines} has a result of row {row} that its journal doesn't expect.")
+        for row, end, ok in lines.recover(state.size, state.open):
             state.finish(row, end, ok=ok)
             journal.finish(row, end, ok=ok)
