@@ -34,6 +34,8 @@ class OAuthServer:
         self.expires_in: float = 3600
         self.issuer: str | None = None
         """The issuer in the metadata; the server's own by default."""
+        self.answering_issuer: str | None = None
+        """The issuer in the answer to a login; that of the metadata by default."""
         self.authorization_server: str | None = None
         """The authorization server in the metadata of the MCP server; this one by default."""
         self.endpoints: dict[str, str | bool] = {}
@@ -137,7 +139,7 @@ class _Handler(BaseHTTPRequestHandler):
             state.codes[code] = query
             back = {"error": "access_denied"} if state.denies else {"code": code}
             if state.endpoints.get("authorization_response_iss_parameter_supported"):
-                back["iss"] = state.issuer or state.origin
+                back["iss"] = state.answering_issuer or state.issuer or state.origin
             self.send_response(302)
             self.send_header("Location", f"{query['redirect_uri']}?{urlencode({**back, 'state': query['state']})}")
             self.send_header("Content-Length", "0")

@@ -355,6 +355,18 @@ async def test_an_issuer_without_a_path_may_end_in_a_slash_in_one_place(
 
 
 @pytest.mark.promise("MCP-7")
+@pytest.mark.parametrize(("own", "answering"), [("", "/"), ("/", ""), ("", "/other")])
+async def test_an_answer_of_another_issuer_than_the_metadata_names_is_refused(
+    server: OAuthServer, session: object, own: str, answering: str
+) -> None:
+    server.issuer, server.answering_issuer = server.origin + own, server.origin + answering
+    server.endpoints["authorization_response_iss_parameter_supported"] = True
+    said = await session().log_in(Person())  # type: ignore[operator]
+    assert f"The login was answered by the issuer {server.answering_issuer} instead of {server.issuer}”" in said
+    assert server.tokens == {}
+
+
+@pytest.mark.promise("MCP-7")
 async def test_a_server_that_rejects_the_token_of_a_new_login_is_named(server: OAuthServer, session: object) -> None:
     server.rejects_all = True
     said = await session().log_in(Person())  # type: ignore[operator]

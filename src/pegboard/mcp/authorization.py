@@ -79,6 +79,8 @@ class ServerAuthorization(OAuthClientProvider):
         self._name = config.name if config.saved else ""
         self._log_in = log_in
         self._redirect: Redirect | None = None
+        self._issuer: str | None = None
+        """Issuer in the metadata of the authorization server, as it is written there."""
         self._store = LoginStorage(
             config.url,
             logins,
@@ -251,6 +253,7 @@ class ServerAuthorization(OAuthClientProvider):
             found = OAuthMetadata.model_validate_json(await response.aread())
         except ValidationError:
             return response
+        self._issuer = str(response.json()["issuer"])
         if expected is None or not issuers_match(str(found.issuer), expected):
             return response
         content = {**response.json(), "issuer": expected}
@@ -383,7 +386,9 @@ class ServerAuthorization(OAuthClientProvider):
             said = answer.get("error_description") or answer["error"]
             raise LoginError(f"The authorization server refused the login: {said}.")
         issuer, metadata = answer.get("iss"), self.context.oauth_metadata
-        if issuer is not None and metadata is not None and issuers_match(issuer, str(metadata.issuer)):
+        if issuer is not None and metadata is not None and self._issuer is not None:
+            if issuer != self._issuer:  # RFC 9207, section 2.4: without any normalization
+                raise LoginError(f"The login was answered by the issuer {issuer} instead of {self._issuer}.")
             issuer = str(metadata.issuer)  # as `_with_expected_issuer` writes it
         return AuthorizationCodeResult(code=answer.get("code", ""), state=answer.get("state"), iss=issuer)
 
