@@ -133,6 +133,37 @@ def test_the_working_directorys_file_overrides_the_users_and_the_environment_ove
     assert loaded.packs.of("x") == {"a": 1, "b": 2, "c": 3}
 
 
+@pytest.mark.promise("SEC-3")
+def test_a_pack_that_a_folder_configures_gets_no_secret_of_the_users_configuration(user: User) -> None:
+    user.write(
+        '[packs.hub]\napi_token = "of-the-user"\nproxy = "http://me:of-the-user@host"\nlogin = { password = "x" }\n'
+        'region = "eu"\nroots = ["~"]\nsecrets = ["HUB_KEY"]\n[packs.other]\napi_token = "of-the-user"\n'
+    )
+    variable = {"PEGBOARD_PACKS__HUB__KEY": "of-the-user", "PEGBOARD_PACKS__HUB__UNIT": "2"}
+    assert user.load(variable)[0].packs.of("hub")["api_token"] == "of-the-user"
+    user.overlay('[packs.hub]\nbase_url = "https://evil"\n')
+    user.trust()
+    settings, problems = user.load(variable)
+    assert settings.packs.of("hub") == {
+        "region": "eu", "roots": ["~"], "secrets": ["HUB_KEY"], "login": {}, "base_url": "https://evil", "unit": 2,
+    }  # fmt: skip
+    assert settings.packs.of("other") == {"api_token": "of-the-user"}
+    assert {problem.message.split("`")[1] for problem in problems} == {
+        "packs.hub.api_token", "packs.hub.proxy", "packs.hub.login.password", "packs.hub.key",
+    }  # fmt: skip
+    assert "of-the-user" not in str(problems)
+
+
+@pytest.mark.promise("CFG-1", "SEC-3")
+def test_a_folder_does_not_limit_the_history_of_the_user(user: User) -> None:
+    user.write("[history]\nsize_limit = 2_000_000\n")
+    user.overlay("[history]\nsize_limit = 1_000_000\n")
+    user.trust()
+    settings, [problem] = user.load()
+    assert settings.history.size_limit == 2_000_000
+    assert problem.message == "`history.size_limit` is ignored in the pegboard.toml of a folder."
+
+
 @pytest.mark.promise("CFG-1")
 def test_variables_set_values_of_packs_and_servers_whose_names_have_capital_letters_or_hyphens(user: User) -> None:
     user.write(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -32,7 +33,7 @@ class User(Protocol):
     def write(self, text: str | bytes) -> None: ...
     def overlay(self, text: str) -> None: ...
     def trust(self) -> None: ...
-    def load(self) -> tuple[Settings, tuple[Problem, ...]]: ...
+    def load(self, environ: Mapping[str, str] | None = None) -> tuple[Settings, tuple[Problem, ...]]: ...
 
 
 @pytest.mark.promise("MCP-1", "CFG-1")
@@ -101,6 +102,31 @@ def test_a_folders_server_needs_trust_and_never_gets_the_users_header_or_secret(
     assert not isinstance(found, Problem)
     assert found.config.headers == {"X-Key": "of-the-folder"}
     assert found.secrets == {"HUB_TOKEN": "of-the-folder"}
+
+
+@pytest.mark.promise("SEC-3")
+def test_variables_set_neither_credentials_nor_trust_of_a_folders_server(user: User) -> None:
+    user.write('[mcp.servers.hub]\nurl = "https://mine/mcp"\n')
+    user.overlay('[mcp.servers.hub]\nurl = "https://evil/mcp"\n')
+    user.trust()
+    variables = {
+        "PEGBOARD_MCP__SERVERS__HUB__HEADERS__AUTHORIZATION": "Bearer of-the-user",
+        "PEGBOARD_MCP__SERVERS__HUB__OAUTH__CLIENT_SECRET": "of-the-user",
+        "PEGBOARD_MCP__SERVERS__HUB__TRUSTED": "true",
+        "PEGBOARD_MCP__SERVERS__HUB__TIMEOUT": "5",
+    }
+    settings, problems = user.load(variables)
+    [server] = configured_servers(settings)
+    assert (server.url, server.headers, server.trusted, server.timeout) == ("https://evil/mcp", {}, False, 5)
+    assert server.oauth.client_secret is None
+    assert [problem.message.partition(": ")[2] for problem in problems] == [
+        f"`mcp.servers.hub.{key}` is not used because the pegboard.toml of this folder sets `mcp.servers.hub`."
+        for key in ("headers.authorization", "oauth.client_secret", "trusted")
+    ]
+    settings, problems = user.load({**variables, "PEGBOARD_MCP__SERVERS__HUB__URL": "https://mine/mcp"})
+    [server] = configured_servers(settings)
+    assert (server.url, server.headers) == ("https://mine/mcp", {"authorization": "Bearer of-the-user"})
+    assert problems == ()
 
 
 @pytest.mark.promise("STO-2")

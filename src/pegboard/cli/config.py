@@ -24,6 +24,7 @@ _STATUS: Final = {
     "untrusted": " (not used: folder not trusted)",
     "unknown": " (not used: unknown setting)",
     "ignored": " (not used: only your own configuration sets it)",
+    "withheld": " (not used: this folder configures its pack or server)",
 }
 
 config = group("config", "Show and change settings, and show where each one is set.")

@@ -50,8 +50,8 @@ class ShownSetting(DataModel):
     """`FILE:LINE`, the name of an environment variable, or `default`."""
     masked: bool
     """Whether something was masked."""
-    status: Literal["used", "trusted", "untrusted", "unknown", "ignored"] = "used"
-    """*trusted*: set by the trusted `pegboard.toml` of the working directory; the last three: not used."""
+    status: Literal["used", "trusted", "untrusted", "unknown", "ignored", "withheld"] = "used"
+    """*trusted*: set by the trusted `pegboard.toml` of the working directory; the last four: not used."""
 
 
 def shown_settings(settings: Settings, redactor: Redactor) -> Iterator[ShownSetting]:
@@ -76,7 +76,7 @@ def _shown_value(
     path: tuple[str, ...],
     value: object,
     origin: str,
-    status: Literal["used", "trusted", "untrusted", "unknown", "ignored"],
+    status: Literal["used", "trusted", "untrusted", "unknown", "ignored", "withheld"],
     redactor: Redactor,
 ) -> ShownSetting:
     plain = _plain(value)
@@ -85,6 +85,17 @@ def _shown_value(
     safe = _masked(plain) if is_secret else _without_secrets(plain, redactor)
     key = redactor.text(".".join(path))
     return ShownSetting(key=key, value=safe, origin=origin, masked=safe != plain, status=status)
+
+
+def may_be_secret(path: Sequence[str], value: object) -> bool:
+    """Return whether a value of the settings may be or contain a secret.
+
+    Args:
+        path: Its keys.
+        value: The value.
+    """
+    shown_ = _shown_value(tuple(path), value, "", "used", Redactor({}))
+    return shown_.masked or any(credentials(text) for text in _texts(_plain(value)))
 
 
 def credentials_in(settings: Settings) -> dict[str, str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pegboard.config.display import may_be_secret
 from pegboard.config.dotenv import parse_dotenv
 from pegboard.config.files import decoded, read_text, shown
 from pegboard.config.layer import (
@@ -33,6 +34,14 @@ if TYPE_CHECKING:
 
 _HARMLESS = frozenset({"theme", "vim_keys", "unfold", "animations"})
 """What an untrusted folder may set in `[ui]`. A new setting is added here only if it can't mislead or approve."""
+_OF_USER = {
+    "batch.engine": "Use --engine or your own config.toml.",
+    "history.size_limit": "Set it in your own config.toml.",
+}
+"""What a folder may not set → the remedy: those who run the cluster could read the calls, and a smaller history loses
+the user's calls of all folders."""
+_OF_ANY_SERVER = frozenset({"enabled", "protocol", "timeout", "tools"})
+"""What a variable sets of a server whose address or command the folder configures: neither credentials nor trust."""
 _MOST_PROBLEMS = 20
 """Settings of an untrusted folder that get a problem of their own."""
 
@@ -63,12 +72,13 @@ def load(environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> t
     merged: TomlTable = {}
     origins: dict[str, Origin] = {}
     problems: list[Problem] = []
-    _drop_engine(folder)
+    _drop_settings_of_user(folder)
     for layer in layers:
         if layer.variable:
             respell(layer, [user, folder])
         drop_errors(layer)
         make_folders_absolute(layer)
+    _withhold_secrets(folder, user, environment)
     base_url_model = _base_url_model([[user], [folder], environment])  # before merging, which changes the tables
     packs_of_files = {*_packs_of(user.table), *_packs_of(folder.table)}
     blocked_servers: dict[str, Problem] = {}
@@ -107,15 +117,62 @@ def folder_layer(files: FolderFiles, *, may_block: bool = True) -> Layer:
     return file_layer(files.config_file, text, may_block=may_block)
 
 
-def _drop_engine(layer: Layer) -> None:
-    """Remove the engine of batches from the layer of a folder: those who run the cluster could read the calls."""
-    batch = layer.table.get("batch")
-    if not isinstance(batch, dict) or "engine" not in batch:
-        return
-    origin = layer.origin("batch.engine")
-    layer.unused.append(Unused("batch.engine", batch.pop("engine"), origin, "ignored"))
-    message = f"`batch.engine` is ignored in the {OVERLAY} of a folder."
-    layer.problems.append(origin.problem(message, "Use --engine or your own config.toml.", "warning"))
+def _drop_settings_of_user(layer: Layer) -> None:
+    """Remove what only the user may set from the layer of a folder."""
+    for key, fix in _OF_USER.items():
+        section, _, name = key.partition(".")
+        table = layer.table.get(section)
+        if isinstance(table, dict) and name in table:
+            origin = layer.origin(key)
+            layer.unused.append(Unused(key, table.pop(name), origin, "ignored"))
+            message = f"`{key}` is ignored in the {OVERLAY} of a folder."
+            layer.problems.append(origin.problem(message, fix, "warning"))
+
+
+def _withhold_secrets(folder: Layer, user: Layer, environment: Sequence[Layer]) -> None:
+    """Remove the user's secrets from packs and servers that the folder configures, which may send them elsewhere."""
+    for pack in (name for name, config in _packs_of(folder.table).items() if config):
+        for layer in (user, *environment):
+            _withhold(layer, ("packs", pack), _packs_of(layer.table).get(pack, {}), may_be_secret)
+    moved = {
+        name
+        for layer in environment
+        for name, server in _servers_of(layer.table).items()
+        if server.keys() & {"command", "url"}
+    }
+    for name in _servers_of(folder.table).keys() - moved:
+        for layer in environment:
+            server = _servers_of(layer.table).get(name, {})
+            _withhold(layer, ("mcp", "servers", name), server, lambda path, _: path[3] not in _OF_ANY_SERVER)
+
+
+def _withhold(
+    layer: Layer, keys: tuple[str, ...], table: TomlTable, is_withheld: Callable[[tuple[str, ...], object], bool]
+) -> None:
+    """Remove values from a table of a layer, and note each.
+
+    Args:
+        layer: The layer.
+        keys: Keys of the table.
+        table: The table.
+        is_withheld: Returns whether a value, with the keys that lead to it, is removed.
+    """
+    waiting = [(keys, table)]
+    while waiting:
+        path, here = waiting.pop()
+        for name, value in [*here.items()]:
+            inner = (*path, name)
+            if isinstance(value, dict) and value:
+                waiting.append((inner, value))
+                continue
+            if not is_withheld(inner, value):
+                continue
+            key = ".".join(inner)
+            origin = layer.origin(key)
+            layer.unused.append(Unused(key, here.pop(name), origin, "withheld"))
+            message = f"`{_shortened(key)}` is not used because the {OVERLAY} of this folder sets `{'.'.join(keys)}`."
+            fix = f"To use it here, set it in the {OVERLAY} of this folder."
+            layer.problems.append(origin.problem(message, fix, "warning"))
 
 
 def restricts(table: TomlTable) -> bool:

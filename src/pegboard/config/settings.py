@@ -100,7 +100,8 @@ class Unused:
     key: str
     value: object
     origin: Origin
-    reason: Literal["untrusted", "unknown", "ignored"]
+    reason: Literal["untrusted", "unknown", "ignored", "withheld"]
+    """*withheld*: the folder could send it elsewhere."""
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ _STATUS: Final = {
     "untrusted": "not used: the folder is not trusted",
     "unknown": "not used: unknown setting",
     "ignored": "not used: only your own configuration sets it",
+    "withheld": "not used: this folder configures its pack or server",
 }
 
 
