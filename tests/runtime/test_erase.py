@@ -154,6 +154,26 @@ def test_a_value_disappears_from_every_store_while_another_process_reads(
 
 
 @pytest.mark.promise("ACT-4")
+def test_a_value_in_names_of_tools_and_sessions_is_redacted_and_sessions_stay_apart(runtime: Runtime) -> None:
+    names = [f"at {VALUE}", f"at {base64.b64encode(VALUE.encode()).decode()}"]
+    for session in names:
+        runtime.sessions.start(session)
+        runtime.sessions.append(session, UserMessage(text="Hello"))
+        call = ToolCall(name=f"web.{VALUE}", source="ask", session=session)
+        runtime.history.record(call, ToolResult.failed("tool_not_found", "No."), NOW)
+    runtime.history.record(ToolCall(name="web.get", source="cli"), ToolResult(ok=True), NOW)
+    assert runtime.activity.redact(VALUE).remaining == ()
+    assert stored_with(runtime.paths, VALUE, "unter2") == []
+    sessions = {session.id for session in runtime.sessions.list()}
+    assert len(sessions) == 2
+    assert all(session.startswith("at «redacted»-") for session in sessions)
+    assert {call.session for call in runtime.activity.page().calls} == {*sessions, None}
+    assert all(len(runtime.sessions.entries(session)) == 1 for session in sessions)
+    assert {one.tool for one in runtime.activity.statistics()} == {"web.«redacted»", "web.get"}
+    runtime.history.close()
+
+
+@pytest.mark.promise("ACT-4")
 def test_a_value_in_the_text_of_an_open_app_may_remain_and_its_draft_is_named(runtime: Runtime) -> None:
     app = DraftFile(runtime.paths.state, "chat-draft")
     app.read()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ _TEXT: Final = {
     "sessions": ("name", "system"),
     "turns": ("model", "text"),
 }
+_SESSION: Final = {"calls": "session", "messages": "session", "sessions": "id", "turns": "session"}
+"""Columns with the id of a session, which may be a text of the user."""
 _RUNNING: Final = (
     "Calls or model turns that still run ({:,}) may record the value when they end. Redact it again after that."
 )
@@ -66,13 +69,15 @@ def erase(history: History, replacement: Replacement) -> tuple[dict[str, int], t
         return changed, problems
     reader = Reader(history)
     running = 0
+    sessions: dict[str, str] = {}
     try:
         running = _count_running(reader)
         for table in _JSON:
             for rows in _batches(reader, table, replacement):
-                replace = partial(_replace, table=table, rows=rows, replacement=replacement)
+                replace = partial(_replace, table=table, rows=rows, replacement=replacement, sessions=sessions)
                 for kind in history.act(replace):
                     changed[kind] += 1
+        history.act(_forget_unused_tools)
         running = max(running, _count_running(reader))
     finally:
         reader.close()
@@ -104,7 +109,7 @@ def _count_running(reader: Reader) -> int:
 
 def _batches(reader: Reader, table: str, replacement: Replacement) -> Iterator[list[Column]]:
     """Yield the numbers of the rows that may contain the value."""
-    columns = (*_JSON[table], *_TEXT[table])
+    columns = (*_JSON[table], *_TEXT[table], _SESSION[table])
     found: dict[Column, None] = {}
     for first in range(0, len(replacement.forms), _SOUGHT_AT_ONCE):
         forms = replacement.forms[first : first + _SOUGHT_AT_ONCE]
@@ -116,9 +121,19 @@ def _batches(reader: Reader, table: str, replacement: Replacement) -> Iterator[l
         yield rows[start : start + _AT_ONCE]
 
 
-def _replace(database: Database, table: str, rows: Sequence[Column], replacement: Replacement) -> list[str]:
-    """Replace a value in rows; return the kind of each row that was changed."""
-    names = (*_JSON[table], *_TEXT[table])
+def _replace(
+    database: Database, table: str, rows: Sequence[Column], replacement: Replacement, sessions: dict[str, str]
+) -> list[str]:
+    """Replace a value in rows; return the kind of each row that was changed.
+
+    Args:
+        database: The database.
+        table: The table.
+        rows: Numbers of the rows.
+        replacement: The replacement of the value.
+        sessions: New ids of sessions; those of further sessions are added.
+    """
+    names = (*_JSON[table], *_TEXT[table], _SESSION[table])
     kind = "CASE WHEN turn = id THEN 'turns' ELSE 'calls' END" if table == "calls" else f"'{table}'"
     changed: list[str] = []
     with database.transaction(secure=True) as run:
@@ -126,7 +141,11 @@ def _replace(database: Database, table: str, rows: Sequence[Column], replacement
             statement = f"SELECT {kind}, {', '.join(names)} FROM {table} WHERE rowid = ?"  # noqa: S608 - our own names
             [[of, *values], *_] = run(statement, [row]) or [(kind,)]
             kept = [
-                _json_without(value, replacement) if name in _JSON[table] else _text_without(value, replacement)
+                _json_without(value, replacement)
+                if name in _JSON[table]
+                else _session_without(value, replacement, sessions)
+                if name == _SESSION[table]
+                else _text_without(value, replacement)
                 for name, value in zip(names, values, strict=False)
             ]
             if kept != values:
@@ -153,6 +172,20 @@ def _json_without(text: Column, replacement: Replacement) -> Column:
 
 def _text_without(text: Column, replacement: Replacement) -> Column:
     return replacement.text(text) if isinstance(text, str) else text
+
+
+def _session_without(session: Column, replacement: Replacement, sessions: dict[str, str]) -> Column:
+    """Return the id of a session without the value; different sessions stay different."""
+    redacted = _text_without(session, replacement)
+    if redacted == session:
+        return session
+    return sessions.setdefault(str(session), f"{redacted}-{secrets.token_hex(4)}")
+
+
+def _forget_unused_tools(database: Database) -> None:
+    """Remove the counts of tools without a call, whose names may contain the value."""
+    with database.transaction(secure=True) as run:
+        run("DELETE FROM uses WHERE calls <= 0", [])
 
 
 def _compact(history: History) -> tuple[str, ...]:
