@@ -195,3 +195,15 @@ async def test_later_prompts_contain_the_written_call_with_its_result(texting: R
     await asked(texting, model=model)
     sent = [message for message in model.prompts[-1].messages if isinstance(message, ModelMessage)]
     assert [json.loads(call.arguments) for call in sent[0].calls] == [{"a": 1, "b": 2}]
+
+
+async def test_a_model_that_writes_calls_as_text_can_read_more_of_a_shortened_result(
+    asked: Asked, set_up: SetUp
+) -> None:
+    runtime = set_up(MODEL__TEXT_CALLS="true")
+    runtime.rules.approve_with(Says("once"))
+    large = json.dumps({"name": "shop_large", "arguments": {"size": 200_000}})
+    _, outcome = await asked(runtime, model=ScriptedModel(says(large), says("Long.")), session="s")
+    more = {"name": "more_of_result", "arguments": {"call": outcome.tool_calls[0].id, "start": 199_990}}
+    _, outcome = await asked(runtime, model=ScriptedModel(says(json.dumps(more)), says("Read.")), session="s")
+    assert [result.data for result in outcome.tool_results] == ["000019999\n"]

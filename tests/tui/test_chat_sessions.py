@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -12,12 +13,13 @@ import pytest
 from chat_stage import ChatStage, answer, on_chat, user
 from models import calls, says
 from test_chat import HOSTILE, is_clean
-from textual.events import AppBlur, AppFocus
+from textual.events import AppBlur, AppFocus, Click
+from textual.geometry import Offset
 from textual.widgets import TextArea
 
 from pegboard.errors import ModelError
 from pegboard.models.conversation import Message, ModelMessage, ProposedCall, SystemMessage, TextDelta, ToolMessage
-from pegboard.tui.chat.blocks import UserBlock
+from pegboard.tui.chat.blocks import BlockRow, TextBlock, UserBlock
 from pegboard.tui.chat.open_session import OpenSession
 from pegboard.tui.chat.sessions import SessionsScreen
 from pegboard.tui.chat.story import TurnEnd
@@ -479,6 +481,41 @@ async def test_an_unsent_message_returns_to_the_prompt(tmp_path: Path) -> None:
         assert len(said(stage, "old")) == 6
         await stage.press("enter")
         await stage.until(lambda: stage.answers == ["1", "2", "3", "drei"], "it was sent")
+
+
+async def test_a_click_on_a_note_that_is_gone_in_the_next_frame_does_nothing(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, says("drei"), sessions=[("old", TALK)]) as stage:
+        await opened(stage, "old")
+        with stage.runtime.sessions.held("old"):
+            await stage.say("four")
+            await stage.until_seen("Another client uses this session")
+            await stage.drawn()
+            row = next(at for at, text in enumerate(stage.rows) if "Another client" in text)
+            stage.chat.open_session.story.take_back()
+            spot = Offset(stage.talk.region.x + 5, stage.talk.region.y + row - stage.talk.scroll_offset.y)
+            stage.talk.on_click(Click(stage.talk, 5, row, 0, 0, 1, False, False, False, *spot))
+            assert stage.talk.marked is None
+            await stage.press("escape")
+            await stage.idle()
+
+
+@pytest.mark.promise("TUI-2")
+async def test_the_answers_of_a_session_are_drawn_beside_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[threading.Thread] = []
+    draw = TextBlock.draw
+
+    def drawn(block: TextBlock, width: int) -> Iterator[BlockRow]:
+        threads.append(threading.current_thread())
+        return draw(block, width)
+
+    monkeypatch.setattr(TextBlock, "draw", drawn)
+    async with on_chat(tmp_path, sessions=[("old", TALK)]) as stage:
+        await opened(stage, "old")
+        assert stage.answers == ["1", "2", "3"]
+    assert threads
+    assert threading.main_thread() not in threads
 
 
 @pytest.mark.promise("TUI-4")

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import groupby
 from typing import TypeAlias
 
@@ -101,12 +102,13 @@ class CallRunner:
             proposed: As the model wrote them.
             is_complete: Whether the turn ended properly. Otherwise no call runs: truncated arguments can be valid JSON.
         """
-        return [self._read(one, is_complete=is_complete) for one in proposed]
+        everything = cache(lambda: Offer(self._calls.callable()))
+        return [self._read(one, everything, is_complete=is_complete) for one in proposed]
 
-    def _read(self, proposed: ProposedCall, *, is_complete: bool) -> Proposal:
+    def _read(self, proposed: ProposedCall, everything: Callable[[], Offer], *, is_complete: bool) -> Proposal:
         spec = self._offer.find(proposed.name)
         # A tool that is switched off may still be called by the name under which it was offered earlier.
-        hidden = Offer(self._calls.callable()).find(proposed.name) if spec is None and proposed.name != MORE else None
+        hidden = everything().find(proposed.name) if spec is None and proposed.name != MORE else None
         meant = spec or hidden
         name = proposed.name[:_LONGEST_NAME] if meant is None else meant.name
         call = ToolCall(

@@ -364,10 +364,13 @@ class _Question:
         calls = with_own_ids(message).calls if with_tools else ()
         may_be_text = with_tools and ended.is_complete and not self._has_native_calls
         if may_be_text and not calls and self._ask.text_calls(model):
-            calls = calls_in_text(message.text, lambda name: self._offer.find(name) is not None)
+            calls = calls_in_text(message.text, self._is_offered)
         calls = tuple(self._offer.as_meant(call) for call in calls)
         text = message.text if message.text.strip() or calls else self._fallback_answer()
         return message.model_copy(update={"text": text, "calls": calls})
+
+    def _is_offered(self, name: str) -> bool:
+        return self._offer.find(name) is not None or (self._has_shortened and name == MORE)
 
     async def _calls(self) -> AsyncGenerator[AskEvent]:
         """Run the calls of a turn and append their answers to the session, in the order of the proposals."""

@@ -277,6 +277,14 @@ async def test_thinking_whose_opening_tag_is_in_the_models_template_is_separated
     assert heard.ended.message.text == after == "Four, says `</think>`."
 
 
+async def test_an_answer_may_quote_the_opening_tag_in_the_line_of_the_closing_one() -> None:
+    pieces = ["Hm, well.\n", "</think>", "Four, says ", "`<think>`."]
+    with FakeProvider(Answer([*(delta(content=piece) for piece in pieces), delta("stop")])).running() as fake:
+        heard = await hear(reach(fake, "llamacpp:fake"))
+    assert ThinkingEnded() in heard.events
+    assert heard.ended.message.text == "Four, says `<think>`."
+
+
 @pytest.mark.parametrize(
     "pieces",
     [

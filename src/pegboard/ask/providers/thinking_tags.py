@@ -95,12 +95,12 @@ class UnopenedThinking:
         text, returned = self._line + piece, self._returned
         position = 0
         for line in re.split(r"(?<=\n)", text):
-            if _START in line:
-                self._is_over = True
-                break
             if self._fences % 2 == 0 and (tag := _CLOSING.match(line)):
                 self._is_over = self._is_before_answer = True
                 return text[returned:position], self._answer(text[position + tag.end() :])
+            if _START in line:
+                self._is_over = True
+                break
             if line.endswith("\n"):
                 self._fences += line.lstrip().startswith("```")
                 position += len(line)

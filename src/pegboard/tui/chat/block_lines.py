@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from textwrap import wrap
 from time import perf_counter
@@ -82,6 +82,12 @@ class BlockLines(MarkedLines):
         self.set_reactive(BlockLines.marked, None)
         self.draw()
 
+    def prepare(self, blocks: Iterable[Block]) -> None:
+        """Draw blocks that aren't shown yet, in a thread, so that `show` is quick."""
+        width = self.block_width
+        for block in blocks if width > 0 else ():
+            block.rows(width)
+
     def renew(self) -> None:
         """Schedule drawing of changed blocks for the next frame."""
         self._is_stale = True
@@ -105,7 +111,7 @@ class BlockLines(MarkedLines):
         """Draw changed blocks now."""
         self._is_stale = False
         self._begun = perf_counter()
-        width = self.row_width - GUTTER - _MARGIN
+        width = self.block_width
         self._width = self.row_width
         if self.marked is not None and self.marked not in self._blocks:
             self.forget_marked()
@@ -121,6 +127,11 @@ class BlockLines(MarkedLines):
         self._took = perf_counter() - self._begun
 
     @property
+    def block_width(self) -> int:
+        """Width of the rows of a block, in cells."""
+        return self.row_width - GUTTER - _MARGIN
+
+    @property
     def row_count(self) -> int:
         """Number of rows."""
         return self._tops[-1] if self._blocks else len(self._greeting_rows)
@@ -128,7 +139,7 @@ class BlockLines(MarkedLines):
     @property
     def _greeting_rows(self) -> list[str]:
         """The greeting, wrapped to the width."""
-        width = self.row_width - GUTTER - _MARGIN
+        width = self.block_width
         return [row for line in self.greeting for row in wrap(line, width) or [""]] if width > 0 else []
 
     def example_at(self, index: int) -> str:

@@ -34,6 +34,7 @@ BlockState = Literal["writing", "waiting", "asking", "running", "done"]
 
 ARGUMENT_LINES: Final = 12
 RESULT_LINES: Final = 20
+FAULT_LINES: Final = 20
 LOG_LINES: Final = 8
 INNER_LINES: Final = 20
 _WRITTEN_CHARACTERS: Final = 2_000
@@ -364,8 +365,10 @@ class CallBlock(Block):
         if error is not None:
             for line in clean(error.message[: LINE_CHARACTERS * 2]).split("\n"):
                 yield text_line(f"  {line}", "error")
-            for fault in error.faults:
+            for fault in error.faults[:FAULT_LINES]:
                 yield text_line(f"  • {clean_line(fault.where or 'arguments')}  {clean_line(fault.message)}", "error")
+            if (left := len(error.faults) - FAULT_LINES) > 0:
+                yield text_line(f"  … {count(left, 'more error')}", "muted")
             if hint := advice(error):
                 yield text_line(f"  {hint}", "muted")
             if self.result.data is None:

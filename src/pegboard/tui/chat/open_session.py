@@ -283,9 +283,10 @@ class OpenSession:
         return sessions.get(session), sessions.entries(session), not is_free
 
     def _recall(self, session: str, story: Story, entries: Sequence[SessionEntry], *, is_in_use: bool = False) -> None:
-        """Show stored messages with the results of their calls, and why turns ended; read the disk."""
+        """Show stored messages with the results of their calls, and why turns ended; read the disk, and draw."""
         names, ends = self._runtime.models.tool_names(), self._ends(session)
         story.recall(entries, names, self._recorded, ends, is_in_use=is_in_use)
+        self._transcript.prepare(story.blocks)
 
     def _ends(self, session: str) -> dict[int, TurnEnd]:
         """Return why turns ended, by the position of the user's message; the last turn of a message counts."""
@@ -309,12 +310,8 @@ class OpenSession:
             return None, None
 
     def _new_story(self) -> Story:
-        def redraw(block: Block) -> None:
-            del block
-            self._transcript.renew()
-
         unfold = self._runtime.settings.ui.unfold
-        return Story(redraw, unfold, keys=self._transcript.card_keys)
+        return Story(lambda _: self._transcript.renew(), unfold, keys=self._transcript.card_keys)
 
     def _fail(self, error: Exception, failed: str = "The session can't be read") -> None:
         self._page.notify(clean_line(explained(error, failed)), severity="error", markup=False)

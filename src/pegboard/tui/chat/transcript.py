@@ -282,7 +282,9 @@ class Transcript(BlockLines):
             self.post_message(self.EarlierRequested())
             return
         number, _ = self._at(index)
-        block, selected = self._blocks[number], self.selected
+        block, selected = self._drawn_blocks[number], self.selected
+        if block not in self._blocks:  # it is gone in the next frame
+            return
         answer = self._answer_at(event)
         if not answer or selected is not block:
             self._mark(block, select=True)
