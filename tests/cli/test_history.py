@@ -66,6 +66,17 @@ def test_a_state_folder_whose_name_is_not_utf_8_has_a_history(
     assert [record["tool"] for record in json.loads(pegboard("history", "--json").stdout)] == ["time.now"]
 
 
+@pytest.mark.promise("ACT-1")
+@pytest.mark.skipif(sys.platform == "darwin", reason="arguments are UTF-8 there")
+@pytest.mark.parametrize(
+    "line", [["caf\udce9"], ["parent:\udce9"], ["show", "\udce9"], ["stats", "--session", "\udce9"]]
+)
+def test_an_argument_that_is_not_utf_8_matches_nothing(pegboard: Command, recorded: list[str], line: list[str]) -> None:
+    done = pegboard("history", *line)
+    assert (done.returncode, done.stdout) == (0 if len(line) == 1 else 3, "")
+    assert "Traceback" not in done.stderr
+
+
 @pytest.mark.promise("CLI-5")
 @pytest.mark.parametrize(
     ("filter_", "options", "named"),

@@ -10,6 +10,7 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from pegboard.data.unicode import encodable
 from pegboard.errors import StoreError
 from pegboard.history.history import History
 from pegboard.history.schema import TERMS
@@ -38,13 +39,14 @@ class Reader:
         Raises:
             StoreError: The database can't be read.
         """
+        clean = [encodable(value) if isinstance(value, str) else value for value in parameters]
         is_file, inode = self._history.act(_identity)
         if not is_file:
-            return self._history.act(lambda database: database.select(query, parameters))
+            return self._history.act(lambda database: database.select(query, clean))
         with self._lock:
             try:
                 connection = self._open(inode)
-                with closing(connection.execute(query, parameters)) as rows:
+                with closing(connection.execute(query, clean)) as rows:
                     return rows.fetchall()
             except sqlite3.Error as error:
                 self._close()
