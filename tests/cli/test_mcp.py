@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import socket
+import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
@@ -435,6 +436,17 @@ def test_credentials_become_secrets_unless_the_user_keeps_them(pegboard: Command
     done = pegboard("mcp", "add", "plain", "--env", f"API_KEY={TOKEN}", "--keep-literals", "--", "x")
     assert TOKEN in config(home)
     assert "plain text" in done.stderr
+
+
+@pytest.mark.parametrize("line", [("mcp", "import", "claude-code"), ("adopt", "codex")])
+def test_without_a_home_folder_a_message_names_what_to_set(home: Path, line: tuple[str, ...]) -> None:
+    code = (
+        "import os, pwd; del os.environ['HOME']; pwd.getpwuid = {}.__getitem__;"
+        " from pegboard.__main__ import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *line], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode != 0
+    assert done.stderr == "pegboard: The home folder is unknown. Set HOME to an absolute path.\n"
 
 
 @pytest.mark.promise("MCP-3", "MCP-7")

@@ -100,9 +100,17 @@ class _SkippedError(Exception):
     """A server can't be imported; the message says why."""
 
 
+def _home() -> Path:
+    """Return the user's home folder; raise `OSError` if it is unknown."""
+    try:
+        return Path.home()
+    except RuntimeError as error:
+        raise OSError("The home folder is unknown. Set HOME to an absolute path.") from error
+
+
 def client_home(client: str) -> Path:
     """Return the folder in which a client with a command line keeps its settings, as its environment variable says."""
-    home = Path.home()
+    home = _home()
     variable, default = {
         "claude-code": ("CLAUDE_CONFIG_DIR", home / ".claude"),
         "codex": ("CODEX_HOME", home / ".codex"),
@@ -117,16 +125,19 @@ def client_home(client: str) -> Path:
 
 
 def config_home() -> Path:
-    """Return the folder in which programs keep their settings, as `XDG_CONFIG_HOME` says."""
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    """Return the folder in which programs keep their settings, as `XDG_CONFIG_HOME` says; see `client_files`."""
+    return Path(os.environ.get("XDG_CONFIG_HOME") or _home() / ".config")
 
 
 def client_files(client: str) -> tuple[Path, ...]:
     """Return the files in which the user configures a client, in order; they needn't exist.
 
     Files of the working directory aren't among them: its author may not be the user.
+
+    Raises:
+        OSError: The user has no home folder.
     """
-    home = Path.home()
+    home = _home()
     is_mac = sys.platform == "darwin"
     settings = config_home()
     support = home / "Library/Application Support" if is_mac else settings
@@ -145,8 +156,11 @@ def client_files(client: str) -> tuple[Path, ...]:
 
 
 def existing_files(client: str) -> list[Path]:
-    """Return those of `client_files` that exist; none in a folder that can't be searched."""
-    return [file for file in client_files(client) if os.path.exists(file)]  # noqa: PTH110 - `Path.exists` may raise
+    """Return those of `client_files` that exist; none in a folder that can't be searched, or without a home folder."""
+    try:
+        return [file for file in client_files(client) if os.path.exists(file)]  # noqa: PTH110 - `Path.exists` may raise
+    except OSError:
+        return []
 
 
 def folder_file(client: str) -> Path | None:
@@ -432,7 +446,7 @@ class _Reader:
             case "workspaceFolderBasename":
                 return self._folder.name
             case "userHome":
-                return shown(Path.home())
+                return shown(_home())
             case "pathSeparator" | "/":
                 return "/"
         return None
