@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 from stage import GivenRuntime, Stage, on_stage
 
 from pegboard.config import Paths, Settings
@@ -1075,6 +1076,22 @@ async def test_control_characters_of_calls_are_inert(runtime: Runtime, recorder:
         await stage.press("f2")
         await stage.pilot.pause()
         assert "\x1b" not in stage.text
+
+
+async def test_large_arguments_are_written_beside_the_event_loop(
+    runtime: Runtime, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[threading.Thread] = []
+
+    def arguments_text(args: JsonValue) -> str:
+        threads.append(threading.current_thread())
+        return "written beside it\nas two lines"
+
+    monkeypatch.setattr("pegboard.tui.activity.detail.arguments_text", arguments_text)
+    recorder.add(args={"rows": [*range(1000)]})
+    async with on_activity(runtime, (120, 40)) as stage:
+        await stage.until_seen("written beside it")
+    assert threading.main_thread() not in threads
 
 
 @pytest.mark.promise("ACT-2")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -48,6 +49,34 @@ def call_of(call: RecordedCall) -> ToolCall:
         parent=call.parent,
         agent=Agent(name=call.agent) if call.agent else None,
     )
+
+
+@dataclass(frozen=True)
+class CallDetail:
+    """What the pane shows of a call. Writing large arguments takes long, so this is made in a thread.
+
+    Attributes:
+        call: The call.
+        result: Its result; None while it runs or if it is not stored.
+        made: The call that was made.
+        file: Version of the file that contains the whole result.
+        compact: The arguments on one line.
+        text: The arguments as text.
+    """
+
+    call: RecordedCall
+    result: ToolResult | None
+    made: ToolCall
+    file: tuple[int, ...]
+    compact: str
+    text: str
+
+    @classmethod
+    def of(cls, call: RecordedCall, result: ToolResult | None) -> CallDetail:
+        """Return the detail of a call; block."""
+        line_break = "⏎" if call.tool == "script.run" else " "  # only JSON and prose mean the same without it
+        compact = line_break.join(part.strip() for part in _text_of(call, as_text).splitlines())
+        return cls(call, result, call_of(call), _file_version(result), compact, _text_of(call, arguments_text))
 
 
 class CallResultPane(ResultPane):
@@ -116,34 +145,28 @@ class CallDetailPane(Vertical):
         """Read the call and its result again when it is shown next."""
         self.call = None
 
-    def _is_shown(self, call: RecordedCall, result: ToolResult | None) -> bool:
+    def _is_shown(self, detail: CallDetail) -> bool:
         """Return whether the pane shows exactly this call and result, so that what the user reads can stay."""
         try:
-            is_equal = (self.result.call, self.result.result) == (call_of(call), result)
+            is_equal = (self.result.call, self.result.result) == (detail.made, detail.result)
         except RecursionError:  # nested too deeply to be compared
             return False
-        return is_equal and self._file == _file_version(result)
+        return is_equal and self._file == detail.file
 
-    def show(self, call: RecordedCall, result: ToolResult | None) -> None:
-        """Show a call and its result.
-
-        Args:
-            call: The call.
-            result: Its result; None while it runs or if it is not stored.
-        """
-        is_same = (self.call is not None and self.call.id == call.id) or self._is_shown(call, result)
-        self.call, self._file = call, _file_version(result)
+    def show(self, detail: CallDetail) -> None:
+        """Show a call and its result."""
+        call, result = detail.call, detail.result
+        is_same = (self.call is not None and self.call.id == call.id) or self._is_shown(detail)
+        self.call, self._file = call, detail.file
         self._facts.update(Content(" · ".join(_facts(call, result))))
         if call.is_turn and result is not None and result.ok:
             result = None  # the answer is in the chat
-        line_break = "⏎" if call.tool == "script.run" else " "  # only JSON and prose mean the same without it
-        compact = line_break.join(part.strip() for part in _text_of(call, as_text).splitlines())
         narrow = self.screen.has_class("-narrow") or self.screen.has_class("-short")
-        is_compact = narrow or len(compact) < self.size.width
-        self._arguments.text = Content(compact if is_compact else _text_of(call, arguments_text))
+        is_compact = narrow or len(detail.compact) < self.size.width
+        self._arguments.text = Content(detail.compact if is_compact else detail.text)
         if result is not None:
             if not is_same or self.result.result is None:
-                self.result.show(call_of(call), result)
+                self.result.show(detail.made, result)
             return
         self.result.clear()
         self.result.hint = (

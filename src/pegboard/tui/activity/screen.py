@@ -21,7 +21,7 @@ from pegboard.tui.activity.call_list import LEGEND, CallList, Headings
 from pegboard.tui.activity.calls import CallActions
 from pegboard.tui.activity.commands import ACTIVITY_COMMANDS
 from pegboard.tui.activity.compare import compare
-from pegboard.tui.activity.detail import CallDetailPane
+from pegboard.tui.activity.detail import CallDetail, CallDetailPane
 from pegboard.tui.activity.feed import MOST_INNER, CallFeed
 from pegboard.tui.activity.query_line import QueryLine, count_text, highlighted_words
 from pegboard.tui.activity.settle import FirstAndLast
@@ -329,14 +329,17 @@ class ActivityScreen(PageScreen):
     @work(exclusive=True, group="detail")
     async def _read_call(self, call_id: str) -> None:
         try:
-            call, result = await asyncio.to_thread(
-                lambda: (self._runtime.activity.get(call_id), self._runtime.activity.result(call_id))
-            )
+            detail = await asyncio.to_thread(self._detail_of, call_id)
         except StoreError as error:
             self.notify(clean_line(explained(error, "The history can't be read")), severity="error", markup=False)
             return
-        if call is not None and self._list.call is not None and self._list.call.id == call_id:
-            self._detail.show(call, result)
+        if detail is not None and self._list.call is not None and self._list.call.id == call_id:
+            self._detail.show(detail)
+
+    def _detail_of(self, call_id: str) -> CallDetail | None:
+        """Read a call and its result; block."""
+        call = self._runtime.activity.get(call_id)
+        return None if call is None else CallDetail.of(call, self._runtime.activity.result(call_id))
 
     # Commands
 
