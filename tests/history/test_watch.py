@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
 import stat
 import subprocess
@@ -215,6 +216,25 @@ async def test_the_first_change_comes_when_all_later_ones_are_noticed(history: H
 
 
 @pytest.mark.promise("SEC-7")
+def test_changes_are_noticed_in_a_process_with_more_than_1024_open_files(history: History) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, limits[1]), limits[1]))
+    opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(1024)]
+    arrived: Queue[HistoryChange] = Queue()
+    watcher = Watcher(history, arrived.put)
+    try:
+        history.flush()
+        watcher.start()
+        call = ToolCall(name="a.x", source="cli")
+        history.record(call, ToolResult(ok=True), datetime.now(UTC))
+        assert call.id in arrived.get(timeout=30).ids
+    finally:
+        watcher.close()
+        for descriptor in opened:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
 def test_opening_a_socket_leaves_the_umask_of_other_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "umask", lambda _: pytest.fail("the umask applies to all threads"))
     bell = Bell(tmp_path / "watching")

@@ -112,7 +112,9 @@ class Watcher:
         if bell is None or descriptor is None:
             self._ending.wait(_POLL_SECONDS)
             return False
-        ready, _, _ = select.select([descriptor], [], [], _POLL_SECONDS)
+        poll = select.poll()  # `select` can't wait for a descriptor above 1,023
+        poll.register(descriptor, select.POLLIN)
+        ready = poll.poll(_POLL_SECONDS * 1000)
         if ready:
             bell.clear()
         return bool(ready)
