@@ -84,8 +84,9 @@ def _same(one: JsonValue, other: JsonValue) -> bool:
         ("\n".join(map(str, range(100_000))), "\n".join(map(str, range(100_000, 0, -1)))),
         ("a\nb\n" * 20_000, "b\na\n" * 20_001),
         ([["x", number] for number in range(500)], [["y", number] for number in range(499)]),
+        ([{"a": [1, *[0] * 498]} for _ in range(600)], [{"a": [*[0] * 499, 2]} for _ in range(600)]),
     ],
-    ids=["list", "object", "lines", "repeated lines", "rows"],
+    ids=["list", "object", "lines", "repeated lines", "rows", "lists of few values"],
 )
 def test_large_values_are_compared_in_bounded_time(before: JsonValue, after: JsonValue) -> None:
     start = time.monotonic()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import islice
@@ -21,6 +22,8 @@ _MOST_LINES: Final = 2000
 """Maximum number of lines of a text that are aligned; longer texts are compared line by line."""
 _MOST_ITEMS: Final = 500
 """Maximum length of a list whose items are aligned; longer ones are compared index by index."""
+_MOST_PAIRS: Final = 5_000_000
+"""Maximum number of pairs of equal items or lines that one comparison looks at to align lists and texts."""
 _TEXT_LIMIT: Final = 2_000_000
 """Characters of two texts beyond which they are not compared by line."""
 _CONTEXT: Final = 3
@@ -48,6 +51,7 @@ class _Comparison:
 
     def __init__(self, are_equal: Callable[[str, str], bool]) -> None:
         self.left = MOST_VISITED
+        self._pairs_left = _MOST_PAIRS
         self._are_equal = are_equal
 
     def values(self, path: str, before: JsonValue, after: JsonValue) -> Iterator[JsonDifference]:
@@ -72,7 +76,7 @@ class _Comparison:
                 waiting.append(self._lists(path, old, new))
             elif isinstance(old, str) and isinstance(new, str):
                 if old != new and not self._are_equal(old, new):
-                    yield _texts(path, old, new)
+                    yield self._texts(path, old, new)
             elif isinstance(old, dict | list) or isinstance(new, dict | list) or not identical(old, new):
                 yield JsonDifference(path=path, kind="changed", before=old, after=new)
 
@@ -95,7 +99,7 @@ class _Comparison:
             yield from self._by_index(path, old, new, 0, 0)
             return
         keys = [_key(item) for item in old], [_key(item) for item in new]
-        for tag, start, end, new_start, new_end in SequenceMatcher(None, *keys, autojunk=False).get_opcodes():
+        for tag, start, end, new_start, new_end in self._codes(*keys, is_text=False):
             if tag != "equal":
                 yield from self._by_index(path, old[start:end], new[new_start:new_end], start, new_start)
 
@@ -109,6 +113,50 @@ class _Comparison:
             yield JsonDifference(path=f"{path}[{at + index}]", kind="removed", before=old[index])
         for index in range(common, len(new)):
             yield JsonDifference(path=f"{path}[{new_at + index}]", kind="added", after=new[index])
+
+    def _texts(self, path: str, old: str, new: str) -> JsonDifference:
+        if ("\n" not in old and "\n" not in new) or len(old) + len(new) > _TEXT_LIMIT:
+            return JsonDifference(path=path, kind="changed", before=old, after=new)
+        before, after = old.split("\n"), new.split("\n")
+        changed = _changed_lines(before, after, self._codes(before, after, is_text=True))
+        lines = tuple(islice(changed, MOST_DIFFERENCES + 1))
+        is_whole = len(lines) <= MOST_DIFFERENCES
+        return JsonDifference(
+            path=path, kind="text", before=old, after=new, lines=lines[:MOST_DIFFERENCES], is_whole=is_whole
+        )
+
+    def _codes(
+        self, before: Sequence[str], after: Sequence[str], *, is_text: bool
+    ) -> list[tuple[str, int, int, int, int]]:
+        """Align lists or texts; between the equal items at their start and end, only as long as that takes little time.
+
+        Args:
+            before: The old items or lines.
+            after: The new ones.
+            is_text: Whether they are lines. Frequent ones, such as blank lines, don't align a text.
+        """
+        common = min(len(before), len(after))
+        start = next((index for index in range(common) if before[index] != after[index]), common)
+        left = common - start
+        end = next((index for index in range(left) if before[-1 - index] != after[-1 - index]), left)
+        old_end, new_end = len(before) - end, len(after) - end
+        old, new = before[start:old_end], after[start:new_end]
+        number_of = Counter(new)
+        pairs = sum(number_of[item] for item in old)
+        middle = [("replace", start, old_end, start, new_end)]
+        if max(len(old), len(new)) <= _MOST_LINES and pairs <= self._pairs_left:
+            self._pairs_left -= pairs
+            middle = [
+                (tag, first + start, last + start, new_first + start, new_last + start)
+                for tag, first, last, new_first, new_last in SequenceMatcher(
+                    None, old, new, autojunk=is_text
+                ).get_opcodes()
+            ]
+        return [
+            ("equal", 0, start, 0, start),
+            *middle,
+            ("equal", old_end, len(before), new_end, len(after)),
+        ]
 
 
 def _key(value: JsonValue) -> str:
@@ -131,19 +179,10 @@ def _inner(path: str, key: str) -> str:
         return f"{path}[{key!r}]"
 
 
-def _texts(path: str, old: str, new: str) -> JsonDifference:
-    if ("\n" not in old and "\n" not in new) or len(old) + len(new) > _TEXT_LIMIT:
-        return JsonDifference(path=path, kind="changed", before=old, after=new)
-    lines = tuple(islice(_changed_lines(old.split("\n"), new.split("\n")), MOST_DIFFERENCES + 1))
-    is_whole = len(lines) <= MOST_DIFFERENCES
-    return JsonDifference(
-        path=path, kind="text", before=old, after=new, lines=lines[:MOST_DIFFERENCES], is_whole=is_whole
-    )
-
-
-def _changed_lines(before: Sequence[str], after: Sequence[str]) -> Iterator[DiffLine]:
+def _changed_lines(
+    before: Sequence[str], after: Sequence[str], codes: Sequence[tuple[str, int, int, int, int]]
+) -> Iterator[DiffLine]:
     """Yield changed lines, with some equal lines around them."""
-    codes = _codes(before, after)
     for index, (tag, start, end, new_start, new_end) in enumerate(codes):
         if tag != "equal":
             for number in range(start, end):
@@ -157,25 +196,3 @@ def _changed_lines(before: Sequence[str], after: Sequence[str]) -> Iterator[Diff
             if number - start < leading or end - number <= trailing:
                 at = number - start + new_start
                 yield DiffLine(kind="equal", before=number + 1, after=at + 1, text=before[number])
-
-
-def _codes(before: Sequence[str], after: Sequence[str]) -> list[tuple[str, int, int, int, int]]:
-    """Align two texts; between the equal lines at their start and end, only if they are short enough."""
-    common = min(len(before), len(after))
-    start = next((index for index in range(common) if before[index] != after[index]), common)
-    left = common - start
-    end = next((index for index in range(left) if before[-1 - index] != after[-1 - index]), left)
-    old_end, new_end = len(before) - end, len(after) - end
-    if max(old_end, new_end) - start <= _MOST_LINES:
-        matcher = SequenceMatcher(None, before[start:old_end], after[start:new_end])
-        middle = [
-            (tag, first + start, last + start, new_first + start, new_last + start)
-            for tag, first, last, new_first, new_last in matcher.get_opcodes()
-        ]
-    else:
-        middle = [("replace", start, old_end, start, new_end)]
-    return [
-        ("equal", 0, start, 0, start),
-        *middle,
-        ("equal", old_end, len(before), new_end, len(after)),
-    ]
