@@ -54,8 +54,14 @@ def flaky(*, folder: str, number: int, error: str = "ConnectionError") -> int:
     if len(seen.read_text()) < 3:
         if error == "code":
             raise ToolFailed("Try later.", code="rate_limited")
-        raise {"ConnectionError": ConnectionError, "ValueError": ValueError}[error]("gone")
+        import builtins
+        raise getattr(builtins, error)("gone")
     return number
+
+def pay(*, error: str) -> int:
+    """Fails; not idempotent."""
+    import builtins
+    raise getattr(builtins, error)("gone") if error.endswith("Error") else ToolFailed("Gone.", code=error)
 
 @hints(read_only=True, timeout=30)
 def wait(*, file: str) -> int:

@@ -192,6 +192,29 @@ def test_only_failures_that_pass_are_repeated(
     assert [(one["ok"], one["attempts"]) for one in found] == [(ok, attempts)]
 
 
+def test_a_failure_after_which_a_call_may_have_had_its_effect_is_repeated_only_if_the_tool_may_be(
+    pegboard: Command, tmp_path: Path
+) -> None:
+    attempts = {
+        "TimeoutError": 1, "ConnectionResetError": 1, "BrokenPipeError": 1, "ConnectionError": 1, "504": 1,
+        "ConnectionRefusedError": 2, "rate_limited": 2,
+    }  # fmt: skip
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps({"error": error}) + "\n" for error in attempts))
+    found = lines(pegboard("rows.pay", "--from", "rows.jsonl", "--retry", "1").stdout)
+    assert [one["attempts"] for one in found] == [*attempts.values()]
+    rows(tmp_path / "rows.jsonl", 1, folder=str(tmp_path), error="TimeoutError")
+    (repeated,) = lines(pegboard("rows.flaky", "--from", "rows.jsonl", "--retry", "3").stdout)
+    assert (repeated["ok"], repeated["attempts"]) == (True, 3)
+
+
+def test_rows_that_call_nothing_and_the_end_of_the_file_do_not_wait_for_the_rate(
+    pegboard: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "rows.csv").write_text("number\n" + 30 * "a,b\n" + "2\n")
+    done = pegboard("rows.double", "--from", "rows.csv", "--rate", "1/h", "--jobs", "8")
+    assert (done.returncode, "31 rows, 1 succeeded, 30 failed" in done.stderr) == (1, True)
+
+
 def test_a_rate_bounds_the_calls_per_second(pegboard: Command, tmp_path: Path) -> None:
     rows(tmp_path / "rows.jsonl", 8)
     began = time.monotonic()
@@ -276,6 +299,9 @@ async def test_a_resumed_batch_replaces_its_record_and_running_apps_notice(pegbo
         (["rows.double", "--from", "rows.jsonl", "--rate", "fast"], 2, "5/s"),
         (["rows.double", "--from", "rows.jsonl", "--json"], 2, "--out"),
         (["rows.double", "--from", "rows.jsonl", "--arg", "number=x"], 2, "must be an integer"),
+        (["rows.double", "--from", "rows.jsonl", "--out", 300 * "o"], 2, "can't be used: File name too long"),
+        (["rows.double", "--from", "rows.jsonl", "--engine", "dask://[::1"], 2, "can't be used as an engine"),
+        (["rows.double", "--from", "rows.jsonl", "--engine", f"dask://local?workers={5000 * '1'}"], 2, "at most 64"),
     ],
 )
 def test_errors_before_the_first_call_are_messages(
@@ -287,6 +313,7 @@ def test_errors_before_the_first_call_are_messages(
     assert (done.returncode, done.stdout) == (code, "")
     assert words in done.stderr
     assert "0 succeeded" not in done.stderr
+    assert "Continue with" not in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from itertools import islice
 
+from pegboard.batch.errors import RowsError
 from pegboard.batch.mapping import ColumnMap
 from pegboard.batch.plan import BatchPlan
 from pegboard.batch.rows import InputRows, RowsFormat
@@ -55,6 +57,11 @@ def preview(plan: BatchPlan, most: int = 3) -> BatchPreview:
     Raises:
         BatchError: The file can't be read, or its columns don't match the tool.
     """
+    if os.path.exists(plan.source) and not os.path.isfile(plan.source):  # noqa: PTH110, PTH113 - pathlib may raise
+        raise RowsError(
+            f"{plan.source} has no preview because it is not a regular file. Save the rows to a file, or run the batch"
+            " with `pegboard batch`."
+        )
     rows = InputRows(plan.source, encoding=plan.encoding)
     try:
         columns = ColumnMap(plan.spec, plan.maps, given=plan.given, format=rows.format, columns=rows.columns)

@@ -11,16 +11,23 @@ from pegboard.models import ToolResult, ToolSpec
 _LOST: Final = frozenset({"timeout", "crashed", "out_of_memory", "worker_lost"})
 """Details of calls that ended without the tool's answer. Such a call may have had its effect."""
 _PASSING: Final = frozenset({
-    "429", "500", "502", "503", "504", "busy", "connection_error", "http_429", "http_502", "http_503", "http_504",
-    "locked", "network_error", "no_connection", "overloaded", "rate_limited", "request_failed", "temporary",
-    "too_many_requests", "unavailable",
+    "429", "503", "busy", "connection_error", "http_429", "http_503", "locked", "network_error", "no_connection",
+    "overloaded", "rate_limited", "temporary", "too_many_requests", "unavailable",
 })  # fmt: skip
 """Codes of `ToolFailed` for failures that pass."""
-_PASSING_EXCEPTION: Final = re.compile(
-    r"\s*([\w.]*\.)?(ConnectionError|Connection\w+Error|BrokenPipeError|Connect(ion)?(Error|Timeout)|ReadTimeout"
-    r"|WriteTimeout|PoolTimeout|ReadError|WriteError|RemoteProtocolError|TimeoutError|TimeoutException|IncompleteRead"
-    r"|TemporaryFailure|gaierror)\b"
+_UNCERTAIN: Final = frozenset({"500", "502", "504", "http_502", "http_504", "request_failed"})
+"""Such codes after which a server may have acted on the request."""
+_UNCONNECTED_EXCEPTION: Final = re.compile(
+    r"\s*([\w.]*\.)?(ConnectionRefusedError|Connect(Error|Timeout)|ConnectionTimeout|PoolTimeout|TemporaryFailure|gaierror"
+    r"|ConnectionError\b.*(NewConnectionError|NameResolutionError|refused))\b",
+    re.DOTALL,
 )
+"""Exceptions before a connection was made. Those of the name `ConnectionError` have further causes in `requests`."""
+_UNCERTAIN_EXCEPTION: Final = re.compile(
+    r"\s*([\w.]*\.)?(ConnectionError|Connection\w+Error|BrokenPipeError|ReadTimeout|WriteTimeout|ReadError|WriteError"
+    r"|RemoteProtocolError|TimeoutError|TimeoutException|IncompleteRead)\b"
+)
+"""Exceptions after which a request may have been sent."""
 _FIRST_SECONDS: Final = 0.5
 _LONGEST_SECONDS: Final = 30.0
 
@@ -33,15 +40,18 @@ def can_repeat(spec: ToolSpec) -> bool:
 def is_worth_repeating(spec: ToolSpec, result: ToolResult) -> bool:
     """Return whether the same call may succeed later.
 
-    That are failures of a connection, by the code or the exception that the tool failed with. Timeouts, crashes and
-    lost workers count only for tools that are marked read-only or idempotent, since the call may have had its effect.
+    That are failures of a connection, by the code or the exception that the tool failed with. After a timeout, a lost
+    connection, a crash or a lost worker, the call may have had its effect: these count only for tools that are marked
+    read-only or idempotent.
     """
     error = result.error
     if error is None or error.code != "execution_error":
         return False
-    if error.detail in _LOST:
-        return can_repeat(spec)
-    return (error.detail or "").lower() in _PASSING or bool(_PASSING_EXCEPTION.match(error.message))
+    code = (error.detail or "").lower()
+    if code in _PASSING or _UNCONNECTED_EXCEPTION.match(error.message):
+        return True
+    is_passing = error.detail in _LOST or code in _UNCERTAIN or bool(_UNCERTAIN_EXCEPTION.match(error.message))
+    return is_passing and can_repeat(spec)
 
 
 def pause(attempt: int) -> float:

@@ -8,8 +8,11 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import aclosing, suppress
+from functools import partial
 from itertools import count
+from typing import TypeVar
 
+from pegboard.batch.detached import detached
 from pegboard.batch.engine import Engine
 from pegboard.batch.errors import BatchError
 from pegboard.batch.plan import BatchPlan
@@ -24,6 +27,8 @@ from pegboard.models import Finished, JsonObject, ToolCall, ToolResult
 from pegboard.ports import Calls, Recorder
 from pegboard.results.export import whole
 from pegboard.until_done import until_done
+
+T = TypeVar("T")
 
 _FLUSH_SECONDS = 0.1
 _FLUSHES_PER_SYNC = 10
@@ -58,8 +63,9 @@ class Batch:
         self._calls: Calls | None = None
         self._on_result: Callable[[RowResult], object] = _ignore
         self._ready: deque[PreparedRow] = deque()
-        self._reading = asyncio.Lock()
+        self._taking = asyncio.Lock()
         self._source: Source | None = None
+        self._is_input_blocked = False
         self._store = ResultStore(plan, self.id)
         self._pace = _Pace(plan.rate)
         self._stopping: Ended | None = None
@@ -81,11 +87,13 @@ class Batch:
         """
         plan = self.plan
         self._on_result = on_result or _ignore
-        plan.check()
         record: BatchRecord | None = None
         ended: Ended = "stopped"
         try:
-            self._source = await asyncio.to_thread(Source, plan)
+            plan.check()
+            self._source = await self._from_input(partial(Source, plan), waits=True)
+            if self._source is None:
+                return ended
             self.ignored = self._source.map.ignored
             self.progress.size = self._source.rows.size
             await asyncio.to_thread(self._open_files)
@@ -117,6 +125,11 @@ class Batch:
             raise self._failure
         return ended
 
+    @property
+    def has_started(self) -> bool:
+        """Whether its input and its files were opened, so that a file can be resumed."""
+        return self._calls is not None
+
     def stop(self) -> None:
         """Start no more rows; `run` returns when the running calls have finished."""
         self._stopping = self._stopping or "stopped"
@@ -145,7 +158,7 @@ class Batch:
             self._fail(self._unwritable(error))
 
     def _close_files(self) -> None:
-        if self._source is not None:
+        if self._source is not None and not self._is_input_blocked:
             self._source.rows.close()
         self._store.close()
 
@@ -223,33 +236,32 @@ class Batch:
 
     async def _next(self) -> PreparedRow | None:
         """Return the next row, recorded as started; None if no more rows are to start."""
-        if not await self._pace.wait(self._wake):
-            return None
-        while not self._is_stopping():
-            if self._ready:
-                prepared = self._ready.popleft()
-                if not self._store.groups:
-                    self._store.start((prepared,))
-                return prepared
-            if self.progress.is_read:
-                return None
-            await self._read()
+        async with self._taking:  # in the order of the file, as the journal needs it
+            while not self._is_stopping():
+                if not self._ready:
+                    if self.progress.is_read:
+                        return None
+                    await self._read_some()
+                elif self._why_uncalled(self._ready[0]) is None and not await self._pace.wait(self._wake):
+                    return None
+                else:
+                    prepared = self._ready.popleft()
+                    if not self._store.groups:
+                        self._store.start((prepared,))
+                    return prepared
         return None
-
-    async def _read(self) -> None:
-        """Read some rows, unless another caller has just done so."""
-        async with self._reading:
-            if not self._ready and not self.progress.is_read and not self._is_stopping():
-                await self._read_some()
 
     async def _read_some(self) -> None:
         source = self._source
         assert source is not None, "`run` opens it"
         try:
-            found, is_over = await asyncio.to_thread(source.read)
+            read = await self._from_input(source.read, waits=not source.rows.is_regular)
         except BatchError as error:
             self._fail(error)
             return
+        if read is None:
+            return
+        found, is_over = read
         self.progress.position = source.rows.position
         self.progress.is_read = is_over
         self.progress.waiting += len(found)
@@ -257,17 +269,37 @@ class Batch:
         if self._store.groups:
             self._store.start(found)
 
-    async def _run_row(self, prepared: PreparedRow) -> None:
+    async def _from_input(self, function: Callable[[], T], *, waits: bool) -> T | None:
+        """Return the result of a function that reads the rows, or None if the batch stops while it waits for a pipe."""
+        if not waits:
+            return await asyncio.to_thread(function)
+        reading = asyncio.ensure_future(detached(function))
+        stopping = asyncio.ensure_future(self._wake.wait())
+        try:
+            await asyncio.wait((reading, stopping), return_when=asyncio.FIRST_COMPLETED)
+            return reading.result() if reading.done() else None
+        finally:
+            self._is_input_blocked = not reading.done()  # to close it would block as well
+            reading.cancel()
+            stopping.cancel()
+
+    def _why_uncalled(self, prepared: PreparedRow) -> RowResult | None:
+        """Return the result of a row that isn't called; None if it is."""
         row, plan = prepared.row, self.plan
         if prepared.problem:
-            self._write(RowResult.failed(row.number, f"Line {row.line} {prepared.problem}."))
-            return
+            return RowResult.failed(row.number, f"Line {row.line} {prepared.problem}.")
         if prepared.was_open and not (can_repeat(plan.spec) or plan.retry_unknown):
             why = (
                 f"The batch was interrupted during this call of {plan.spec.name}, which is not marked idempotent or"
                 " read-only, so the outcome is unknown. --retry-unknown calls it again."
             )
-            self._write(RowResult.failed(row.number, why, UNKNOWN, attempts=1))
+            return RowResult.failed(row.number, why, UNKNOWN, attempts=1)
+        return None
+
+    async def _run_row(self, prepared: PreparedRow) -> None:
+        row, plan = prepared.row, self.plan
+        if (uncalled := self._why_uncalled(prepared)) is not None:
+            self._write(uncalled)
             return
         attempt = 0
         while True:

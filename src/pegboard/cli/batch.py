@@ -90,8 +90,8 @@ def batch(
             metavar="N",
             min=0,
             max=1000,
-            help="Repeat a row up to N times after a failed connection; after a timeout or a crash only if the tool is"
-            " idempotent or read-only.",
+            help="Repeat a row up to N times if a connection can't be made; after a timeout, a lost connection or a"
+            " crash only if the tool is idempotent or read-only.",
         ),
     ] = 0,
     stop_after: Annotated[
@@ -255,7 +255,7 @@ def _finish(running: Batch, failure: BatchError | None, ended: Ended, interrupti
         narrate(f"{', '.join(parts)}, in {progress.seconds:.1f} s")
     if ended == "failures":
         narrate(f"Stopped after {count(progress.failed, 'failure')}.")
-    if ended != "complete" and (failure is None or progress.done or progress.before):
+    if ended != "complete" and running.has_started and (failure is None or progress.done or progress.before):
         narrate(_resumable(plan))
     if interruption:
         return interruption.exit_code

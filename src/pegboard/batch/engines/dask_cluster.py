@@ -28,10 +28,10 @@ class DaskAddress:
     """
 
     def __init__(self, text: str) -> None:
-        parts = urlsplit(text)
         self.local_workers = 0
         self.address = ""
         try:
+            parts = urlsplit(text)
             is_local = parts.scheme == "dask" and parts.hostname == "local" and parts.port is None
             port = parts.port
         except ValueError as error:
@@ -39,7 +39,7 @@ class DaskAddress:
         if is_local:
             options = parse_qs(parts.query, keep_blank_values=True)
             number = options.pop("workers", [str(os.cpu_count() or 1)])[-1]
-            if options or not number.isdecimal() or not 0 < int(number) <= _MOST_LOCAL:
+            if options or not (number.isdecimal() and len(number) < 5 and 0 < int(number) <= _MOST_LOCAL):
                 raise EngineError(f"{text!r} can't be used: write it as dask://local?workers=N, at most {_MOST_LOCAL}.")
             self.local_workers = int(number)
         elif parts.scheme in ("dask", "dask+tls") and parts.hostname and port and not parts.query:
