@@ -563,6 +563,37 @@ def test_updating_a_snapshot_keeps_comments_and_all_other_values(
 
 
 @pytest.mark.promise("BAT-3")
+def test_a_filter_with_more_values_than_are_verified_fails_the_check(
+    pegboard: Command, packs: str, check_file: Callable[[str, str], Path]
+) -> None:
+    check_file("one", 'tool = "shop.items"\narguments.size = 1500\nexpect.jq = [".[] | .id < 1400"]\n')
+    done = pegboard("check", "run", "--json", "--packs", packs)
+    assert (done.returncode, _messages(done, "one")[0].partition(".")[0]) == (1, "`")
+    assert "returned too many values to verify all of them" in _messages(done, "one")[0]
+
+
+@pytest.mark.promise("BAT-3")
+def test_data_that_is_too_large_for_a_check_is_not_stored(
+    pegboard: Command, packs: str, check_file: Callable[[str, str], Path]
+) -> None:
+    text = 'tool = "shop.items"\narguments.size = 50000\n[expect.snapshot]\n'
+    file = check_file("one", text)
+    done = pegboard("check", "run", "--update", "--json", "--packs", packs)
+    assert (done.returncode, file.read_text()) == (1, text)
+    assert "a check contains at most 1,000,000" in _reports(done)["one"]["problem"]["message"]
+
+
+@pytest.mark.promise("BAT-3")
+@pytest.mark.skipif(sys.platform == "darwin", reason="file names are UTF-8 there")
+def test_the_snapshot_of_a_check_whose_file_name_is_not_utf8_is_stored(
+    pegboard: Command, packs: str, check_file: Callable[[str, str], Path]
+) -> None:
+    file = check_file(os.fsdecode(b"caf\xe9"), 'tool = "shop.items"\n[expect.snapshot]\n')
+    done = pegboard("check", "run", "--update", "--packs", packs)
+    assert (done.returncode, "size" in file.read_text()) == (0, True), done.stdout
+
+
+@pytest.mark.promise("BAT-3")
 def test_updating_a_snapshot_keeps_the_permissions_of_the_file_and_a_link_to_it(
     pegboard: Command, packs: str, check_file: Callable[[str, str], Path]
 ) -> None:
@@ -703,6 +734,8 @@ def test_a_call_with_a_redacted_secret_is_not_kept(pegboard: Command, packs: str
         (["new", "shop.items", "--name", " "], 2, "Enter a name"),
         (["compat", "nowhere.tool"], 3, "No tool is named"),
         (["compat", "--since", "2026-99-99"], 2, "is not a date"),
+        (["compat", "--since", "0001-01-01"], 2, "is not a date"),
+        (["compat", "--since", "9999-12-31T23:59:59-05:00"], 2, "is not a date"),
     ],
 )
 def test_errors_say_what_to_do(pegboard: Command, packs: str, line: list[str], code: int, words: str) -> None:

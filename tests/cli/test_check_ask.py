@@ -107,6 +107,16 @@ def test_a_question_passes_if_the_model_makes_the_call_of_the_check_which_is_not
 
 
 @pytest.mark.promise("BAT-3")
+def test_a_question_may_use_another_name_of_a_parameter(
+    pegboard: Command, packs: str, write_check: Callable[[str, str], None]
+) -> None:
+    write_check("one", 'tool = "fs.list_dir"\narguments.maxDepth = 2\nquestions = ["List it."]\n')
+    with FakeProvider(proposes("fs_list_dir", {"max_depth": 2})).running() as fake:
+        done = pegboard("check", "ask", "--model", "openai:fake", "--base-url", fake.url, "--packs", packs)
+    assert (done.returncode, done.stderr) == (0, "1 passed\n"), done.stdout
+
+
+@pytest.mark.promise("BAT-3")
 @pytest.mark.parametrize(
     ("answers", "expectation", "message"),
     [

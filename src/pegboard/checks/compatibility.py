@@ -270,9 +270,11 @@ class Compatibility:
             return await self.at_revision(specs, text, removed=removed)
         try:
             moment = datetime.fromisoformat(text)
-        except ValueError:
-            raise CheckError(f"`{text}` is not a date. Write it as 2026-07-31 or 2026-07-31T12:00.") from None
-        moment = (moment if moment.tzinfo else moment.astimezone()).astimezone(UTC)
+            moment = (moment if moment.tzinfo else moment.astimezone()).astimezone(UTC)
+        except (ValueError, OverflowError):  # also if its time in UTC has no date
+            raise CheckError(
+                f"`{text}` is not a date that can be used. Write it as 2026-07-31 or 2026-07-31T12:00."
+            ) from None
         return await asyncio.to_thread(self.at_date, specs, moment, removed=removed)
 
     def _compare(self, spec: ToolSpec, version: SchemaVersion | None, *, since: str = "") -> ToolCompatibility:

@@ -19,7 +19,7 @@ from pegboard.config.files import read_text, shown
 from pegboard.config.lines import key_lines
 from pegboard.config.paths import absolute
 from pegboard.config.trust import CHECKS, FolderFiles
-from pegboard.data.json_text import identical
+from pegboard.data.json_text import identical, write
 from pegboard.errors import PegboardError
 from pegboard.models import JsonObject, Problem
 from pegboard.presets.files import file_name, normal, plain_name
@@ -35,6 +35,8 @@ _REASONS: Final = {
     "tuple_type": "must be a list",
 }
 """Pydantic's name for an error → what it means in TOML, where its own message has words of Python."""
+LARGEST_DATA: Final = 1_000_000
+"""Bytes of data that a check contains."""
 _LONGEST_NAME: Final = 200
 """Maximum length of a file name, in bytes."""
 _SHARED: Final = 0o666
@@ -165,9 +167,15 @@ class Checks:
 
         Raises:
             CheckError: The check in the file is another one by now, the file can't be read or written, or the data
-                can't be written as TOML.
+                is too large or can't be written as TOML.
         """
-        file = Path(check.file)
+        size = len(write(data).encode("utf-8", "surrogatepass"))
+        if size > LARGEST_DATA:
+            raise CheckError(
+                f"The snapshot of `{check.name}` was not stored because the data has {size:,} bytes; a check contains"
+                f" at most {LARGEST_DATA:,}. Expect the schema or parts of the data instead."
+            )
+        file = self._real(check)
         try:
             with storage.locked(file):
                 text = read_text(file)
@@ -183,6 +191,11 @@ class Checks:
             raise CheckError(f"The snapshot of `{check.name}` can't be written as TOML: {error}.") from error
         except OSError as error:
             raise CheckError(f"The check `{check.name}` can't be written: {error.strerror or error}.") from error
+
+    def _real(self, check: Check) -> Path:
+        """Return the file of a check, whose name may not be UTF-8."""
+        known = (file for folder in self.folders() for file in self._files(folder, []) if shown(file) == check.file)
+        return next(known, Path(check.file))
 
     @staticmethod
     def _files(folder: Path, problems: _Problems) -> Iterator[Path]:

@@ -7,7 +7,7 @@ from typing import Final, Literal, TypeAlias
 
 from pydantic import JsonValue
 
-from pegboard.checks.file import CheckError
+from pegboard.checks.file import LARGEST_DATA, CheckError
 from pegboard.checks.model import Check, Expectations, ExpectedError, ModelQuestion, StoredSnapshot
 from pegboard.data.mask import masked_secret
 from pegboard.models import CallRecord, JsonObject, ToolResult, ToolSpec
@@ -18,8 +18,6 @@ from pegboard.runtime import Runtime
 Kept: TypeAlias = Literal["snapshot", "exact", "schema", "outcome"]
 """What a kept check expects of the data."""
 
-_LARGEST: Final = 1_000_000
-"""Bytes of data that a check contains."""
 _SHORTEST_ID: Final = 4
 
 
@@ -74,7 +72,7 @@ def kept_check(runtime: Runtime, record: CallRecord, result: ToolResult, name: s
         expect: What to expect of the data. Outcome and error are always expected.
 
     Raises:
-        CheckError: The arguments or the data contain a redacted secret, or the data can't be stored in a check.
+        CheckError: The arguments contain a redacted secret, or the data can't be stored in a check.
     """
     if masked_secret(record.args) is not None:
         raise CheckError(
@@ -118,9 +116,9 @@ def _questions(runtime: Runtime, record: CallRecord) -> tuple[ModelQuestion, ...
 
 
 def _data(result: ToolResult) -> JsonValue:
-    if result.meta.size > _LARGEST:
+    if result.meta.size > LARGEST_DATA:
         raise CheckError(
-            f"The result has {result.meta.size:,} bytes; a check contains at most {_LARGEST:,}."
+            f"The result has {result.meta.size:,} bytes; a check contains at most {LARGEST_DATA:,}."
             " Expect its schema or its outcome instead."
         )
     try:

@@ -160,6 +160,8 @@ class QuestionRunner:
         self, spec: ToolSpec, expected: JsonObject, call: ToolCall | AskedCall
     ) -> tuple[FailedExpectation, ...]:
         """Return how a call differs from the expected one."""
+        from pegboard.schema.arguments import by_parameter
+
         if call.name != spec.name:
             message = f"The model called {call.name} instead of {spec.name}."
             return (FailedExpectation(expectation="call", path="", message=message),)
@@ -174,7 +176,8 @@ class QuestionRunner:
             for name, schema in (properties.items() if isinstance(properties, dict) else ())
             if isinstance(schema, dict) and "default" in schema
         }
-        return differences("arguments", expected, defaults | got, is_subset=True)
+        wanted = by_parameter(expected, spec.parameter_aliases)
+        return differences("arguments", wanted, defaults | got, is_subset=True)
 
     def _why_not(
         self, spec: ToolSpec, expected: JsonObject, call: AskedCall, error: ToolError | None

@@ -134,7 +134,7 @@ class CheckRunner:
         expect = check.expect
         found: list[FailedExpectation] = []
         if expect.result_schema is not None:
-            found += await asyncio.to_thread(self._of_schema, check, data)
+            found += await asyncio.to_thread(lambda: [*self._of_schema(check, data)])
         if expect.has("exact"):
             found += await asyncio.to_thread(differences, "exact", expect.exact, data)
         if expect.has("subset"):
@@ -177,6 +177,11 @@ class CheckRunner:
         path = f"/jq/{number}"
         if result.error is not None:
             message = f"`{program}` could not be evaluated: {result.error.message}"
+            return [FailedExpectation(expectation="jq", path=path, message=message, expected=True)]
+        if isinstance(result.data, dict) and result.data["truncated"]:
+            message = (
+                f"`{program}` returned too many values to verify all of them. Return one, such as `all(.[]; .ok)`."
+            )
             return [FailedExpectation(expectation="jq", path=path, message=message, expected=True)]
         values = result.data["results"] if isinstance(result.data, dict) else None
         if isinstance(values, list) and values and all(value is True for value in values):

@@ -135,12 +135,7 @@ class SeenSchemas:
             OSError: They can't be written.
         """
         at = datetime.now(UTC)
-        packs: dict[tuple[str, str], list[ToolSpec]] = {}
-        for spec in specs:
-            origin = origin_of(spec)
-            if origin is not None:
-                packs.setdefault((spec.pack, origin), []).append(spec)
-        for (pack, origin), tools in packs.items():
+        for (pack, origin), tools in _by_pack(specs).items():
             file = self._file(pack, origin)
             known = self._read(file, origin)
             if not self._is_current(known, tools):
@@ -154,15 +149,15 @@ class SeenSchemas:
             OSError: They can't be written.
         """
         at = datetime.now(UTC)
-        for spec in specs:
-            origin = origin_of(spec)
-            if origin is None:
-                continue
-            file = self._file(spec.pack, origin)
+        for (pack, origin), tools in _by_pack(specs).items():
+            file = self._file(pack, origin)
             with self._locked():
-                known = self._noted(self._read(file, origin), [spec], at)
-                tool = known.tools[spec.name].model_copy(update={"baseline": self.digest(spec)})
-                self._write(file, known.model_copy(update={"tools": {**known.tools, spec.name: tool}}))
+                known = self._noted(self._read(file, origin), tools, at)
+                accepted = {
+                    spec.name: known.tools[spec.name].model_copy(update={"baseline": self.digest(spec)})
+                    for spec in tools
+                }
+                self._write(file, known.model_copy(update={"tools": {**known.tools, **accepted}}))
 
     def forget(self, origin: str, tools: Iterable[str]) -> None:
         """Remove tools that no longer exist.
@@ -247,6 +242,16 @@ class SeenSchemas:
             yield
         finally:
             os.close(lock)
+
+
+def _by_pack(specs: Iterable[ToolSpec]) -> dict[tuple[str, str], list[ToolSpec]]:
+    """Return tools by pack and origin, without those of Pegboard."""
+    packs: dict[tuple[str, str], list[ToolSpec]] = {}
+    for spec in specs:
+        origin = origin_of(spec)
+        if origin is not None:
+            packs.setdefault((spec.pack, origin), []).append(spec)
+    return packs
 
 
 def _digest(spec: ToolSpec) -> str:
