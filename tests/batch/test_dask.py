@@ -253,6 +253,30 @@ async def test_rows_of_a_lost_worker_run_again_only_if_that_is_safe(
         await asyncio.to_thread(client.wait_for_workers, 2, 90)
 
 
+async def test_rows_wait_until_a_worker_that_has_forgotten_the_batch_has_its_pack_again(
+    runtime: Runtime, plan: Plan, address: str
+) -> None:
+    found: list[RowResult] = []
+    rows = [{"number": number} for number in range(60)]
+    async with runtime:
+        engine = DaskEngine(runtime, address)
+        batch = Batch(plan("rows.note", *({**row, "file": os.devnull} for row in rows), jobs=1), engine)
+        releasing: list[asyncio.Task[Any]] = []
+
+        def release(result: RowResult) -> None:
+            found.append(result)
+            if len(found) == 5:  # as if the computer had slept for longer than the lease
+                releasing.append(asyncio.create_task(engine._client.run(node.release, engine._id)))
+
+        async with asyncio.timeout(90):
+            assert await batch.run(release) == "complete"
+            await asyncio.gather(*releasing)
+    failed = [result.error for result in found if result.error is not None]
+    assert len(found) == 60
+    assert all(error.detail == "cancelled" for error in failed), failed
+    assert len(failed) <= 1, "only the one that ran at that moment"
+
+
 async def test_the_engine_closes_even_if_the_scheduler_answers_at_that_moment(
     runtime: Runtime, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

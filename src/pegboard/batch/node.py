@@ -34,7 +34,12 @@ LEASE_SECONDS: Final = 300.0
 """Time after which a batch is forgotten whose submitting process sends no renewal."""
 _MOST_IDS: Final = 100_000
 REFUSED: Final = "refused"
-"""Key of the answer to a task that may not run here."""
+"""Key of the answer to a task that may not run here; its value is the reason, one of the following."""
+REPEATED: Final = "repeated"
+FORGOTTEN: Final = "forgotten"
+"""This process has released the batch, so the task never started."""
+REPLACED: Final = "replaced"
+"""The task is bound to an earlier process, which may have started it."""
 WAITS: Final = "waits"
 """Key of the answer to a call that was not started."""
 CANCELLED: Final = ToolResult.failed("execution_error", "The call was cancelled.", "cancelled")
@@ -79,6 +84,8 @@ class Node:
                 path = BUILT_IN_PACKS / file
             handler = found.handler.model_copy(update={"file": str(path)})
             self._renewed[batch] = time.monotonic()
+            if batch in self._executors:  # its calls may be running
+                return
             self._specs[batch] = found.model_copy(update={"handler": handler})
             self._grants[batch] = grants = _NodeGrants()
             results = self._folder.path / "results"
@@ -96,8 +103,12 @@ class Node:
         """Run calls one after another; block until they have finished, or took too long to start more."""
         task: dict[str, Any] = json.loads(message)
         with self._guard:
-            if task["node"] != self.id or task["attempt"] in self._seen or task["batch"] not in self._specs:
-                return json.dumps({REFUSED: True})
+            if task["node"] != self.id:
+                return json.dumps({REFUSED: REPLACED})
+            if task["attempt"] in self._seen:
+                return json.dumps({REFUSED: REPEATED})
+            if task["batch"] not in self._specs:
+                return json.dumps({REFUSED: FORGOTTEN})
             self._seen.add([task["attempt"]])
         return asyncio.run_coroutine_threadsafe(self._run(task), self._loop).result()
 

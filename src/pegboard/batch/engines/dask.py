@@ -228,9 +228,9 @@ class DaskEngine:
             raise EngineError("it doesn't answer")
         identity = await self._client.scheduler.identity(n_workers=-1)
         known = {address: int(found["nthreads"]) for address, found in identity["workers"].items()}
-        ready = {*self._dispatcher.workers}
-        for address in ready - {*known}:
+        for address in self._dispatcher.workers.keys() - known.keys():
             self._dispatcher.remove(address)
+        ready = {address for address, worker in self._dispatcher.workers.items() if worker.is_ready}
         new = [address for address in known if address not in ready and address not in self._rejected]
         if new:
             await self._prepare({address: known[address] for address in new})
@@ -264,6 +264,8 @@ class DaskEngine:
                 problem = f"can't run {spec.name}: {' '.join(map(str, lacking[address]))}"
             if problem or about is None:
                 self._rejected[address] = f"The Dask worker {address} {problem}"
+                if address in self._dispatcher.workers:
+                    self._dispatcher.remove(address)
             else:
                 self._dispatcher.add(DaskWorker(address, about["id"], count))
 

@@ -39,12 +39,16 @@ class DaskWorker:
         address: Its address.
         node: Id of its process.
         threads: Number of tasks that it runs at the same time.
+
+    Attributes:
+        is_ready: Whether it has the pack.
     """
 
     def __init__(self, address: str, node: str, threads: int) -> None:
         self.address = address
         self.node = node
         self.threads = threads
+        self.is_ready = True
         self.tasks = 0
         self.lost = asyncio.Event()
 
@@ -91,7 +95,7 @@ class DaskDispatcher:
 
     Attributes:
         in_groups: Whether several calls may be one task.
-        workers: The workers that are ready for calls, by address.
+        workers: The workers, by address.
     """
 
     def __init__(self, batch: str, cluster: DaskCluster) -> None:
@@ -119,8 +123,14 @@ class DaskDispatcher:
         return (2 * self._size - 1) * self.jobs if self._size > 1 else 0
 
     def add(self, worker: DaskWorker) -> None:
-        """Send calls to a worker from now on."""
-        self.workers[worker.address] = worker
+        """Send calls to a worker from now on, which may be known already and have the pack again."""
+        known = self.workers.get(worker.address)
+        if known is not None and known.node == worker.node:
+            known.is_ready = True
+        else:
+            if known is not None:
+                known.lost.set()
+            self.workers[worker.address] = worker
         self._schedule()
 
     def remove(self, address: str) -> None:
@@ -179,8 +189,8 @@ class DaskDispatcher:
 
     def _send_groups(self) -> None:
         self._is_scheduled = False
-        while self._waiting and self.workers:
-            worker = min(self.workers.values(), key=lambda worker: worker.tasks / worker.threads)
+        while self._waiting and (ready := [worker for worker in self.workers.values() if worker.is_ready]):
+            worker = min(ready, key=lambda worker: worker.tasks / worker.threads)
             # Smaller towards the end, so that all workers finish at about the same time.
             share = math.ceil((len(self._waiting) + len(self._sent)) / self.jobs)
             count = min(self._size, share)
@@ -232,7 +242,7 @@ class DaskDispatcher:
         self._schedule()
 
     async def _answers(self, worker: DaskWorker, group: list[RemoteCall]) -> list[WorkerAnswer | None]:
-        """Return the answer to each call, or None for all if the worker was lost."""
+        """Return the answer to each call, or None for all if the worker was lost or may have run them before."""
         attempt = os.urandom(8).hex()
         granted = group[0].granted
         message = json.dumps({
@@ -259,8 +269,11 @@ class DaskDispatcher:
             lost.cancel()
             # This ends `answering`. To cancel it would cancel those that share its request to the scheduler.
             future.release()
-        if answer is None or node.REFUSED in answer:
+        if answer is None:
             return [None] * len(group)
+        if (reason := answer.get(node.REFUSED)) is not None:
+            worker.is_ready = reason == node.REPEATED  # the engine sends the pack again to those that aren't
+            return [{node.WAITS: True} if reason == node.FORGOTTEN else None] * len(group)
         answers: list[WorkerAnswer | None] = answer["answers"]
         started = sum(one is not None and node.WAITS not in one for one in answers)
         fitting = int(_GROUP_SECONDS * started / max(answer["seconds"], 1e-6))
