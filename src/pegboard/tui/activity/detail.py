@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pydantic import JsonValue
 from textual.app import ComposeResult
@@ -24,6 +24,9 @@ from pegboard.tui.activity.call_list import sign_of
 from pegboard.tui.activity.rows import CallRow
 from pegboard.tui.result import ResultPane
 from pegboard.tui.widgets.cut_text import CutText
+
+if TYPE_CHECKING:
+    from pegboard.runtime.activity import Activity
 
 _ARGUMENTS: Final = 4_000
 _STOPPED: Final[dict[StoppedBy, str]] = {
@@ -72,8 +75,12 @@ class CallDetail:
     text: str
 
     @classmethod
-    def of(cls, call: RecordedCall, result: ToolResult | None) -> CallDetail:
-        """Return the detail of a call; block."""
+    def read(cls, activity: Activity, call_id: str) -> CallDetail | None:
+        """Read a call and its result; return None if there is no such call. Block."""
+        call = activity.get(call_id)
+        if call is None:
+            return None
+        result = activity.result(call_id)
         line_break = "⏎" if call.tool == "script.run" else " "  # only JSON and prose mean the same without it
         compact = line_break.join(part.strip() for part in _text_of(call, as_text).splitlines())
         return cls(call, result, call_of(call), _file_version(result), compact, _text_of(call, arguments_text))

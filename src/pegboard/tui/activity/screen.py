@@ -329,17 +329,12 @@ class ActivityScreen(PageScreen):
     @work(exclusive=True, group="detail")
     async def _read_call(self, call_id: str) -> None:
         try:
-            detail = await asyncio.to_thread(self._detail_of, call_id)
+            detail = await asyncio.to_thread(lambda: CallDetail.read(self._runtime.activity, call_id))
         except StoreError as error:
             self.notify(clean_line(explained(error, "The history can't be read")), severity="error", markup=False)
             return
         if detail is not None and self._list.call is not None and self._list.call.id == call_id:
             self._detail.show(detail)
-
-    def _detail_of(self, call_id: str) -> CallDetail | None:
-        """Read a call and its result; block."""
-        call = self._runtime.activity.get(call_id)
-        return None if call is None else CallDetail.of(call, self._runtime.activity.result(call_id))
 
     # Commands
 
