@@ -37,6 +37,12 @@ def fail() -> None:
     raise ToolFailed("No such shelf.", code="no_shelf", data={"shelf": 4})
 
 @hints(read_only=True)
+def fail_at_length(*, size: int) -> None:
+    """Fails with long data."""
+    text = "".join(f"{number:09d}\\n" for number in range(size // 10))
+    raise ToolFailed("Failed.", data=text)
+
+@hints(read_only=True)
 def large(*, size: int) -> str:
     """Gives a long text."""
     return "".join(f"{number:09d}\\n" for number in range(size // 10))

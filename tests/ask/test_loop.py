@@ -422,6 +422,23 @@ async def test_the_model_receives_a_large_result_shortened_and_can_read_more(ask
     assert [result.ok for result in outcome.tool_results] == [True, False, False]
 
 
+@pytest.mark.promise("EXE-6")
+async def test_the_model_can_read_more_of_a_failure_with_long_data(runtime: Runtime, asked: Asked) -> None:
+    first = ScriptedModel(calls(("shop_fail_at_length", {"size": 120_000})), says("Long."))
+    _, outcome = await asked(runtime, model=first, session="s")
+    [answer] = _answers(first)
+    assert len(answer.text) < 51_000
+    start = int(answer.text.rpartition("start=")[2].removesuffix(".]"))
+    more = ("more_of_result", {"call": outcome.tool_calls[0].id, "start": start})
+    second = ScriptedModel(calls(more), says("More."))
+    await asked(runtime, model=second, session="s")
+    texts = [message.text.rpartition("\n[Shortened")[0] for message in _answers(second)]
+    assert len("".join(texts)) == 100_000
+    failure, _, lines = "".join(texts).partition("\n")
+    assert failure == "The call failed: execution_error. Failed."
+    assert "".join(f"{number:09d}\n" for number in range(12_000)).startswith(lines)
+
+
 async def test_read_only_calls_run_concurrently_if_configured_and_are_answered_in_order(
     asked: Asked, set_up: SetUp, tmp_path: Path
 ) -> None:

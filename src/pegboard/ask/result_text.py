@@ -39,14 +39,20 @@ def result_text(result: ToolResult, whole: str | None, call: str, limit: int) ->
         call: The id with which the model may read more.
         limit: Size in bytes.
     """
-    error = result.error
-    head = ""
-    if error is not None:
-        head = failure_text(error)
-        if result.data is None:
-            return excerpt(head, 0, limit, call)
-        head += "\n"
-    return head + excerpt(text_of(result.data, result.meta.content) if whole is None else whole, 0, limit, call)
+    return excerpt(whole_text(result, result.data) if whole is None else whole, 0, limit, call)
+
+
+def whole_text(result: ToolResult, data: JsonValue) -> str:
+    """Return the complete text of a result: its error, its data and what came beside them.
+
+    Args:
+        result: The result.
+        data: The complete data, of which the result may contain only the beginning.
+    """
+    if result.error is None:
+        return text_of(data, result.meta.content)
+    failure = failure_text(result.error)
+    return failure if data is None else f"{failure}\n{text_of(data, result.meta.content)}"
 
 
 def text_of(data: JsonValue, content: Iterable[JsonValue] = ()) -> str:

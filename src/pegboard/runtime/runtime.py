@@ -256,12 +256,12 @@ class Runtime:
         )
 
     def _whole_text(self, call_id: str) -> str | None:
-        from pegboard.ask.result_text import text_of
+        from pegboard.ask.result_text import whole_text
         from pegboard.results.export import whole
 
         result = self._parts.history.result(call_id)
         try:
-            return None if result is None else text_of(whole(result), result.meta.content)
+            return None if result is None else whole_text(result, whole(result))
         except (OSError, ValueError):
             return None
 
