@@ -392,6 +392,25 @@ def test_a_server_whose_schema_changes_between_two_starts_breaks_recorded_calls(
 
 
 @pytest.mark.promise("BAT-4")
+def test_recorded_calls_are_validated_even_if_no_change_is_found_between_different_schemas(
+    pegboard: Command, tmp_path: Path
+) -> None:
+    server = tmp_path / "server.py"
+    text = (VERSIONED_SERVER.with_name("plain_server.py")).read_text()
+    simple = '{"type": "object", "properties": {"path": {"type": "string"}}}'
+    assert simple in text
+    limited = {"minimum": 3, "exclusiveMinimum": False}  # in this draft, the second one changes the first one
+    schema = {"$schema": "http://json-schema.org/draft-04/schema#", "type": "object", "properties": {"path": limited}}
+    server.write_text(text.replace(simple, repr(schema)))
+    pegboard("mcp", "add", "shop", "--", sys.executable, str(server))
+    assert pegboard("tools", "invoke", "shop.say", "--arg", "path=3").returncode == 0
+    limited["exclusiveMinimum"] = True
+    server.write_text(text.replace(simple, repr(schema)))
+    (found,) = json.loads(pegboard("check", "compat", "shop.say", "--json").stdout)
+    assert (found["status"], found["calls"], found["broken"], found["changes"]) == ("breaking", 1, 1, [])
+
+
+@pytest.mark.promise("BAT-4")
 def test_a_server_that_cannot_start_fails_the_comparison_unless_it_is_disabled(
     pegboard: Command, packs: Path, home: Path
 ) -> None:
@@ -468,8 +487,15 @@ def test_a_server_of_one_run_is_named_as_not_compared(pegboard: Command, tmp_pat
 
 _TEXT: dict[str, Any] = {"type": "string"}
 _NULL: dict[str, Any] = {"type": "null"}
+_INT: dict[str, Any] = {"type": "integer"}
+_NUMBER: dict[str, Any] = {"type": "number"}
+_TUPLES: dict[str, Any] = {"$schema": "http://json-schema.org/draft-07/schema#"}
 _NAMED: dict[str, Any] = {"$defs": {"t": _TEXT}}
 _TREE: dict[str, Any] = {"$ref": "#/$defs/n", "$defs": {"n": {"properties": {"next": {"$ref": "#/$defs/n"}}}}}
+
+
+def _object(kind: str) -> dict[str, Any]:
+    return {"type": "object", "properties": {"kind": {"const": kind}}}
 
 
 @pytest.mark.promise("BAT-4")
@@ -529,6 +555,22 @@ _TREE: dict[str, Any] = {"$ref": "#/$defs/n", "$defs": {"n": {"properties": {"ne
         ({**_TEXT, "format": "path"}, {**_TEXT, "format": "date"}, True, False),
         (_TEXT, {**_TEXT, "format": "uuid"}, True, False),
         ({**_TEXT, "format": "date"}, {**_TEXT, "format": "uuid"}, True, True),
+        ({"anyOf": [_TEXT], "oneOf": [_TEXT, _INT]}, {"anyOf": [_TEXT], "oneOf": [_TEXT]}, True, False),
+        ({"anyOf": [_NUMBER, _INT]}, {"oneOf": [_NUMBER, _INT]}, True, False),
+        ({"oneOf": [_NUMBER, _INT]}, {"anyOf": [_NUMBER, _INT]}, False, True),
+        ({"anyOf": [_TEXT, _INT]}, {"oneOf": [_TEXT, _INT]}, False, False),
+        ({"anyOf": [_object("a"), _object("b")]}, {"oneOf": [_object("a"), _object("b")]}, False, False),
+        ({"anyOf": [{"type": "object"}, _object("b")]}, {"oneOf": [{"type": "object"}, _object("b")]}, True, False),
+        ({"oneOf": [_NUMBER, _TEXT]}, {"oneOf": [_NUMBER, _TEXT, _INT]}, True, True),
+        ({"oneOf": [_NUMBER, _INT]}, {"oneOf": [_NUMBER, _INT, _TEXT]}, True, True),
+        ({"oneOf": [_NUMBER, _INT]}, {"oneOf": [{**_INT, "title": "a"}, _NUMBER]}, False, False),
+        ({"anyOf": [{"enum": [1, 2]}, _TEXT]}, {"anyOf": [{"enum": [1, 2], "maximum": 1}, _TEXT]}, True, False),
+        ({**_TEXT, "maxLength": 9}, {"anyOf": [_TEXT, _NULL], "maxLength": 3}, True, True),
+        ({**_TUPLES, "items": [_TEXT]}, {**_TUPLES, "items": [_INT]}, True, True),
+        ({**_TUPLES, "items": [_TEXT]}, {**_TUPLES, "items": [_TEXT], "additionalItems": False}, True, False),
+        ({"properties": {"a": _INT}, "additionalProperties": _TEXT}, {"additionalProperties": _TEXT}, True, True),
+        ({"additionalProperties": _TEXT}, {"properties": {"a": _INT}, "additionalProperties": _TEXT}, True, True),
+        ({"properties": {"a": _INT}}, {"additionalProperties": {}}, False, True),
     ],
 )  # fmt: skip
 def test_arguments_may_accept_more_and_results_less(

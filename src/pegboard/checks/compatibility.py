@@ -19,7 +19,7 @@ from pegboard.built_in import is_built_in
 from pegboard.checks.comparable import is_comparable
 from pegboard.checks.file import CheckError, Checks
 from pegboard.checks.revision import PacksAtRevision, UnparsablePackError, repository_of, resolved
-from pegboard.checks.schema_changes import SchemaChange
+from pegboard.checks.schema_changes import SchemaChange, is_same
 from pegboard.checks.schemas import (
     SchemaVersion,
     SeenPack,
@@ -302,8 +302,9 @@ class Compatibility:
         from pegboard.schema.validation import validator
 
         names = spec.parameter_aliases
-        old = validator(with_current_names(version.input_schema, names)) if version is not None and changes else None
-        is_same = version is not None and not any(change.side == "input" for change in changes)
+        before = with_current_names(version.input_schema, names) if version is not None else None
+        has_same_arguments = before is not None and is_same(before, spec.input_schema)
+        old = validator(before) if before is not None and not has_same_arguments else None
         clauses = {change.path: change.message for change in changes if change.breaking and change.side == "input"}
         valid, broken = 0, []
         for record in self._records(spec):
@@ -311,7 +312,7 @@ class Compatibility:
             if not _was_accepted(record) or (old is not None and old.faults(args)):
                 continue
             valid += 1
-            if is_same:
+            if has_same_arguments:
                 continue
             try:
                 prepare(spec, args)

@@ -14,6 +14,7 @@ from pydantic import JsonValue
 
 from pegboard.checks.differences import shortened
 from pegboard.checks.schema_parts import (
+    BRANCHES,
     TYPES,
     admits,
     alternatives,
@@ -24,6 +25,7 @@ from pegboard.checks.schema_parts import (
     declared_types,
     described,
     listed_values,
+    overlap,
     paired,
     resolved,
     types_of,
@@ -52,7 +54,6 @@ _UNCOMPARED: Final = (
     "not", "if", "then", "else", "contains", "patternProperties", "propertyNames", "dependentRequired",
     "dependentSchemas", "dependencies", "unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$recursiveRef",
 )  # fmt: skip
-_BRANCHES: Final = frozenset({"anyOf", "oneOf"})
 _ALL_TYPES: Final = frozenset(TYPES.values())
 
 
@@ -158,8 +159,25 @@ class _Comparison:
 
     def _compare_branches(self, was: JsonObject, now: JsonObject, at: tuple[str | int, ...]) -> Iterator[_Step]:
         """Compare alternatives (`anyOf`, `oneOf`): those that are alike with each other, the rest in order."""
+        if was.keys() >= BRANCHES or now.keys() >= BRANCHES:
+            for keyword in sorted(BRANCHES):
+                one, other = ({keyword: node[keyword]} if keyword in node else {} for node in (was, now))
+                yield from self._compare_alternatives(one, other, at)
+        else:
+            yield from self._compare_alternatives(was, now, at)
+        if branches(was) and branches(now):
+            rest = [{key: value for key, value in node.items() if key not in BRANCHES} for node in (was, now)]
+            if not is_same(*rest):
+                yield from self._compare(rest[0], rest[1], at)
+        elif not identical(was.get("default"), now.get("default")):
+            yield _Step(pointer(*at), f"the default of {_name(at)} changed", "none")
+
+    def _compare_alternatives(self, was: JsonObject, now: JsonObject, at: tuple[str | int, ...]) -> Iterator[_Step]:
         path, name = pointer(*at), _name(at)
-        pairs, gone, added = paired(alternatives(self._old, was), alternatives(self._new, now))
+        whole = not branches(was) or not branches(now)
+        pairs, gone, added = paired(
+            alternatives(self._old, was, whole=whole), alternatives(self._new, now, whole=whole)
+        )
         if len(gone) == len(added):
             pairs += zip(gone, added, strict=True)
         else:
@@ -169,12 +187,13 @@ class _Comparison:
                 yield _Step(path, f"{name} can now be {one.text}", "more")
         for one, other in pairs:  # those of equal text, too: their references may have other targets
             yield from self._compare(one.node, other.node, at)
-        if branches(was) and branches(now):
-            rest = [{key: value for key, value in node.items() if key not in _BRANCHES} for node in (was, now)]
-            if not _is_same(*rest):
-                yield from self._compare(rest[0], rest[1], at)
-        elif not identical(was.get("default"), now.get("default")):
-            yield _Step(path, f"the default of {name} changed", "none")
+        before, after = overlap(self._old, was), overlap(self._new, now)
+        if after and not before:
+            yield _Step(path, f"{name} must now match exactly one of its forms, which overlap", "less")
+        elif before and not after:
+            yield _Step(path, f"{name} can now match more than one of its forms", "more")
+        elif before and not _are_same_forms(was, now):
+            yield _Step(path, f"the forms of {name} changed, and a value must match exactly one of them", "other")
 
     def _compare_values(self, was: JsonObject, now: JsonObject, at: tuple[str | int, ...]) -> Iterator[_Step]:
         """Compare types, constants and listed values."""
@@ -250,8 +269,8 @@ class _Comparison:
                 yield _Step(path, f"{shown} is no longer described", "none")
             elif name in new and name not in old:
                 yield _Step(path, f"{shown} was added", "none")
-            else:
-                yield from self._compare(old.get(name, True), new.get(name, True), inner)
+            if name in old or name in new:
+                yield from self._compare(*_property(name, old, old_rest, new, new_rest), inner)
             if name in new_required and name not in old_required:
                 property_ = new.get(name)
                 has_default = at == () and isinstance(property_, dict) and "default" in property_
@@ -271,13 +290,12 @@ class _Comparison:
                 yield from self._compare(old_rest, new_rest, (*at, "*"))
 
     def _compare_items(self, was: JsonObject, now: JsonObject, at: tuple[str | int, ...]) -> Iterator[_Step]:
-        old_first, new_first = _list(was.get("prefixItems")), _list(now.get("prefixItems"))
-        old_rest, new_rest = was.get("items", True), now.get("items", True)
+        (old_first, old_rest), (new_first, new_rest) = _items(was), _items(now)
         for index in range(max(len(old_first), len(new_first))):
             old = old_first[index] if index < len(old_first) else old_rest
             new = new_first[index] if index < len(new_first) else new_rest
             yield from self._compare(old, new, (*at, index))
-        if "items" in was or "items" in now:
+        if old_rest is not True or new_rest is not True:
             yield from self._compare(old_rest, new_rest, (*at, "*"))
 
     def _compare_all_of(self, was: JsonObject, now: JsonObject, at: tuple[str | int, ...]) -> Iterator[_Step]:
@@ -288,8 +306,41 @@ class _Comparison:
             yield from self._compare(one, other, at)
 
 
-def _is_same(one: JsonValue, other: JsonValue) -> bool:
-    return identical(bare(one), bare(other))
+def is_same(one: JsonValue, other: JsonValue) -> bool:
+    """Return whether two schemas are equal except for their texts; False if they are nested too deeply."""
+    try:
+        return identical(bare(one), bare(other))
+    except RecursionError:
+        return False
+
+
+def _property(
+    name: str, old: JsonObject, old_rest: JsonValue, new: JsonObject, new_rest: JsonValue
+) -> tuple[JsonValue, JsonValue]:
+    """Return the schemas of a property: of an object that doesn't describe it, that of its other keys.
+
+    If these may have any value, the property was meaningless there, and both schemas are the same.
+    """
+    if name in old and name in new:
+        return old[name], new[name]
+    rest = new_rest if name in old else old_rest
+    if not isinstance(rest, dict) or not bare(rest):
+        return True, True
+    return (old[name], rest) if name in old else (rest, new[name])
+
+
+def _are_same_forms(was: JsonObject, now: JsonObject) -> bool:
+    """Return whether two `oneOf` have equal parts in any order."""
+    one, other = (sorted(comparable(bare(part)) for part in _list(node.get("oneOf"))) for node in (was, now))
+    return one == other
+
+
+def _items(node: JsonObject) -> tuple[list[JsonValue], JsonValue]:
+    """Return the schemas of the first items, and that of the others."""
+    items = node.get("items", True)
+    if isinstance(items, list):  # before the draft 2020-12
+        return items, node.get("additionalItems", True)
+    return _list(node.get("prefixItems")), items
 
 
 def _list(value: JsonValue) -> list[JsonValue]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
+from itertools import combinations
 from typing import Final, NamedTuple
 
 from pydantic import JsonValue
@@ -18,6 +19,10 @@ _MOST_LISTED: Final = 5
 _MOST_MERGED: Final = 200
 _NOTES: Final = frozenset({"title", "description", "examples", "$comment", "deprecated"})
 _MAPS: Final = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+BRANCHES: Final = frozenset({"anyOf", "oneOf"})
+_LISTING: Final = frozenset({"type", "enum", "const", "default"})
+_MOST_OVERLAPPING: Final = 100
+"""Alternatives of which each is compared with each; more count as overlapping."""
 _VALUES: Final = frozenset({"enum", "const", "default", "required"})
 TYPES: Final[dict[type, str]] = {
     type(None): "null", bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object",
@@ -100,18 +105,27 @@ def branches(node: JsonObject) -> list[JsonValue] | None:
     return found if isinstance(found, list) and found else None
 
 
-def alternatives(schema: Validator, node: JsonObject) -> list[Alternative]:
+def alternatives(schema: Validator, node: JsonObject, *, whole: bool = False) -> list[Alternative]:
     """Return the alternatives of a part of a schema, or the part itself without its default.
 
     A list of types has one alternative for each, and listed values of one type are one alternative.
+
+    Args:
+        schema: The whole schema.
+        node: The part.
+        whole: Whether each alternative includes what the part requires of all of them.
     """
     found: list[Alternative] = []
     lists: dict[frozenset[str], list[JsonValue]] = {}
-    for one in branches(node) or [{key: value for key, value in node.items() if key != "default"}]:
+    parts = branches(node) or [{key: value for key, value in node.items() if key != "default"}]
+    common: JsonObject = {key: value for key, value in node.items() if key not in BRANCHES | _NOTES | {"default"}}
+    if whole and common and branches(node):
+        parts = [{"allOf": [common, part]} for part in parts]
+    for one in parts:
         target = resolved(schema, one)
         types = target.get("type") if isinstance(target, dict) else None
         values = listed_values(target) if isinstance(target, dict) else None
-        if isinstance(target, dict) and values is not None:
+        if isinstance(target, dict) and values is not None and not as_object(bare(target)).keys() - _LISTING:
             lists.setdefault(types_of(target), []).extend(values)
         elif isinstance(target, dict) and isinstance(types, list):
             found += [_alternative(part, part) for part in (_of_type(target, str(name)) for name in types)]
@@ -119,6 +133,38 @@ def alternatives(schema: Validator, node: JsonObject) -> list[Alternative]:
             found.append(_alternative(one, target))
     listed: list[JsonObject] = [{"enum": values} for values in lists.values()]
     return [*found, *(_alternative(one, one) for one in listed)]
+
+
+def overlap(schema: Validator, node: JsonObject) -> bool:
+    """Return whether a value may match more than one part of a `oneOf`, which then excludes it."""
+    found = node.get("oneOf")
+    targets = [resolved(schema, one) for one in found] if isinstance(found, list) else []
+    if len(targets) > _MOST_OVERLAPPING:
+        return True
+    return not all(_are_disjoint(schema, one, other) for one, other in combinations(targets, 2))
+
+
+def _are_disjoint(schema: Validator, one: JsonValue, other: JsonValue) -> bool:
+    """Return whether two parts have different types or listed values, or objects with different constants."""
+    if not isinstance(one, dict) or not isinstance(other, dict):
+        return one is False or other is False
+    if _list_others(one, other):
+        return True
+    types, others = types_of(one), types_of(other)
+    shared = {name for name in types | others if admits(types, name) and admits(others, name)}
+    if shared != {"object"}:
+        return bool(types and others and not shared)
+    first, second = as_object(one.get("properties")), as_object(other.get("properties"))
+    return any(
+        _list_others(as_object(resolved(schema, first[name])), as_object(resolved(schema, second[name])))
+        for name in first.keys() & second.keys()
+    )
+
+
+def _list_others(one: JsonObject, other: JsonObject) -> bool:
+    """Return whether both parts list values, and none of them is in both lists."""
+    first, second = listed_values(one), listed_values(other)
+    return first is not None and second is not None and set(map(comparable, first)).isdisjoint(map(comparable, second))
 
 
 def _of_type(node: JsonObject, name: str) -> JsonObject:
