@@ -96,6 +96,7 @@ async def test_a_file_is_mapped_previewed_run_filtered_retried_and_exported(runt
         await stage.until(lambda: pick.row_count == 4, "only the failures are listed")
         await stage.press("enter")
         await stage.until(lambda: isinstance(stage.app.screen, ResultScreen), "the result of a row is open")
+        await stage.until_seen('Row 1 of numbers.read_even {"number": 1, "marker": ')
         await stage.press("escape")
         await stage.until(lambda: stage.app.screen is screen, "it is closed")
         marker.touch()
@@ -139,8 +140,11 @@ async def test_a_file_that_cannot_be_used_is_a_message(
         await stage.until_seen("No such file")
         screen._file.value = str(file)
         await stage.until_seen(words)
+        await stage.until(lambda: "no-such-user" not in str(screen._preview.content), "the file is previewed")
         await stage.press("ctrl+r")
         await stage.until(lambda: words in str(screen._status.content), "running says so too")
+        assert str(screen._preview.content) == "", "once"
+        assert not any("--" in line for line in stage.lines), "no options of the command line"
 
 
 async def test_a_batch_that_was_interrupted_by_quitting_is_continued_later(

@@ -131,7 +131,7 @@ class ColumnMap:
             raise MappingError(
                 f"No column of the file is a parameter of {self._spec.name}. Columns: {', '.join(columns)}."
                 f" Parameters: {', '.join(sorted(self._names)) or 'none'}."
-                " Map them: PARAMETER=COLUMN (`--map` on the command line)."
+                " Map them: PARAMETER=COLUMN."
             )
         required = self._spec.input_schema.get("required")
         filled = {self._top(name) for name in (*self.columns, *(self._given or {}))}
@@ -140,7 +140,7 @@ class ColumnMap:
             raise MappingError(
                 f"{self._spec.name} requires {', '.join(f'`{name}`' for name in missing)}, and no column fills"
                 f" {'it' if len(missing) == 1 else 'them'}. Columns: {', '.join(columns)}."
-                " Map one: PARAMETER=COLUMN (`--map` on the command line, or `--arg PARAMETER=VALUE` for all rows)."
+                " Map one: PARAMETER=COLUMN."
             )
 
     def _top(self, name: str) -> str:

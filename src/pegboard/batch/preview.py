@@ -23,7 +23,7 @@ class PreviewCall:
 
     Attributes:
         row: Number of the row.
-        arguments: Its arguments.
+        arguments: Its arguments, or the values of the row if they can't be converted.
         problem: Why it can't be called; empty if it can.
     """
 
@@ -75,7 +75,7 @@ def preview(plan: BatchPlan, most: int = 3) -> BatchPreview:
                 arguments = {} if row.problem else columns.arguments(row)
                 problem = row.problem or columns.check(arguments)
             except FormFaults as faults:
-                arguments, problem = {}, str(faults)
+                arguments, problem = row.values, str(faults)
             calls.append(PreviewCall(row.number, arguments, problem))
         return BatchPreview(rows.format, tuple(names), dict(columns.columns), columns.ignored, tuple(calls))
     finally:

@@ -217,6 +217,7 @@ async def _run(runtime: Runtime, plan: BatchPlan, engine: Callable[[Runtime, Bat
 
 def _finish(running: Batch, failure: BatchError | None, ended: Ended, interruption: Interruption, *, json: bool) -> int:
     """Print the summary, and return the exit code."""
+    from pegboard.batch.errors import MappingError
     from pegboard.cli.output import narrate, print_json
     from pegboard.results.clean import clean_line
     from pegboard.results.sizes import count
@@ -227,6 +228,8 @@ def _finish(running: Batch, failure: BatchError | None, ended: Ended, interrupti
         narrate(f"note: these columns fill no parameter and were ignored: {ignored}")
     if failure is not None:
         narrate(f"error: {failure}")
+        if isinstance(failure, MappingError):
+            narrate("`--map PARAMETER=COLUMN` maps a column, and `--arg PARAMETER=VALUE` sets an argument of all rows.")
     summary = {
         "tool": plan.spec.name,
         "batch": running.id,

@@ -25,6 +25,7 @@ from pegboard.batch.result_folder import ResultFolder, can_continue
 from pegboard.batch.results import RowResult
 from pegboard.batch.run import Batch
 from pegboard.config.paths import expanded
+from pegboard.data.json_text import write
 from pegboard.models import ToolCall, ToolSpec
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 
 _REFRESH_SECONDS = 0.25
 _STOPPED = "Stopped. "
+_LONGEST = 200
+"""Characters of the arguments in a title."""
 
 
 class _RowList(PickList):
@@ -72,7 +75,7 @@ class BatchScreen(Dialog[None]):
         Input, Input:focus { border: none; border-left: outer $border; height: 1; padding: 0 1; background: $panel; }
         #maps { margin-top: 1; }
         #preview { height: auto; max-height: 40%; padding: 0 1; color: $text-muted; }
-        #status { height: 1; padding: 0 1; background: $panel; text-wrap: nowrap; text-overflow: ellipsis; }
+        #status { height: auto; min-height: 1; max-height: 4; padding: 0 1; background: $panel; }
         PickList { height: 1fr; }
     }
     """
@@ -287,6 +290,7 @@ class BatchScreen(Dialog[None]):
             # Synchronously, so that a dialog that is closed meanwhile leaves no lock.
             earlier, folder = self._folder, self._folder_for(plan)
         except (BatchError, OSError) as error:
+            self._clear_repeated(error)
             self._status.update(Content.styled(clean_line(str(error)), "$text-error"))
             return
         self._folder = folder
@@ -315,11 +319,17 @@ class BatchScreen(Dialog[None]):
                 self._has_news = True
         except (BatchError, OSError) as error:
             message = f"{error} "
+            self._clear_repeated(error)
         finally:
             self._batch = None
             if not self.is_attached:
                 folder.release()
         await self._show_end(batch, folder, message, is_retry=only is not None)
+
+    def _clear_repeated(self, error: Exception) -> None:
+        """Clear the preview if it has the message that the status is about to show."""
+        if str(self._preview.content) == clean_line(str(error)):
+            self._preview.update("")
 
     def _folder_for(self, plan: BatchPlan) -> ResultFolder:
         """Return the folder for the results of a batch: that of the last run if its inputs were the same.
@@ -428,11 +438,12 @@ class BatchScreen(Dialog[None]):
         from pegboard.tui.dialogs.result import ResultScreen
 
         stored = await asyncio.to_thread(self._runtime.history.result, result.call) if result.call else None
-        call = ToolCall(id=result.call or "", name=self._spec.name, source="batch")
+        record = await asyncio.to_thread(self._runtime.activity.get, result.call) if result.call else None
+        args = record.args if record is not None else {}
+        call = ToolCall(id=result.call or "", name=self._spec.name, args=args, source="batch")
         shown = stored or ToolResult(ok=result.ok, data=result.data, error=result.error)
-        self.app.push_screen(
-            ResultScreen(call, shown, self._runtime.paths.state, f"Row {result.row} of {clean_line(self._spec.name)}")
-        )
+        title = clean_line(f"Row {result.row} of {self._spec.name} {write(args)[:_LONGEST] if args else ''}".rstrip())
+        self.app.push_screen(ResultScreen(call, shown, self._runtime.paths.state, title))
 
     @work(exclusive=True, group="export")
     async def action_export(self) -> None:
