@@ -65,6 +65,21 @@ async def test_an_edited_call_of_the_chat_runs_with_the_secret_that_its_form_mas
 
 
 @pytest.mark.promise("ASK-7", "STO-2")
+async def test_the_expected_calls_of_a_script_are_those_with_the_secret_and_are_shown_without_it(
+    packs: None, tmp_path: Path
+) -> None:
+    turn = calls(("script_run", {"commands": f"keys.use --note a --key {SECRET}"}))
+    async with on_chat(tmp_path, turn, says("Done"), config="[scripts]\noffer = true\n") as stage:
+        await stage.say("Use it")
+        await stage.select()
+        await stage.until_seen(f"• keys.use --note a --key '{MASKED}'")
+        assert "✗" not in stage.text
+        assert SECRET not in stage.text
+        await stage.press("r")
+        await stage.idle()
+
+
+@pytest.mark.promise("ASK-7", "STO-2")
 async def test_an_edited_call_with_a_changed_mask_does_not_run(packs: None, tmp_path: Path) -> None:
     async with on_chat(tmp_path, calls(("keys_use", {"note": "a", "key": SECRET})), says("Done")) as stage:
         await stage.say("Use it")

@@ -56,7 +56,7 @@ def call_of(call: RecordedCall) -> ToolCall:
 
 @dataclass(frozen=True)
 class CallDetail:
-    """What the pane shows of a call. Writing large arguments takes long, so this is made in a thread.
+    """The parts of a call that the pane shows. Writing large arguments takes long, so this is made in a thread.
 
     Attributes:
         call: The call.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from textual.screen import Screen
 
 from pegboard.data.json_text import same
-from pegboard.models import ToolCall
+from pegboard.models import ScriptAnalysis, ToolCall
 from pegboard.results.clean import clean_line
 from pegboard.tui.chat.answers import approval_of
 from pegboard.tui.chat.call_block import CallBlock, script_in
@@ -53,6 +53,8 @@ class ApprovalCards:
         self._transcript = transcript
         self._prompt = prompt
         self._changed = changed
+        self._analyzed: set[str] = set()
+        """Ids of the calls whose scripts were analyzed."""
 
     @property
     def requests(self) -> tuple[ApprovalRequest, ...]:
@@ -66,7 +68,7 @@ class ApprovalCards:
         shown = set[CallBlock]()
         for request in requests:
             block = self._session.story.block_of(request.call)
-            if block is None or block in shown:
+            if block is None or block in shown or not block.knows(request.call):
                 continue
             shown.add(block)
             if block.asks_about not in waiting:
@@ -75,11 +77,16 @@ class ApprovalCards:
             block.is_destructive = bool(current.spec.hints.destructive)
             block.server = current.spec.location.server or ""
             block.changed()
-            self.analyze(current.call)
+            self._analyze(block, current.call)
         self._transcript.renew()
         self._changed()
         if waiting - {request.call.id for request in old}:
             self._page.app.bell()
+
+    def show(self, call: ToolCall) -> None:
+        """Show that a call awaits approval; its card has just learned of it."""
+        del call
+        self.update(self.requests, self.requests)
 
     def select_next(self) -> None:
         """Select the marked card awaiting approval, or the oldest; if one is selected, select the next."""
@@ -118,17 +125,26 @@ class ApprovalCards:
             self._transcript.deselect()
             self._prompt.focus()
 
-    def analyze(self, call: ToolCall) -> None:
-        """Show the calls of a script awaiting approval, unless they are shown already."""
-        block, script = self._session.story.block_of(call), script_in(call)
-        if block is not None and script is not None and not block.expects(call):
-            work: Callable[[], Awaitable[None]] = partial(self._analyze, block, call, script)
+    def _analyze(self, block: CallBlock, call: ToolCall) -> None:
+        """Show the calls of a script awaiting approval, unless they are or will be shown."""
+        script = script_in(call)
+        if script is not None and call.id not in self._analyzed:
+            self._analyzed.add(call.id)
+            work: Callable[[], Awaitable[None]] = partial(self._expect, block, call, script)
             self._page.run_worker(work, group="analyze")
 
-    async def _analyze(self, block: CallBlock, call: ToolCall, script: str) -> None:
-        block.expect(call, await asyncio.to_thread(lambda: self._runtime.scripts.orchestrator().analyze(script)))
+    async def _expect(self, block: CallBlock, call: ToolCall, script: str) -> None:
+        block.expect(call, await asyncio.to_thread(self._analysis, script))
         self._transcript.guard.restart(call.id)
         self._transcript.renew()
+
+    def _analysis(self, script: str) -> ScriptAnalysis:
+        """Return the analysis of a script without secrets; block. Without them, the script could be invalid."""
+        from pydantic import TypeAdapter
+
+        kind = TypeAdapter(ScriptAnalysis)
+        found = kind.dump_python(self._runtime.scripts.orchestrator().analyze(script), mode="json")
+        return kind.validate_python(self._runtime.redacted_args(found))
 
     def answer(self, block: CallBlock, call_id: str, chosen: str) -> None:
         """Answer a call, after the dialogs that the answer requires."""

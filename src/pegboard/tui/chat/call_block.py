@@ -160,11 +160,15 @@ class CallBlock(Block):
 
     def ask(self, call: ToolCall) -> None:
         """Ask for approval of a call."""
-        request = self._requests.get(call.id)
-        self.reason = request.reason if request is not None else "This tool asks for approval before each call."
-        self.asked_for = request.call if request is not None else call  # without secrets
+        request = self._requests[call.id]
+        self.reason = request.reason
+        self.asked_for = request.call  # without secrets
         self.state = "asking"
         self.changed()
+
+    def knows(self, call: ToolCall) -> bool:
+        """Return whether the event has arrived that a call awaits approval, which contains no secrets."""
+        return call.id in self._requests
 
     @property
     def asks_about(self) -> str:
@@ -191,10 +195,6 @@ class CallBlock(Block):
         if call_id != self._selected:
             self._selected = call_id
             self.changed()
-
-    def expects(self, call: ToolCall) -> bool:
-        """Return whether the analysis of a script call is known."""
-        return call.id in self._expected
 
     def expect(self, call: ToolCall, analysis: ScriptAnalysis) -> None:
         """Set the analysis of a script call."""

@@ -97,7 +97,7 @@ class ChatScreen(PageScreen):
             self._transcript,
             self._prompt,
             changed=self._runner_changed,
-            approval_requested=self._cards.analyze,
+            approval_requested=self._cards.show,
         )
         """The running ask and the queue."""
         self._draft = KeptDraft(
