@@ -144,11 +144,12 @@ def test_pages_continue_below_or_above_a_position_until_every_call_was_listed_on
         ("source:foo", (0, 10), "'foo' is not a source", "cli"),
         ("since:yesterday", (0, 15), "'yesterday' is not a time", "2h"),
         ("slower:fast", (0, 11), "'fast' is not a duration", "1s"),
-        ("slower:200000w", (0, 14), "'200000w' is longer than a year", "1s"),
+        ("slower:200000w", (0, 14), "'200000w' is too long", "1s"),
         ("colour:red", (0, 10), "colour: is not a filter", "tool:"),
         ("x ###", (2, 5), "contains no letters or digits", None),
         ("tool:", (0, 5), "tool: has no value", None),
         ("tool:,", (0, 6), "tool: has no value", None),
+        ("status:,,", (0, 9), "status: has no value", "failed"),
         ("before:", (0, 7), "before: has no value", "2h"),
         ("parent:a0 parent:b0", (10, 19), "parent: can have only one value", None),
         ("since:2020-01-31 tool:fs since:2020-02-29", (25, 41), "since: can have only one value", None),
@@ -170,7 +171,14 @@ def test_quotes_that_are_still_open_and_urls_are_text() -> None:
     assert parse_query('"half a').query.phrases == ("half a",)
     assert parse_query("https://example.org").query.words == ("https://example.org",)
     assert parse_query('tool:"a b"').query.tools == ("a b",)
-    assert parse_query('agent:"a b","c d" "e f"').query == parse_query('agent:"a b" agent:"c d" "e f"').query
+    assert parse_query('agent:"Claude Code,Codex').query.agents == ("Claude Code", "Codex")
+
+
+def test_each_of_several_names_can_be_quoted() -> None:
+    parsed = parse_query('agent:"Claude Code","Codex CLI",Cursor tool:"fs" word')
+    assert parsed.problems == ()
+    assert parsed.query.agents == ("Claude Code", "Codex CLI", "Cursor")
+    assert (parsed.query.tools, parsed.query.words) == (("fs",), ("word",))
 
 
 @pytest.mark.promise("ACT-1")

@@ -24,10 +24,16 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
 }
 """Values of filters that are offered, by key."""
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
+_LONGEST: Final = 1000 * _UNITS["w"]
+"""Longest duration of the filter `slower:`, in seconds. Python has no dates before the year 1."""
 _DURATION: Final = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*(ms|s|min|m|h|d|w)?")
-_LONGEST_SECONDS: Final = 366 * 86_400.0
 _WORD: Final = re.compile(r"\w")
 _KEY: Final = re.compile(r"([A-Za-z]+):(?!//)")
+_NAME: Final = r"""(?:"[^"]*"?|[^\s,"][^\s,]*)?"""
+_NAMES: Final = re.compile(rf"{_NAME}(?:,{_NAME})*")
+"""Value of a filter: names separated by commas, some of them quoted. A quotation that is still being typed extends to
+the end."""
+_QUOTATION: Final = re.compile(r"""(?:^|(?<=,))"([^"]*)"?""")
 
 
 @dataclass(frozen=True)
@@ -37,7 +43,7 @@ class _Term:
     key: str
     """Empty for free text."""
     value: str
-    is_quoted: bool
+    is_quoted: bool = False
 
 
 class _InvalidError(ValueError):
@@ -78,22 +84,21 @@ def _terms(text: str) -> Iterator[_Term]:
         key = ""
         if match := _KEY.match(text, at):
             key, at = match[1].lower(), match.end()
-        if text.startswith('"', at):
-            value, at = _quoted(text, at)
-            while key and text.startswith(',"', at):
-                another, at = _quoted(text, at + 1)
-                value = f"{value},{another}"
-            yield _Term(start, at, key, value, is_quoted=True)
+        if key:
+            names = _NAMES.match(text, at)
+            assert names is not None, "the pattern matches every text"
+            at = names.end()
+            yield _Term(start, at, key, _QUOTATION.sub(r"\1", names[0]))
+        elif text.startswith('"', at):
+            # A quotation that is still being typed extends to the end.
+            end = text.find('"', at + 1)
+            value, after = (text[at + 1 :], len(text)) if end < 0 else (text[at + 1 : end], end + 1)
+            yield _Term(start, after, key, value, is_quoted=True)
+            at = after
         else:
             while at < len(text) and not text[at].isspace():
                 at += 1
-            yield _Term(start, at, key, text[start:at].partition(":")[2] if key else text[start:at], is_quoted=False)
-
-
-def _quoted(text: str, at: int) -> tuple[str, int]:
-    """Return the quotation that starts at an index, and the index after it; without an end, it extends to the end."""
-    end = text.find('"', at + 1)
-    return (text[at + 1 :], len(text)) if end < 0 else (text[at + 1 : end], end + 1)
+            yield _Term(start, at, key, text[start:at])
 
 
 def _add(term: _Term, found: dict[str, Any], now: datetime) -> None:
@@ -111,7 +116,7 @@ def _add(term: _Term, found: dict[str, Any], now: datetime) -> None:
             f'{term.key}: is not a filter. To search for the text, put it in double quotes: "{term.key}:{term.value}".',
             *(f"{key}:" for key in KEYS),
         )
-    if not term.value.strip(", ") and term.key != "pinned":
+    if not term.value.strip(" ,") and term.key != "pinned":
         raise _InvalidError(f"{term.key}: has no value.", *EXAMPLES.get(term.key, ()))
     name, value = add(term.value.strip(), now)
     if isinstance(value, tuple):
@@ -155,8 +160,8 @@ def _duration(value: str, _now: datetime) -> tuple[str, object]:
     if match is None:
         raise _InvalidError(f"{value!r} is not a duration. Use one such as 500ms, 1s or 2m.", *EXAMPLES["slower"])
     seconds = float(match[1]) * _UNITS[match[2] or "s"]
-    if seconds > _LONGEST_SECONDS:
-        raise _InvalidError(f"{value!r} is longer than a year.", *EXAMPLES["slower"])
+    if seconds > _LONGEST:
+        raise _InvalidError(f"{value!r} is too long. Use at most 1000w.", *EXAMPLES["slower"])
     return "slower", seconds
 
 
