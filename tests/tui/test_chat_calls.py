@@ -12,6 +12,7 @@ from chat_stage import PACK, answer, on_chat, opened, pack, user
 from models import Said, calls, says
 from test_chat import HOSTILE, is_clean
 
+from pegboard.models import Fault, ToolCall, ToolResult
 from pegboard.models.conversation import (
     CallDelta,
     ModelMessage,
@@ -20,6 +21,7 @@ from pegboard.models.conversation import (
     TurnEnded,
 )
 from pegboard.tui.chat.blocks import UserBlock
+from pegboard.tui.chat.call_block import CallBlock
 from pegboard.tui.chat.offered_tools import OfferedScreen
 from pegboard.tui.dialogs.result import ResultScreen
 
@@ -302,3 +304,18 @@ async def test_tools_are_hidden_in_a_dialog_and_counted_in_the_status_line(tmp_p
         await stage.until(lambda: stage.app.screen is stage.chat, "it is closed")
         assert stage.chat.hidden_tools == {"work.look"}
         assert f"{total - 1} of {total} tools" in stage.status
+
+
+def test_a_long_error_is_cut_with_the_number_of_lines_that_follow() -> None:
+    card = CallBlock(unfold="failed")
+    call = ToolCall(name="work.look", source="ask")
+    card.set_call(call, ProposedCall(provider_id="1", name="work_look", arguments="{}"))
+    faults = tuple(Fault(path=f"/items/{number}", message="must be an integer") for number in range(25))
+    message = "\n".join(["x" * 2_010, *(f"line {number}" for number in range(1, 30))])
+    card.finish(call, ToolResult.failed("invalid_args", message, None, *faults))
+    text = "\n".join(row.row.text for row in card.rows(100))
+    assert "… 10 more characters" in text
+    assert "line 19" in text
+    assert "line 20" not in text
+    assert "… 10 more lines" in text
+    assert "… 5 more errors" in text

@@ -61,6 +61,8 @@ async def revoke(login: Login, client_id: str | None = None, client_secret: str 
                 response = await http.post(url, data=sent)
                 if response.status_code != 200:
                     refused.append(f"{kind.replace('_', ' ')} (HTTP {response.status_code})")
+                if response.status_code >= 500:  # it would refuse the next one, too
+                    break
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:  # also of variables for proxies and TLS
         return f"The authorization server can't be reached: {quotation(str(error) or type(error).__name__)}."
     return f"The authorization server didn't revoke the {' and the '.join(refused)}." if refused else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from time import monotonic
 from types import MappingProxyType
@@ -11,12 +11,12 @@ from typing import Final, Literal, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 
-from pegboard.models import Finished, Progress, ScriptAnalysis, Started, ToolCall, ToolResult
+from pegboard.models import Finished, JsonObject, Progress, ScriptAnalysis, Started, ToolCall, ToolError, ToolResult
 from pegboard.models.conversation import ProposedCall
 from pegboard.models.events import ApprovalRequested, CallEvent, Log
 from pegboard.results.advice import advice
 from pegboard.results.arguments import arguments_text
-from pegboard.results.clean import clean, clean_line
+from pegboard.results.clean import clean_line
 from pegboard.results.log import LogLine, LogLines
 from pegboard.results.markdown_lines import MarkdownLine, MarkdownRow, rows_of
 from pegboard.results.marks import Mark, Piece
@@ -116,6 +116,9 @@ class CallBlock(Block):
         self._log: list[LogLine] = []
         self._log_lines = 0
         self._progress: Progress | None = None
+        self._text_args: JsonObject | None = None
+        self._args_text = ""
+        """The text of `_text_args`."""
 
     # Events
 
@@ -352,39 +355,32 @@ class CallBlock(Block):
                 yield from expected_lines(self._expected.get(call.id))
             yield from script_lines(script, None if self.state == "asking" else ARGUMENT_LINES)
         elif call.args:
-            text = arguments_text(call.args)
+            text = self._text_of(call)
             # show all arguments of a call awaiting approval: the decision depends on them
             yield from argument_lines(text, None if self.state == "asking" else ARGUMENT_LINES)
         else:
             yield text_line("  no arguments", "muted")
+
+    def _text_of(self, call: ToolCall) -> str:
+        """Return the arguments as text, written once: a running card is drawn ten times a second."""
+        if self._text_args is not call.args:
+            self._text_args, self._args_text = call.args, arguments_text(call.args)
+        return self._args_text
 
     def _outcome_lines(self, output: str) -> Iterator[MarkdownLine]:
         if self.state != "done" or self.result is None:
             return
         error = self.result.error
         if error is not None:
-            for line in clean(error.message[: LINE_CHARACTERS * 2]).split("\n"):
-                yield text_line(f"  {line}", "error")
-            for fault in error.faults[:FAULT_LINES]:
-                yield text_line(f"  • {clean_line(fault.where or 'arguments')}  {clean_line(fault.message)}", "error")
-            if (left := len(error.faults) - FAULT_LINES) > 0:
-                yield text_line(f"  … {count(left, 'more error')}", "muted")
-            if hint := advice(error):
-                yield text_line(f"  {hint}", "muted")
+            yield from _error_lines(error)
             if self.result.data is None:
                 return
         yield text_line("  " + "─" * 8, "muted")
         text = output or self._result_text()
         is_text = self.is_old or isinstance(self.result.data, str) or bool(output)
-        lines = text.split("\n", RESULT_LINES)[:RESULT_LINES]
-        for line in lines:
-            shown = clean_line(line[:LINE_CHARACTERS])
-            yield MarkdownLine(shown, () if is_text else tuple(json_parts(shown)), "  ", "  ")
-            if len(line) > LINE_CHARACTERS:
-                yield text_line(f"  … {count(len(line) - LINE_CHARACTERS, 'more character')}", "muted")
-        left = text.count("\n") + 1 - len(lines)
-        if left > 0:
-            yield text_line(f"  … {count(left, 'more line')}", "muted")
+        yield from _first_lines(
+            text, lambda line: MarkdownLine(line, () if is_text else tuple(json_parts(line)), "  ", "  ")
+        )
 
     def _printed(self) -> str:
         """Return what a program or script has printed; empty if there is no such result."""
@@ -437,6 +433,28 @@ def script_in(call: ToolCall) -> str | None:
     """Return the script that a call runs, or None."""
     script = call.args.get("commands")
     return script if call.name == "script.run" and isinstance(script, str) else None
+
+
+def _error_lines(error: ToolError) -> Iterator[MarkdownLine]:
+    yield from _first_lines(error.message, lambda line: text_line(f"  {line}", "error"))
+    for fault in error.faults[:FAULT_LINES]:
+        yield text_line(f"  • {clean_line(fault.where or 'arguments')}  {clean_line(fault.message)}", "error")
+    if (left := len(error.faults) - FAULT_LINES) > 0:
+        yield text_line(f"  … {count(left, 'more error')}", "muted")
+    if hint := advice(error):
+        yield text_line(f"  {hint}", "muted")
+
+
+def _first_lines(text: str, styled: Callable[[str], MarkdownLine]) -> Iterator[MarkdownLine]:
+    """Yield the first lines of a text, and how much follows."""
+    lines = text.split("\n", RESULT_LINES)[:RESULT_LINES]
+    for line in lines:
+        yield styled(clean_line(line[:LINE_CHARACTERS]))
+        if len(line) > LINE_CHARACTERS:
+            yield text_line(f"  … {count(len(line) - LINE_CHARACTERS, 'more character')}", "muted")
+    left = text.count("\n") + 1 - len(lines)
+    if left > 0:
+        yield text_line(f"  … {count(left, 'more line')}", "muted")
 
 
 def _inner_line(inner: NestedCall) -> MarkdownLine:

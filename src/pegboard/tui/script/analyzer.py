@@ -82,7 +82,7 @@ class ScriptAnalyzer:
         return found
 
     async def errors(self, text: str) -> Sequence[str]:
-        """Return a line for each error in the calls of a script; none if it can't be parsed, as nothing runs then."""
+        """Return a line for each error in the calls of a script; none if the script can't be parsed to its end."""
         found = await asyncio.to_thread(lambda: self._runtime.scripts.orchestrator().analyze(text))
         if found.error is not None:
             return []
