@@ -147,6 +147,23 @@ async def test_a_file_that_cannot_be_used_is_a_message(
         assert not any("--" in line for line in stage.lines), "no options of the command line"
 
 
+async def test_a_batch_of_scripts_runs_only_after_confirmation(home: Path, tmp_path: Path) -> None:
+    (home / "config.toml").write_text("[scripts]\noffer = true\n")
+    file = tmp_path / "scripts.jsonl"
+    file.write_text('{"commands": "echo a"}\n')
+    async with on_stage(Runtime.from_environment(), size=(160, 40)) as stage:
+        await stage.open("script.run")
+        await stage.screen.run_action("batch")
+        await stage.until(lambda: isinstance(stage.app.screen, BatchScreen), "the dialog is open")
+        await stage.type(str(file))
+        await stage.until_seen("echo a")
+        await stage.press("ctrl+r")
+        await stage.until_seen("script.run runs scripts, which may")
+        await stage.press("n")
+        await stage.until(lambda: isinstance(stage.app.screen, BatchScreen), "it is answered")
+        assert not Runtime.from_environment().history.records()
+
+
 async def test_a_batch_that_was_interrupted_by_quitting_is_continued_later(
     runtime: Runtime, tmp_path: Path, write_pack: Callable[[str, str], Path]
 ) -> None:

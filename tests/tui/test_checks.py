@@ -172,6 +172,22 @@ async def test_the_check_of_a_destructive_tool_runs_only_after_confirmation_and_
         assert not file.exists()
 
 
+@pytest.mark.promise("BAT-3", "SCR-5")
+async def test_the_check_of_a_script_that_calls_a_destructive_tool_runs_only_after_confirmation(
+    packs: Path, own_check: Callable[[str, str], Path], home: Path
+) -> None:
+    (home / "config.toml").write_text("[scripts]\noffer = true\n")
+    own_check("all", 'tool = "script.run"\narguments = { commands = "shop.clear" }\n')
+    async with on_stage(Runtime.from_environment(packs=[packs])) as stage:
+        await open_checks(stage, "script.run")
+        await stage.until_seen("not run")
+        for key, seen in (("n", "not run"), ("ctrl+y", "✓ all")):
+            await stage.press("enter")
+            await stage.until_seen("script.run calls tools that may delete or overwrite")
+            await stage.press(key)
+            await stage.until_seen(seen)
+
+
 @pytest.mark.promise("BAT-3")
 @pytest.mark.parametrize("other", ["ctrl+r", "alt+a"])
 async def test_a_check_that_was_ended_by_a_question_no_longer_runs(

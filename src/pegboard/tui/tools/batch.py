@@ -26,7 +26,7 @@ from pegboard.batch.results import RowResult
 from pegboard.batch.run import Batch
 from pegboard.config.paths import expanded
 from pegboard.data.json_text import write
-from pegboard.models import ToolCall, ToolSpec
+from pegboard.models import ScriptHandler, ToolCall, ToolSpec
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count
 from pegboard.tui.commands import Command, bindings, key_of
@@ -341,13 +341,16 @@ class BatchScreen(Dialog[None]):
         return folder if folder is not None and folder.has_inputs(plan) else ResultFolder.claim(self._folders, plan)
 
     async def _is_confirmed(self) -> bool:
-        """Return whether the tool isn't destructive, or the user confirms to run it."""
-        if not self._spec.hints.destructive:
+        """Return whether the tool isn't destructive and runs no scripts, or the user confirms to run it."""
+        spec = await asyncio.to_thread(self._runtime.tools.current, self._spec)
+        is_script = isinstance(spec.handler, ScriptHandler)
+        if not (spec.hints.destructive or is_script):
             return True
         from pegboard.tui.dialogs.confirm import Confirm
 
-        name = clean_line(self._spec.name)
-        question = f"{name} may delete or overwrite data, and is called for every row."
+        name = clean_line(spec.name)
+        effect = "runs scripts, which may delete or overwrite data" if is_script else "may delete or overwrite data"
+        question = f"{name} {effect}, and is called for every row."
         dialog = Confirm(f"Run {name} over the file?", question, "Run")
         return await self.app.push_screen_wait(dialog) is True
 

@@ -20,7 +20,7 @@ from pegboard.checks.file import read_check
 from pegboard.checks.model import QuestionReport
 from pegboard.data.json_text import write
 from pegboard.errors import SessionError, StoreError
-from pegboard.models import Problem, ToolSpec
+from pegboard.models import Problem, ScriptHandler, ToolSpec
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.sizes import count, duration
 from pegboard.tui.commands import Command, as_word, bindings, first_key, key_or_title
@@ -223,7 +223,7 @@ class ChecksScreen(ListDialog[None]):
         from pegboard.checks.run import CheckRunner
 
         self._end_running()
-        if self._spec.hints.destructive and not await self._is_confirmed(checks):
+        if not await self._is_confirmed(checks):
             return
         runner = CheckRunner(self._runtime, self._files)
         for check in checks:
@@ -280,11 +280,22 @@ class ChecksScreen(ListDialog[None]):
             self._refresh()
 
     async def _is_confirmed(self, checks: Sequence[Check]) -> bool:
+        """Return whether the checks call no destructive tool, or the user confirms to run them."""
         from pegboard.tui.dialogs.confirm import Confirm
 
-        question = f"{clean_line(self._spec.name)} may delete or overwrite data."
+        question = await asyncio.to_thread(self._risk_of, checks)
         title = f"Run {count(len(checks), 'check')}?"
-        return await self.app.push_screen_wait(Confirm(title, question, "Run")) is True
+        return not question or await self.app.push_screen_wait(Confirm(title, question, "Run")) is True
+
+    def _risk_of(self, checks: Sequence[Check]) -> str:
+        """Return why to ask before checks run; empty if nothing speaks against it. Blocks."""
+        spec = self._runtime.tools.current(self._spec)
+        name = clean_line(spec.name)
+        if spec.hints.destructive:
+            return f"{name} may delete or overwrite data."
+        is_script = isinstance(spec.handler, ScriptHandler)
+        tools = self._runtime.scripts.destructive_tools(one.arguments for one in checks) if is_script else ()
+        return f"{name} calls tools that may delete or overwrite data: {clean_line(', '.join(tools))}." if tools else ""
 
     def _refresh(self) -> None:
         """Show the states of the checks; keep the selected line."""
