@@ -83,6 +83,20 @@ def test_a_tool_that_another_command_calls_is_found(tool: OrchestratorTool, scri
         "echo shop.buy | xargs -I{} {} tea",
         "bash -c -- 'shop.buy tea'",
         "command eval 'shop''.buy tea'",
+        "printf 'shop.%s tea' buy > f; bash f -c true",
+        "printf 'shop.%s tea' buy | xargs env",
+        "printf 'shop.%s tea' buy | xargs -n 3 timeout 5",
+        "printf 'shop.%s' buy | xargs -I CMD CMD tea",
+        "printf 'shop.%s' buy | xargs -I% -n1 % tea",
+        "printf 'a:\\n\\tshop.%s tea' buy | make -f -",
+        "flock lock -c 'shop.''buy tea'",
+        "env A=1 ./f",
+        "timeout 5 ./f",
+        "echo | xargs ./f",
+        "find . -name f -exec ./f \\;",
+        "PATH=. f",
+        "echo ${x:-" + "z" * 70 + "$(shop.$(echo buy) tea)}",
+        "((\n1 +\n$(shop.$(echo buy) tea) ))",
         "help shop.buy",
     ],
 )
@@ -95,6 +109,7 @@ def test_constructs_that_cant_be_analyzed_are_noted(tool: OrchestratorTool, scri
     [
         "for i in 1 2; do shop.get_user $i; done | awk '{ print $1 }' | sort | uniq -c",
         'shop.get_user 7 | xargs -n 1 echo; find . -name x; x=${y:-z}; echo $((1 + 2)) ${a[1]} "$(shop.get_user 7)"',
+        "shop.get_user 7 | xargs -I X echo X; find ./src -name x; timeout 5 cat ./f; bash -e -c 'echo x'",
     ],
 )
 def test_scripts_that_can_be_analyzed_have_no_notes(tool: OrchestratorTool, script: str) -> None:

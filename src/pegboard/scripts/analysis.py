@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
+from itertools import islice, pairwise
 from typing import Final, NamedTuple
 
 from pegboard.errors import FormFaults
@@ -18,10 +19,10 @@ _NEAR: Final = 0.8
 _SHELLS: Final = frozenset({"bash", "sh"})
 _READERS: Final = frozenset({"source", ".", "alias"})
 _WRAPPERS: Final = frozenset({
-    "builtin", "busybox", "command", "compgen", "env", "exec", "find", "ionice", "nice", "nohup", "parallel", "setsid",
-    "stdbuf", "sudo", "time", "timeout", "trap", "watch", "xargs",
+    "builtin", "busybox", "command", "compgen", "env", "exec", "fc", "find", "flock", "ionice", "make", "nice", "nohup",
+    "parallel", "setsid", "stdbuf", "sudo", "time", "timeout", "trap", "watch", "xargs",
 })  # fmt: skip
-_ALWAYS_UNKNOWN: Final = frozenset({"compgen", "parallel", "trap"})
+_ALWAYS_UNKNOWN: Final = frozenset({"compgen", "fc", "flock", "make", "parallel", "trap"})
 _RUNNERS: Final = _SHELLS | {"alias", "eval", "source", "{}"}
 """Words after a wrapper that make the command it runs unknown."""
 _AWK: Final = frozenset({"awk", "gawk", "mawk", "nawk"})
@@ -30,12 +31,15 @@ _RUNS_COMMANDS: Final = re.compile(r"system|getline|\||^-f")
 _UNSEEN: Final = (
     (re.compile(r"@P\}"), "${…@P} runs the value of a variable."),
     (re.compile(r"\bPS4\b"), "PS4 runs before each command with set -x."),
-    (
-        re.compile(r"\$\{[^}\n]{0,60}(?:\$\(|`)|\(\([^)\n]{0,60}(?:\$\([^(]|`)|\[(?:\$\(|`)"),
-        "$(…) within ${…}, ((…)) or an index is not analyzed.",
-    ),
+    (re.compile(r"\bPATH="), "PATH decides which files run as commands."),
+    (re.compile(r"\[(?:\$\(|`)"), "$(…) within ${…}, ((…)) or an index is not analyzed."),
 )
 """Constructs that run commands but that the parser doesn't report."""
+_WITHIN: Final = re.compile(r"(?P<open>\$\{|\(\()|(?P<close>\}|\)\))|\$\((?!\()|`")
+"""Brackets that hide the commands in them from the parser, and what begins a command."""
+_RUN_OF_FIND: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+_OPTION: Final = re.compile(r"[-+].*|\d[\d.]*[smhd]?|\w+=.*|\{\}", re.DOTALL)
+"""Word before the command that a wrapper runs."""
 _LINE: Final = re.compile(r"at line (\d+)")
 _LONGEST_BLOCK: Final = 20
 """Lines of an unfinished block, such as a loop that is being written, above which complete commands are looked for."""
@@ -164,6 +168,8 @@ class _Analysis:
         for pattern, sentence in _UNSEEN:
             if pattern.search(script):
                 self.note(sentence)
+        if _has_hidden_command(script):
+            self.note(_UNSEEN[-1][1])
         seen = {call.tool for call in self.calls}
         for name in dict.fromkeys(_NAMES.findall(script)):
             if name in self._commands and (tool := self._commands[name].names[0]) not in seen:
@@ -199,7 +205,10 @@ class _Analysis:
             self.calls.append(_call(self._commands[words[at] or ""], (*words[at + 1 :], None)))
             return
         runners = _RUNNERS | {"."} if name in ("builtin", "command") else _RUNNERS
-        if None in words or name in _ALWAYS_UNKNOWN or runners & set(words):
+        if name == "xargs":
+            runners |= _WRAPPERS  # which run words of the input
+        is_file = any("/" in command for command in _wrapped(name, words))
+        if None in words or name in _ALWAYS_UNKNOWN or runners & set(words) or is_file or _runs_input(name, words):
             self.note(f"{name} runs a command that is only known when the script runs.")
 
 
@@ -219,6 +228,44 @@ def _joined(words: Sequence[str | None]) -> str | None:
 
 
 def _script_of_c(words: Sequence[str | None]) -> str | None:
-    """Return the script after a shell's `-c`."""
-    text = words[words.index("-c") + 1] if "-c" in words[:-1] else None
-    return None if text is None or text.startswith("-") else text
+    """Return the script after a shell's `-c`; None if a file may come before it."""
+    if "-c" not in words[:-1]:
+        return None
+    at = words.index("-c")
+    text = words[at + 1]
+    only_options = all(word is not None and word.startswith(("-", "+")) for word in words[:at])
+    return None if text is None or text.startswith("-") or not only_options else text
+
+
+def _wrapped(name: str, words: Sequence[str | None]) -> Iterator[str]:
+    """Yield the known words that a wrapper may run."""
+    known = [word or "" for word in words]
+    if name == "find":
+        yield from (word for before, word in pairwise(known) if before in _RUN_OF_FIND)
+    else:
+        yield from islice((word for word in known if not _OPTION.fullmatch(word)), 1)
+
+
+def _runs_input(name: str, words: Sequence[str | None]) -> bool:
+    """Return whether `xargs` puts its input in place of the command."""
+    if name != "xargs":
+        return False
+    rest = iter(word or "" for word in words)
+    for word in rest:
+        if word.startswith("-I"):
+            mark = word[2:] or next(rest, "")
+            return next((one for one in rest if not one.startswith("-")), "") == mark
+    return False
+
+
+def _has_hidden_command(script: str) -> bool:
+    """Return whether a command substitution is within `${…}` or `((…))`."""
+    depth = 0
+    for found in _WITHIN.finditer(script):
+        if found["open"]:
+            depth += 1
+        elif found["close"]:
+            depth = max(depth - 1, 0)
+        elif depth:
+            return True
+    return False

@@ -7,6 +7,7 @@ number of decimals are those of POSIX `bc`. Programs (`if`, `while`, `define`) a
 from __future__ import annotations
 
 import re
+from collections import deque
 from decimal import Context, Decimal, localcontext
 from math import isqrt
 from operator import eq, ge, gt, le, lt, ne
@@ -93,7 +94,7 @@ def calculate(text: str, *, library: bool) -> list[str]:
 
 class _Statement:
     def __init__(self, text: str, names: dict[str, Number], *, library: bool) -> None:
-        self._tokens: list[str] = []
+        self._tokens: deque[str] = deque()
         for match in _TOKEN.finditer(text):
             if match[4]:
                 raise CalculationError(f"syntax error: {match[4]} is not supported in scripts")
@@ -110,7 +111,8 @@ class _Statement:
         """Return the value to print; None for an assignment."""
         name = self._tokens[0]
         if len(self._tokens) > 1 and self._tokens[1] == "=" and name[0].isalpha():
-            del self._tokens[:2]
+            self._tokens.popleft()
+            self._tokens.popleft()
             self._assign(name, self._all())
             return None
         return self._all()
@@ -133,7 +135,7 @@ class _Statement:
         return value
 
     def _take(self, *wanted: str) -> str | None:
-        return self._tokens.pop(0) if self._tokens and self._tokens[0] in wanted else None
+        return self._tokens.popleft() if self._tokens and self._tokens[0] in wanted else None
 
     def _comparison(self) -> Number:
         left = self._sum()
@@ -199,7 +201,7 @@ class _Statement:
     def _atom(self) -> Number:
         if not self._tokens:
             raise CalculationError("syntax error: an expression ends too early")
-        word = self._tokens.pop(0)
+        word = self._tokens.popleft()
         if word == "(":
             return self._closed()
         if word[0].isdigit() or word[0] == ".":
