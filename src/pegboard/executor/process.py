@@ -100,7 +100,7 @@ class WorkerProcess:
         self._is_killed = False
         self._loop = asyncio.get_running_loop()
         self._unsent = memoryview(b"")
-        self._unread = b""
+        self._unread = bytearray()
         self._startup_output = b""
         with ExitStack() as ours, ExitStack() as theirs:
             theirs_in, self._requests = os.pipe()
@@ -256,7 +256,12 @@ class WorkerProcess:
         if not data:
             self._loop.remove_reader(self._answers)
             return False
-        *lines, self._unread = (self._unread + data).split(b"\n")
+        ended, line_break, rest = data.rpartition(b"\n")
+        lines = []
+        if line_break:
+            lines = (self._unread + ended).split(b"\n")
+            self._unread.clear()
+        self._unread += rest
         listener = self._listener
         try:
             for line in lines:
@@ -285,7 +290,7 @@ class WorkerProcess:
 
     def _crash(self, listener: CallListener | None, reason: str) -> None:
         """Kill the process because of invalid data, and fail the call during which it came."""
-        self._listener, self._unread = None, b""
+        self._listener, self._unread = None, bytearray()
         self.kill()
         if listener is not None:
             listener.on_crash(reason)
