@@ -568,7 +568,7 @@ def test_a_filter_with_more_values_than_are_verified_fails_the_check(
 ) -> None:
     check_file("one", 'tool = "shop.items"\narguments.size = 1500\nexpect.jq = [".[] | .id < 1400"]\n')
     done = pegboard("check", "run", "--json", "--packs", packs)
-    assert (done.returncode, _messages(done, "one")[0].partition(".")[0]) == (1, "`")
+    assert done.returncode == 1
     assert "returned too many values to verify all of them" in _messages(done, "one")[0]
 
 

@@ -196,6 +196,8 @@ def test_a_tool_of_a_server_that_failed_is_reported_with_the_reason(pegboard: Co
     error = json.loads(done.stdout)["result"]["error"]
     assert (error["code"], error["detail"]) == ("tool_not_found", "not_connected")
     assert "can't be used. The MCP server gone is not connected. The server ended with exit code 7" in error["message"]
+    limited = pegboard("tools", "invoke", "gone.read", "--tool-allow", "fs.*")
+    assert json.loads(limited.stdout)["result"]["error"]["message"] == "No tool is named 'gone.read'."
     for tool, said in (("gone.read", "ended with exit code 7"), ("off.read", "The server off is disabled.")):
         info = pegboard("tools", "info", tool)
         assert info.returncode == 3

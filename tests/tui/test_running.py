@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -12,7 +13,7 @@ from textual import events
 from textual.widgets import Button, TextArea
 
 from pegboard.config import Settings, UiSettings
-from pegboard.models import ToolCall, ToolResult
+from pegboard.models import ToolCall, ToolResult, ToolSpec
 from pegboard.tui.tools.usage import never_called
 
 
@@ -174,6 +175,31 @@ async def test_a_destructive_tool_needs_one_confirmation_and_enter_means_no(give
         assert not given.calls
         await stage.press("ctrl+r")
         await stage.until_seen("Run fs.remove?")
+        await stage.press("ctrl+y")
+        await stage.until_seen("✓ ok")
+        assert [call.args for call in given.calls] == [{"path": "x"}]
+
+
+@pytest.mark.promise("TUI-1")
+async def test_the_confirmation_shows_the_arguments_that_run_and_not_what_is_typed_later(
+    given: GivenRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_go_on = threading.Event()
+    current = given.tools.current
+
+    def slow(spec: ToolSpec) -> ToolSpec:
+        assert may_go_on.wait(30)
+        return current(spec)
+
+    async with on_stage(given) as stage:
+        await stage.open("remove")
+        await stage.type("x")
+        monkeypatch.setattr(given.tools, "current", slow)
+        await stage.press("ctrl+r", "y")
+        await stage.until_seen("xy")
+        may_go_on.set()
+        await stage.until_seen("Run fs.remove?")
+        await stage.until_seen('"path": "x"')
         await stage.press("ctrl+y")
         await stage.until_seen("✓ ok")
         assert [call.args for call in given.calls] == [{"path": "x"}]

@@ -44,6 +44,12 @@ class AllowList:
             return True
         return any(_matches(pattern, spec) for pattern in self._patterns)
 
+    def may_admit(self, name: str) -> bool:
+        """Return whether a tool with this name, which isn't known, could be used."""
+        if self._within is not None and not self._within.may_admit(name):
+            return False
+        return self._patterns is None or any(fnmatchcase(name, pattern) for pattern in self._patterns)
+
     def refusal(self, spec: ToolSpec) -> str:
         """Return the message for a call of a tool that is not allowed: why, and how to allow it."""
         if self.reason:

@@ -104,7 +104,7 @@ class Registry:
             return spec
         if spec is not None:
             return models.ToolResult.failed("tool_not_found", allow.refusal(spec), "not_allowed")
-        if why := self._unavailable(name):
+        if allow.may_admit(name) and (why := self._unavailable(name)):
             return models.ToolResult.failed("tool_not_found", f"{name} can't be used. {why}", "not_connected")
         nearest = self.nearest(name, (known for known in self.tools() if allow.admits(known)))
         message = f"No tool is named {name!r}." + (f" Nearest: {', '.join(nearest)}." if nearest else "")

@@ -83,9 +83,8 @@ class ApprovalCards:
         if waiting - {request.call.id for request in old}:
             self._page.app.bell()
 
-    def show(self, call: ToolCall) -> None:
-        """Show that a call awaits approval; its card has just learned of it."""
-        del call
+    def renew(self) -> None:
+        """Show which calls await approval, whose cards may have just learned of it."""
         self.update(self.requests, self.requests)
 
     def select_next(self) -> None:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from textual.screen import Screen
 
 from pegboard.errors import SessionError, StoreError, explained
-from pegboard.models import ToolCall
 from pegboard.models.ask import AskFinished, AskStarted, CallHappened
 from pegboard.models.events import ApprovalRequested
 from pegboard.tui.chat.blocks import NoteBlock
@@ -34,7 +33,7 @@ class AskRunner:
         transcript: Widget that shows the conversation.
         prompt: Prompt that unsent messages return to.
         changed: Callback for a change of `is_running` or of the queue.
-        approval_requested: Callback for a call awaiting approval.
+        approval_requested: Callback after the card of a call has learned that the call awaits approval.
     """
 
     def __init__(
@@ -46,7 +45,7 @@ class AskRunner:
         prompt: AskLine,
         *,
         changed: Callable[[], object],
-        approval_requested: Callable[[ToolCall], object],
+        approval_requested: Callable[[], object],
     ) -> None:
         self.is_running = False
         self.queue: list[str] = []
@@ -139,8 +138,8 @@ class AskRunner:
                             self._page.app.bell()
                     case AskStarted():
                         await session.show_missed()
-                    case CallHappened(event=ApprovalRequested(call=call)):
-                        self._approval_requested(call)
+                    case CallHappened(event=ApprovalRequested()):
+                        self._approval_requested()
                     case _:
                         pass
         except (SessionError, StoreError) as error:

@@ -97,7 +97,7 @@ class ChatScreen(PageScreen):
             self._transcript,
             self._prompt,
             changed=self._runner_changed,
-            approval_requested=self._cards.show,
+            approval_requested=self._cards.renew,
         )
         """The running ask and the queue."""
         self._draft = KeptDraft(

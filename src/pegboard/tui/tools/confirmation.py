@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 from textual.app import App
 
 from pegboard.data.json_text import JsonTextError, parse
-from pegboard.forms import Form
-from pegboard.models import HealthRow, Problem, ScriptHandler, ToolSpec
+from pegboard.models import HealthRow, JsonObject, Problem, ScriptHandler, ToolSpec
 from pegboard.results.arguments import arguments_text
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.sizes import count
@@ -24,7 +23,7 @@ _ARGUMENT_LINES: Final = 8
 
 
 async def may_run(
-    app: App[object], runtime: Runtime, spec: ToolSpec, form: Form | None, rows: Sequence[HealthRow]
+    app: App[object], runtime: Runtime, spec: ToolSpec, arguments: JsonObject, shown: str, rows: Sequence[HealthRow]
 ) -> bool:
     """Ask for all confirmations in one dialog; return whether the tool may run.
 
@@ -32,16 +31,17 @@ async def may_run(
         app: App that shows the dialog.
         runtime: Provides the tool in the present version of its file.
         spec: The tool as it is shown.
-        form: Its form.
+        arguments: The arguments with which it runs.
+        shown: The same as JSON, without secrets. The form may have others by now.
         rows: Its requirements.
     """
     spec = await asyncio.to_thread(runtime.tools.current, spec)
     missing = [row.problem for row in rows if row.blocks and row.problem]
     reasons = [_why_blocked(spec, missing)] if missing else []
     if spec.hints.destructive:
-        reasons.append(_describe_effect(spec, form))
-    if isinstance(spec.handler, ScriptHandler) and form is not None:
-        tools = await asyncio.to_thread(runtime.scripts.destructive_tools, [form.draft()])
+        reasons.append(_describe_effect(spec, shown))
+    if isinstance(spec.handler, ScriptHandler):
+        tools = await asyncio.to_thread(runtime.scripts.destructive_tools, [arguments])
         if tools:
             names = clean_line(", ".join(tools))
             reasons.append(f"{clean_line(spec.name)} calls tools that may delete or overwrite data: {names}.")
@@ -54,11 +54,8 @@ async def may_run(
     return agreed is True
 
 
-def _describe_effect(spec: ToolSpec, form: Form | None) -> str:
+def _describe_effect(spec: ToolSpec, text: str) -> str:
     question = f"{clean_line(spec.name)} may delete or overwrite data.\n\n{clean(spec.summary)}"
-    if form is None:
-        return question
-    text = form.text(masked=True)
     with suppress(JsonTextError):
         text = arguments_text(parse(text))
     lines = clean(text).splitlines()

@@ -299,7 +299,8 @@ class ToolPage(Vertical):
         arguments = self._form.submit()
         if arguments is not None and not self._is_starting:  # The key may be repeated.
             self._is_starting = True
-            self._run(self._shown, arguments)
+            form = self._form.form
+            self._run(self._shown, arguments, "" if form is None else form.text(masked=True))
 
     def _say_that_no_tool_is_selected(self) -> None:
         self.notify("Select a tool first.", severity="warning")
@@ -310,11 +311,11 @@ class ToolPage(Vertical):
             await self._runtime.cancel(self.running.id)
 
     @work(group="call")
-    async def _run(self, spec: ToolSpec, arguments: JsonObject) -> None:
+    async def _run(self, spec: ToolSpec, arguments: JsonObject, shown: str) -> None:
         """Call the tool and show its events, after confirmation if it is blocked or destructive."""
         try:
             rows = self._runtime.health.rows(spec.name) if spec.requirements else ()
-            if not await may_run(self.app, self._runtime, spec, self._form.form, rows):
+            if not await may_run(self.app, self._runtime, spec, arguments, shown, rows):
                 return
         finally:
             self._is_starting = False
