@@ -73,6 +73,22 @@ def test_the_client_is_none_while_its_secret_is_missing() -> None:
         assert client() == "client"
 
 
+@pytest.mark.promise("SDK-7")
+def test_another_secret_gets_another_client_and_a_removed_one_none() -> None:
+    made: list[str] = []
+
+    def build() -> str:
+        made.append(f"client {len(made)}")
+        return made[-1]
+
+    client = lazy_client(build, secret_name="CLIENT_KEY")
+    for key, found in (("old", "client 0"), ("old", "client 0"), ("new", "client 1"), ("old", "client 2")):
+        with testing.host(secrets={"CLIENT_KEY": key}):
+            assert client() == found
+    with testing.host():
+        assert client() is None
+
+
 @pytest.mark.promise("SDK-6")
 def test_headers_carry_the_secret_or_are_empty() -> None:
     with testing.host(secrets={"KEY": "k", "FROM_FILE": "f\n"}):

@@ -27,23 +27,25 @@ def lazy_client(factory: Callable[[], ClientT], secret_name: str | None = None) 
 
     Args:
         factory: Function that creates the client.
-        secret_name: Secret that the client requires. While it is missing, the returned function returns None. Write
-            it as a literal: naming it here grants it to the pack.
+        secret_name: Secret that the client requires. While it is missing, the returned function returns None, and once
+            it changes, another client is created. Write it as a literal: naming it here grants it to the pack.
 
     Returns:
         A function that returns the client, or None if the secret is missing.
     """
     building = RLock()
-    built: list[ClientT] = []
+    built: dict[str | None, ClientT] = {}
+    """The client, by the secret with which it was created."""
 
     def client() -> ClientT | None:
-        if built:
-            return built[0]
-        if secret_name is not None and get_secret(secret_name) is None:
+        secret = None if secret_name is None else get_secret(secret_name)
+        if secret_name is not None and secret is None:
             return None
         with building:
-            if not built:
-                built.append(factory())
-        return built[0]
+            if secret not in built:
+                made = factory()
+                built.clear()
+                built[secret] = made
+            return built[secret]
 
     return client

@@ -81,6 +81,25 @@ async def test_a_jq_filter_shows_its_result_as_you_type_and_escape_restores_the_
         assert "edits" not in on.text
 
 
+async def test_only_the_file_of_the_filter_that_is_shown_is_kept(
+    stage: OpenStage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    numbers: list[JsonValue] = [{"number": number, "text": "x" * 100} for number in range(20_000)]
+    shown: set[Path] = set()
+
+    def files() -> set[Path]:
+        return {*tmp_path.rglob("filtered-*.json")}
+
+    async with stage(width=120) as on:
+        await on.show(numbers)
+        await on.press("vertical_line")
+        for keys in ([*"[1:]"], [*["backspace"] * 3, *"2:]"], [*["backspace"] * 3, *"3:]"]):
+            await on.press(*keys)
+            await on.until(lambda: bool(files().difference(shown)) and len(files()) == 1, "only the new file is left")
+            shown.update(files())
+
+
 async def test_a_wrong_jq_filter_is_explained_under_the_line_and_keeps_the_result(stage: OpenStage) -> None:
     async with stage() as on:
         await on.show({"a": [1, 2]})

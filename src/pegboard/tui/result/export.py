@@ -94,15 +94,16 @@ async def page_result(widget: Widget, result: ToolResult, text: str | None) -> N
         result: The result.
         text: Text to open instead of the result's data.
     """
-    file: Path | None = None
     try:
-        folder = Path(tempfile.gettempdir())
+        # A folder, which is deleted also if this is cancelled while a thread writes the file.
+        folder = tempfile.TemporaryDirectory(prefix="pegboard-", ignore_cleanup_errors=True)
     except OSError as error:
         message = no_temporary_file("The pager was not opened", error)
         widget.notify(clean(message), severity="error", markup=False)
         return
     try:
-        file = await asyncio.to_thread(paged, result, folder) if text is None else paged_text(text, folder)
+        within = Path(folder.name)
+        file = await asyncio.to_thread(paged, result, within) if text is None else paged_text(text, within)
         await open_in_pager(widget.app, file)
     except SuspendNotSupported:
         widget.notify("The pager can't be opened because this terminal does not support suspending.", severity="error")
@@ -110,5 +111,4 @@ async def page_result(widget: Widget, result: ToolResult, text: str | None) -> N
         message = f"{pager_command()[0]} was not opened: {error}. Set PAGER to an installed pager."
         widget.notify(clean(message), severity="error", markup=False)
     finally:
-        if file is not None:
-            file.unlink(missing_ok=True)
+        folder.cleanup()

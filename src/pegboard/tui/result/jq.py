@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from textual.widget import Widget
@@ -95,6 +96,7 @@ class JqFilter:
         self.note = results
         self._hint(results if found != 1 else "")
         self._show(result)
+        await asyncio.to_thread(_delete_others, Path(self._folder.name), result)
 
     @property
     def _is_asking(self) -> bool:
@@ -110,3 +112,12 @@ class JqFilter:
             self._prompt.hint(message, is_error=True)
         else:
             self._pane.notify(clean_line(f"The jq filter failed: {message}"), severity="error", markup=False)
+
+
+def _delete_others(folder: Path, result: ToolResult) -> None:
+    """Delete the files of earlier filters."""
+    shown = "" if result.meta.truncated is None else result.meta.truncated.file
+    with suppress(OSError):
+        for file in folder.iterdir():
+            if str(file) != shown:
+                file.unlink()

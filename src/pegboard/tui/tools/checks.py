@@ -6,6 +6,7 @@ import asyncio
 import difflib
 from collections.abc import Iterator, Sequence
 from contextlib import aclosing
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
@@ -37,6 +38,8 @@ _Row: TypeAlias = ToolCompatibility | BrokenCall | Check | Problem
 
 _MOST_LINES: Final = 12
 """Lines of one value in a diff."""
+_COMPARED_LINES: Final = 200
+"""Lines from the first difference on that are aligned; thousands would take seconds."""
 _SIGNS: Final = {"passed": "✓", "failed": "✗", "error": "!", "skipped": "⊘"}
 _SEVERITY: Final = ("passed", "skipped", "failed", "error")
 _STYLES: Final = {"passed": "$text-success", "failed": "$text-error", "error": "$text-error", "skipped": "$text-muted"}
@@ -477,7 +480,9 @@ def _difference(one: FailedExpectation) -> Iterator[Content]:
     old, new = _lines(one.expected), _lines(one.got)
     if len(old) + len(new) <= 2 and isinstance(one.expected, str | int | float | bool):
         return
-    for line in list(difflib.unified_diff(old, new, lineterm="", n=1))[3 : 3 + 2 * _MOST_LINES]:
+    equal = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
+    window = slice(max(equal - 1, 0), equal + _COMPARED_LINES)
+    for line in list(difflib.unified_diff(old[window], new[window], lineterm="", n=1))[3 : 3 + 2 * _MOST_LINES]:
         style = {"-": "$text-error", "+": "$text-success"}.get(line[:1], "$text-muted")
         text = "…" if line.startswith("@@") else f"{line[:1]} {line[1:]}"
         yield Content.styled(f"    {clean_line(text)}", style)
