@@ -181,7 +181,7 @@ async def test_a_destructive_tool_needs_one_confirmation_and_enter_means_no(give
 
 
 @pytest.mark.promise("TUI-1")
-async def test_the_confirmation_shows_the_arguments_that_run_and_not_what_is_typed_later(
+async def test_the_confirmation_shows_the_arguments_that_run_and_not_later_ones(
     given: GivenRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     may_go_on = threading.Event()
