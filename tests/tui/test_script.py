@@ -234,6 +234,13 @@ async def test_a_script_with_known_errors_is_confirmed(tmp_path: Path) -> None:
         await stage.press("n")
         await stage.idle()
         assert not stage.records
+        await stage.write("work.say hello\nwork.sya there\nif then")
+        await stage.press("ctrl+r")
+        await stage.until_seen("Run this script?")
+        await stage.until_seen("Unknown command work.sya")
+        await stage.press("n")
+        await stage.idle()
+        assert not stage.records
 
 
 @pytest.mark.promise("SCR-5", "ACT-2")

@@ -82,10 +82,8 @@ class ScriptAnalyzer:
         return found
 
     async def errors(self, text: str) -> Sequence[str]:
-        """Return a line for each error in the calls of a script; none if the script can't be parsed to its end."""
+        """Return a line for each unknown command and each error in a call of a script."""
         found = await asyncio.to_thread(lambda: self._runtime.scripts.orchestrator().analyze(text))
-        if found.error is not None:
-            return []
         faults = [f"{call.tool}: {fault}" for call in found.calls for fault in call.faults]
         return [clean_line(error) for error in (*map(str, found.missing), *faults)]
 
